@@ -1,0 +1,38 @@
+/**
+ * Names every limit on what the domain may hold, with its unit. Law L11: nothing here grows without one.
+ */
+import { Schema } from "effect";
+
+/** Longest label (tool name, call id, error code, model name) that is kept, in UTF-16 code units. */
+export const labelCharactersMax = 128;
+
+/** Most ledger rows of an attempt before further calls fold into their join. */
+export const toolRowsMax = 256;
+
+/** Evidence kept of a run: the first and the last records; what lies between is counted. */
+export const evidenceFirstMax = 16;
+export const evidenceLastMax = 48;
+
+/** Most incidents kept of a run; the oldest recovered ones are dropped and counted. */
+export const incidentsMax = 32;
+
+/** Deepest cause of an unknown error that is read. */
+export const causeDepthMax = 8;
+
+/** A bounded piece of text: names and codes, never content. */
+export const Label = Schema.String.check(Schema.isMaxLength(labelCharactersMax));
+
+/** A duration in milliseconds, finite and not negative. */
+export const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0));
+
+/** An HTTP status code. */
+export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 599 }));
+
+/**
+ * Cuts a text of unknown origin to a label.
+ *
+ * @param text any text
+ * @returns its first `labelCharactersMax` code units
+ */
+export const label = (text: string): string =>
+  text.length <= labelCharactersMax ? text : text.slice(0, labelCharactersMax);

@@ -1,0 +1,79 @@
+/**
+ * Holds one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
+ */
+import { Schema } from "effect";
+import { AttemptFacts } from "./Attempt.ts";
+import { Choice, Decision } from "./Decision.ts";
+import { Failure } from "./Failure.ts";
+import { Label, Milliseconds } from "./Limits.ts";
+import { AttemptMode, Budget, Provider, RunFacts } from "./Run.ts";
+
+/** Version of the incident's JSON. Raised when a reader of the old form would misread the new one. */
+export const schemaVersion = 1;
+
+/** One record of evidence: a transition, never a delta. `at_ms` counts from the start of the run. */
+export const Evidence = Schema.Struct({
+  at_ms: Milliseconds,
+  attempt: Schema.Natural,
+  event: Schema.Literals([
+    "attempt_started",
+    "delivery",
+    "progress",
+    "shown",
+    "call",
+    "terminal_candidate",
+    "watchdog",
+    "suspended",
+    "source_ended",
+    "failure",
+    "abandoned",
+    "late_part_refused",
+    "late_settle",
+    "decision",
+    "answer",
+    "cancel",
+    "close",
+    "end",
+  ]),
+  /** A label that says which: a phase, a clock, a rule, a finish reason. */
+  detail: Schema.optionalKey(Label),
+});
+export type Evidence = typeof Evidence.Type;
+
+/** What became of an incident. `recovered`: a later attempt completed the run; it is never the run's final one. */
+export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "final"]);
+export type IncidentStatus = typeof IncidentStatus.Type;
+
+/** One broken attempt and its decision. `decide` of facts, failure, run, budget and jitter gives `decision` again. */
+export const RunIncident = Schema.Struct({
+  schema_version: Schema.Literal(schemaVersion),
+  id: Label,
+  run_id: Label,
+  attempt: Schema.Natural,
+  mode: AttemptMode,
+  /** Wall clock, milliseconds since the epoch. */
+  at: Milliseconds,
+  provider: Provider,
+  facts: AttemptFacts,
+  failure: Failure,
+  run: RunFacts,
+  budget: Budget,
+  jitter: Schema.Finite,
+  policy: Label,
+  decision: Decision,
+  /** One sentence for a person: what happened, whether a tool ran, what is safe to do. */
+  message: Schema.String,
+  status: IncidentStatus,
+  answer: Schema.optionalKey(Choice),
+});
+export type RunIncident = typeof RunIncident.Type;
+
+/** How a run ended (law L7). */
+export const RunEnd = Schema.Struct({
+  state: Schema.Literals(["completed", "stopped"]),
+  /** The rule that stopped it, or `accepted_partial`; for a completed run the finish reason where told. */
+  reason: Label,
+  attempts: Schema.Natural,
+  at: Milliseconds,
+});
+export type RunEnd = typeof RunEnd.Type;

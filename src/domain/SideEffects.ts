@@ -1,0 +1,75 @@
+/**
+ * Says what a request could do to the world: the tools it exposes, counted before the attempt starts.
+ */
+import { Schema } from "effect";
+
+/** What running a tool does, from harmless to not known. Growing. */
+export const ToolEffect = Schema.Literals(["read_only", "mutating", "unknown"]);
+export type ToolEffect = typeof ToolEffect.Type;
+
+/** Who runs a tool: the agent runtime, or the provider on its own side. */
+export const Executor = Schema.Literals(["runtime", "provider"]);
+export type Executor = typeof Executor.Type;
+
+/** What a caller declares about one tool that its request exposes. */
+export interface ToolBoundary {
+  readonly name: string;
+  readonly executor: Executor;
+  readonly effect: ToolEffect;
+}
+
+const Counts = Schema.Struct({ read_only: Schema.Natural, mutating: Schema.Natural, unknown: Schema.Natural });
+export type Counts = typeof Counts.Type;
+
+/**
+ * The side-effect boundary of one attempt. `guarded` is a proof that every runtime tool was made by ToolGuard;
+ * `complete` says that every exposed tool is classified. Counts and enums only.
+ */
+export const SideEffects = Schema.Struct({
+  guarded: Schema.Boolean,
+  complete: Schema.Boolean,
+  reason: Schema.Literals(["all_classified", "unclassified_tools", "provider_tools"]),
+  runtime: Counts,
+  provider: Counts,
+});
+export type SideEffects = typeof SideEffects.Type;
+
+const none: Counts = { read_only: 0, mutating: 0, unknown: 0 };
+
+/** The snapshot of a request without tools. It proves nothing about tools that were not counted: not guarded. */
+export const empty: SideEffects = {
+  guarded: false,
+  complete: true,
+  reason: "all_classified",
+  runtime: none,
+  provider: none,
+};
+
+/**
+ * Counts the tools that a request exposes.
+ *
+ * @param tools exactly the tools that the provider is given, after permission filters
+ * @param guarded whether every runtime tool among them was made by ToolGuard
+ */
+export const snapshot = (tools: ReadonlyArray<ToolBoundary>, guarded: boolean): SideEffects => {
+  const runtime = { read_only: 0, mutating: 0, unknown: 0 };
+  const provider = { read_only: 0, mutating: 0, unknown: 0 };
+  for (const tool of tools) (tool.executor === "runtime" ? runtime : provider)[tool.effect] += 1;
+  const reason =
+    provider.mutating + provider.unknown > 0
+      ? "provider_tools"
+      : runtime.unknown > 0
+        ? "unclassified_tools"
+        : "all_classified";
+  return { guarded, complete: reason === "all_classified", reason, runtime, provider };
+};
+
+/**
+ * State that a request stores at the provider (a server-side conversation, `store: true` with a thread): it counts as one
+ * mutating provider tool, because repeating the request would append to it twice.
+ */
+export const serverSideState: ToolBoundary = {
+  name: "server_side_state",
+  executor: "provider",
+  effect: "mutating",
+};

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  root: new URL("..", import.meta.url).pathname,
+  test: {
+    include: ["test/**/*.test.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    // Two cores is the smallest machine this runs on; real sockets want a core to themselves.
+    maxWorkers: 2,
+    reporters: process.env.CI === undefined ? ["default"] : ["dot"],
+  },
+});
