@@ -46,8 +46,16 @@ export interface Observation {
   readonly calls: ReadonlyArray<CallSignal>;
   /** All text of this part stands before its first call. Left out: the text is taken to follow. */
   readonly text_before_calls?: boolean;
-  /** The provider's terminal marker is reached with this part. Never true together with `failure`. */
+  /**
+   * The provider's terminal marker is reached with this part. Together with `failure` only where the failure is one of what
+   * was said, not of the stream: `invalid_tool_input`, `empty`.
+   */
   readonly terminal: boolean;
+  /**
+   * A clean end right after this part is the terminal marker, and nothing less is: for protocols without a terminal event
+   * (Gemini sends a finishReason in its last chunk, and some servers in every chunk). Any later part withdraws it.
+   */
+  readonly terminal_at_end?: boolean;
   /** The provider's own word for why it finished, a label. */
   readonly finish?: string;
   /** The part carries an error: the stream has failed here, whatever follows. */

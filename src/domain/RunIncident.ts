@@ -75,5 +75,7 @@ export const RunEnd = Schema.Struct({
   reason: Label,
   attempts: Schema.Natural,
   at: Milliseconds,
+  /** The incident that ended the run; left out where nothing broke at the end. */
+  incident: Schema.optionalKey(Label),
 });
 export type RunEnd = typeof RunEnd.Type;

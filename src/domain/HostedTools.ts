@@ -1,0 +1,228 @@
+/**
+ * Knows the tools that providers host: who runs them and what they do, and which of them a request exposes.
+ *
+ * A name means something here only for a call that the provider executes or for an entry of a request body: a function
+ * that a caller calls `web_search` is the caller's, and its effect is what the caller declared.
+ */
+import { higher } from "./Attempt.ts";
+import * as Json from "./Json.ts";
+import { label } from "./Limits.ts";
+import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";
+
+/** Who runs a hosted tool, and what running it does. */
+export interface HostedTool {
+  readonly executor: Executor;
+  readonly effect: ToolEffect;
+}
+
+const readOnly: HostedTool = { executor: "provider", effect: "read_only" };
+const unknown: HostedTool = { executor: "provider", effect: "unknown" };
+const runtime: HostedTool = { executor: "runtime", effect: "unknown" };
+
+const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<readonly [string, HostedTool]> =>
+  names.map((name) => [name, tool]);
+
+/**
+ * The table, by family: a name without vendor prefix, version and preview mark. Looking something up, drawing an image and
+ * running code in a container that is thrown away leave nothing behind; hosted MCP and shells may do anything.
+ */
+const table: ReadonlyMap<string, HostedTool> = new Map([
+  ...rows(readOnly, "web_search", "web_fetch", "file_search", "url_context", "retrieval", "document_library"),
+  ...rows(readOnly, "tool_search", "tool_search_tool_bm25", "tool_search_tool_regex", "mcp_list_tools"),
+  ...rows(readOnly, "google_search", "google_search_retrieval", "google_maps", "enterprise_web_search"),
+  ...rows(readOnly, "x_search", "x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch"),
+  ...rows(readOnly, "web_search_with_snippets", "browse_page", "view_image", "view_x_video", "collections_search"),
+  // Drawing, and asking a second model.
+  ...rows(readOnly, "image_generation", "advisor"),
+  // Code in a container that lives as long as the response; one that the request names is `unknown` in its boundary.
+  ...rows(readOnly, "code_interpreter", "code_execution", "bash_code_execution", "text_editor_code_execution"),
+  ...rows(readOnly, "program", "programmatic_tool_calling"),
+  ...rows(unknown, "mcp", "mcp_toolset"),
+  ...rows(runtime, "function", "custom", "shell", "local_shell", "apply_patch", "bash", "text_editor", "memory"),
+  ...rows(runtime, "computer", "computer_use", "mcp_approval_request"),
+]);
+
+/** Wire names that belong to a tool which a request exposes under another name. */
+const exposedAs: ReadonlyMap<string, string> = new Map([
+  ["bash_code_execution", "code_execution"],
+  ["text_editor_code_execution", "code_execution"],
+  ["program", "programmatic_tool_calling"],
+  ["x_user_search", "x_search"],
+  ["x_keyword_search", "x_search"],
+  ["x_semantic_search", "x_search"],
+  ["x_thread_fetch", "x_search"],
+]);
+
+/**
+ * Looks a hosted tool up by any of its spellings (`web_search_20250305`, `web_search_preview_2025_03_11`, `googleSearch`,
+ * `openrouter:web_search`).
+ *
+ * @param name a tool's name or type from the wire or a request body
+ * @returns undefined for a tool that nobody is known to host
+ */
+export const lookup = (name: string): HostedTool | undefined => {
+  const found = table.get(family(name));
+  // `mcp.<server>.<tool>` is how a hosted MCP call is named here, so that a server's own `web_search` proves nothing.
+  return found ?? (name.startsWith("mcp.") ? unknown : undefined);
+};
+
+/**
+ * Says what a provider-executed call does: what was declared for it, else the table, else not known.
+ *
+ * @param name the call's tool, as a decoder names it
+ * @param declared the boundaries of the request; entries for the tool, its family or its MCP server win over the table,
+ * and of several the worst
+ */
+export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = []): ToolEffect => {
+  const own = family(name);
+  const names = [name, own, exposedAs.get(own)];
+  const covers = (tool: ToolBoundary) =>
+    names.includes(tool.name) || names.includes(family(tool.name)) || isMcpServerOf(tool.name, name);
+  const effects = declared.filter((tool) => tool.executor === "provider" && covers(tool)).map((tool) => tool.effect);
+  return effects.length > 0
+    ? effects.reduce((worst, effect) => higher(ToolEffect, worst, effect))
+    : (lookup(name)?.effect ?? "unknown");
+};
+
+/**
+ * Lists what a request exposes: every tool of its body, in any of the four protocols, and the state that it appends to at
+ * the provider.
+ *
+ * Tools that a caller runs are `runtime` and `unknown`: what they do only the caller can declare. A Responses
+ * `conversation` counts as server-side state, because the same request again appends to it again; `previous_response_id`
+ * does not, because a repeat makes a sibling.
+ *
+ * @param body the request body as parsed JSON; anything else exposes nothing
+ */
+export const fromRequestTools = (body: unknown): ReadonlyArray<ToolBoundary> => {
+  const request = Json.record(body);
+  if (request === undefined) return [];
+  const keptContainer = namesContainer(request.container);
+  const tools = Json.list(request.tools).flatMap((tool) => fromRequestTool(tool, keptContainer));
+  const found = [...tools, ...outsideTools(request, tools)];
+  const conversation = request.conversation;
+  const appends = Json.record(conversation) !== undefined || Json.string(conversation) !== "";
+  return appends ? [...found, serverSideState] : found;
+};
+
+/**
+ * Reads one entry of a request's `tools`. Most hold one tool; an entry of Gemini or a namespace may hold several.
+ *
+ * @param tool the entry as parsed JSON
+ * @param keptContainer whether the request names a container that outlives the response (Anthropic `container`)
+ */
+export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyArray<ToolBoundary> => {
+  const entry = Json.record(tool);
+  if (entry === undefined) return [];
+  const type = Json.string(entry.type);
+  const name = Json.string(entry.name);
+  const called = Json.record(entry.function);
+  // A namespace of Responses groups functions for tool search.
+  if (type === "namespace") return Json.list(entry.tools).flatMap((inner) => fromRequestTool(inner, keptContainer));
+  if (type === "function" || called !== undefined)
+    return [boundary(Json.string(called?.name) || name || "function", runtime)];
+  if (type === "custom" || (type === "" && name !== "")) return [boundary(customName(entry), runtime)];
+  if (type === "") return fromKeys(entry);
+  return [typed(entry, type, keptContainer)];
+};
+
+/** An entry with a type of its own: a hosted tool, or a client tool of a known shape. */
+const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
+  const own = family(type);
+  const name = Json.string(entry.name) || own;
+  switch (own) {
+    case "mcp":
+    case "mcp_toolset":
+      return mcp(Json.string(entry.server_label) || Json.string(entry.mcp_server_name));
+    case "code_interpreter":
+      return boundary(own, namesContainer(entry.container) ? unknown : readOnly);
+    case "code_execution":
+      return boundary(own, keptContainer ? unknown : readOnly);
+    case "shell":
+      return boundary(own, shell(Json.record(entry.environment)));
+    case "tool_search":
+      return boundary(own, entry.execution === "client" ? runtime : readOnly);
+  }
+  const hosted = lookup(type);
+  // A type that nobody knows is taken to run at the provider: the worse of the two errors is to miss that.
+  if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
+  return boundary(hosted.executor === "runtime" ? name : own, hosted);
+};
+
+/** Responses `shell`: without an environment, or with a local one, the caller runs it. */
+const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
+  const type = Json.string(environment?.type);
+  if (environment === undefined || type === "local") return runtime;
+  return type === "container_auto" ? readOnly : unknown;
+};
+
+/** An entry of Gemini: every key is a tool, and `functionDeclarations` lists the caller's own. */
+const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
+  Object.keys(entry).flatMap((key) => {
+    if (entry[key] === undefined || entry[key] === null) return [];
+    const own = snake(key);
+    if (own === "function_declarations")
+      return Json.list(entry[key]).map((declared) =>
+        boundary(Json.string(Json.record(declared)?.name) || "function", runtime),
+      );
+    if (own === "mcp_servers")
+      return Json.list(entry[key]).map((server) => mcp(Json.string(Json.record(server)?.name)));
+    return [boundary(own, lookup(own) ?? unknown)];
+  });
+
+/** Hosted tools that stand beside `tools` in a request body. */
+const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundary>): ReadonlyArray<ToolBoundary> => {
+  const found: Array<ToolBoundary> = [];
+  // Chat: functions of the API's first form.
+  for (const entry of Json.list(request.functions))
+    found.push(boundary(Json.string(Json.record(entry)?.name) || "function", runtime));
+  // Anthropic: servers that no `mcp_toolset` names are exposed too.
+  for (const entry of Json.list(request.mcp_servers)) {
+    const server = mcp(Json.string(Json.record(entry)?.name));
+    if (!tools.some((tool) => tool.name === server.name)) found.push(server);
+  }
+  // Chat: search models take their search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
+  const xai = Json.record(request.search_parameters);
+  if (Json.record(request.web_search_options) !== undefined || (xai !== undefined && xai.mode !== "off"))
+    found.push(boundary("web_search", readOnly));
+  for (const entry of Json.list(request.plugins)) {
+    const plugin = Json.string(Json.record(entry)?.id);
+    if (plugin === "web") found.push(boundary("web_search", readOnly));
+  }
+  return found;
+};
+
+/** A boundary's name is a label. */
+const boundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: label(name), ...tool });
+
+const mcp = (server: string): ToolBoundary => boundary(mcpName(server), unknown);
+
+/**
+ * Names a hosted MCP tool, or a whole server, apart from every tool of the table.
+ *
+ * @param server the server's label or name; may be empty
+ * @param tool the tool's name on that server; may be left out
+ */
+export const mcpName = (server: string, tool = ""): string =>
+  label(["mcp", server, tool].filter((part) => part !== "").join("."));
+
+const isMcpServerOf = (server: string, name: string): boolean =>
+  name.startsWith("mcp.") && name.startsWith(`${server}.`);
+
+/** `custom` of chat nests its name, that of Responses and Anthropic does not. */
+const customName = (entry: Json.JsonRecord): string =>
+  Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
+
+/** A container that a request names outlives its response; `{ "type": "auto" }` and skills without an id do not. */
+const namesContainer = (container: unknown): boolean =>
+  Json.string(container) !== "" ||
+  Json.string(Json.record(container)?.id) !== "" ||
+  Json.string(Json.record(container)?.container_id) !== "";
+
+/** The spelling of the table: no vendor prefix, no version, no preview mark, snake case. */
+const family = (name: string): string =>
+  snake(name.slice(name.lastIndexOf(":") + 1))
+    .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")
+    .replace(/_preview$/, "");
+
+const snake = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();

@@ -1,0 +1,186 @@
+/**
+ * Describes what a recorder remembers of a run, and the entries that build it.
+ *
+ * A recorder is a fold over entries: `RunRecord.apply` is that fold, pure, and every layer gives the record that it gives.
+ * Entries are transitions, never deltas, and hold facts, lengths and labels, never content.
+ */
+import { Schema } from "effect";
+import { AttemptFacts } from "../domain/Attempt.ts";
+import { Choice, Rule } from "../domain/Decision.ts";
+import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
+import { AttemptMode, Provider } from "../domain/Run.ts";
+import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
+
+/** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
+export const attemptsMax = 64;
+
+/** One attempt as recorded: its facts as they stood at the last commit. */
+export const AttemptRecord = Schema.Struct({
+  attempt: Schema.Natural,
+  mode: AttemptMode,
+  /** Milliseconds since the run started. */
+  started_ms: Milliseconds,
+  facts: AttemptFacts,
+});
+export type AttemptRecord = typeof AttemptRecord.Type;
+
+/** A question that was put to a person, and its answer. */
+export const QuestionRecord = Schema.Struct({
+  revision: Schema.Natural,
+  incident: Label,
+  rule: Rule,
+  choices: Schema.Array(Choice),
+  answer: Schema.optionalKey(Choice),
+});
+export type QuestionRecord = typeof QuestionRecord.Type;
+
+/** Bounded evidence: the first records, the last ones, every terminal candidate among them, and how many lie between. */
+export const EvidenceLog = Schema.Struct({
+  first: Schema.Array(Evidence),
+  last: Schema.Array(Evidence),
+  omitted: Schema.Natural,
+});
+export type EvidenceLog = typeof EvidenceLog.Type;
+
+/** Everything that is remembered of one run. */
+export const RunRecord = Schema.Struct({
+  run_id: Label,
+  provider: Provider,
+  /** Wall clock, milliseconds since the epoch. */
+  started_at: Milliseconds,
+  state: Schema.Literals(["live", "asking", "ended"]),
+  attempts: Schema.Array(AttemptRecord),
+  attempts_omitted: Schema.Natural,
+  evidence: EvidenceLog,
+  incidents: Schema.Array(RunIncident),
+  incidents_omitted: Schema.Natural,
+  questions: Schema.Array(QuestionRecord),
+  end: Schema.optionalKey(RunEnd),
+});
+export type RunRecord = typeof RunRecord.Type;
+
+/** One thing that happened. All entries of one `RunRecorder.write` are committed together. */
+export const Entry = Schema.TaggedUnion({
+  RunStarted: { run_id: Label, provider: Provider, at: Milliseconds },
+  AttemptStarted: { attempt: Schema.Natural, mode: AttemptMode, at_ms: Milliseconds, facts: AttemptFacts },
+  FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
+  EvidenceNoted: { evidence: Evidence },
+  IncidentOpened: { incident: RunIncident },
+  IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
+  QuestionAsked: { question: QuestionRecord },
+  QuestionAnswered: { revision: Schema.Natural, answer: Choice },
+  RunEnded: { end: RunEnd },
+});
+export type Entry = typeof Entry.Type;
+
+/** Why an entry does not fit the record that it is written to. */
+export type Misfit = "unknown_run" | "run_exists" | "run_ended";
+
+/**
+ * Folds one entry into a run's record.
+ *
+ * @param record the record so far; undefined before `RunStarted`
+ * @param entry what happened
+ * @returns the new record, or why the entry does not fit. A run has one terminal state (law L7): after `RunEnded` only
+ *   late facts (tools run after their stream completed), late incidents, their evidence and marks are taken.
+ */
+export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
+  if (record === undefined) return entry._tag === "RunStarted" ? started(entry) : "unknown_run";
+  switch (entry._tag) {
+    case "RunStarted":
+      return "run_exists";
+    case "EvidenceNoted":
+      return { ...record, evidence: note(record.evidence, entry.evidence) };
+    case "IncidentOpened":
+      return openIncident(record, entry.incident);
+    case "IncidentMarked":
+      return { ...record, incidents: record.incidents.map((incident) => mark(incident, entry)) };
+    case "FactsRaised":
+      return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
+    default:
+      return record.state === "ended" ? "run_ended" : applyLive(record, entry);
+  }
+};
+
+type LiveEntry = Extract<
+  Entry,
+  { readonly _tag: "AttemptStarted" | "QuestionAsked" | "QuestionAnswered" | "RunEnded" }
+>;
+
+const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
+  switch (entry._tag) {
+    case "AttemptStarted":
+      return { ...record, state: "live", ...addAttempt(record, entry) };
+    case "QuestionAsked":
+      return { ...record, state: "asking", questions: [...record.questions.slice(1 - incidentsMax), entry.question] };
+    case "QuestionAnswered":
+      return {
+        ...record,
+        state: "live",
+        questions: record.questions.map((it) =>
+          it.revision === entry.revision && it.answer === undefined ? { ...it, answer: entry.answer } : it,
+        ),
+      };
+    case "RunEnded":
+      return { ...record, state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
+  }
+};
+
+const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({
+  run_id: entry.run_id,
+  provider: entry.provider,
+  started_at: entry.at,
+  state: "live",
+  attempts: [],
+  attempts_omitted: 0,
+  evidence: { first: [], last: [], omitted: 0 },
+  incidents: [],
+  incidents_omitted: 0,
+  questions: [],
+});
+
+const raise = (it: AttemptRecord, entry: Extract<Entry, { readonly _tag: "FactsRaised" }>): AttemptRecord =>
+  it.attempt === entry.attempt ? { ...it, facts: entry.facts } : it;
+
+const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "AttemptStarted" }>) => {
+  const attempt = { attempt: entry.attempt, mode: entry.mode, started_ms: entry.at_ms, facts: entry.facts };
+  const full = record.attempts.length >= attemptsMax;
+  return {
+    attempts: [...(full ? record.attempts.slice(1) : record.attempts), attempt],
+    attempts_omitted: record.attempts_omitted + (full ? 1 : 0),
+  };
+};
+
+/** Adds evidence between its two anchors: the first records stay, the last ones roll. */
+const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
+  if (log.first.length < evidenceFirstMax) return { ...log, first: [...log.first, evidence] };
+  if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
+  // A terminal candidate is what a disputed ending is judged by: it goes last.
+  const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
+  const last = log.last.toSpliced(Math.max(victim, 0), 1);
+  return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };
+};
+
+/** An incident that is already there is replaced: writing it twice is writing it once. */
+const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
+  const others = record.incidents.filter((it) => it.id !== incident.id);
+  if (others.length < incidentsMax) return { ...record, incidents: [...others, incident] };
+  const victim = Math.max(
+    0,
+    others.findIndex((it) => it.status === "recovered" || it.status === "acted_on"),
+  );
+  return {
+    ...record,
+    incidents: [...others.toSpliced(victim, 1), incident],
+    incidents_omitted: record.incidents_omitted + 1,
+  };
+};
+
+const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "IncidentMarked" }>): RunIncident =>
+  incident.id !== entry.incident
+    ? incident
+    : { ...incident, status: entry.status, ...(entry.answer === undefined ? {} : { answer: entry.answer }) };
+
+/** Only the incident that ended the run is final: a recovered attempt never is, however late its record came. */
+const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
+  incidents.map((incident) => ({ ...incident, status: incident.id === end.incident ? "final" : "recovered" }));

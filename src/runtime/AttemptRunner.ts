@@ -1,0 +1,351 @@
+/**
+ * Runs one attempt: a fiber of its own that reads the provider's stream, folds its facts and hands its parts over.
+ *
+ * One Deferred decides how the attempt ends; source, watchdog and cancel race for it and exactly one wins. From that
+ * moment the attempt is frozen: what has not been handed over stays here until the decision says what becomes of it, and
+ * whatever the source still says is refused (law L6).
+ */
+import { type Cause, type Context, Deferred, Effect, Fiber, Option, Stream } from "effect";
+import type { Failure } from "../domain/Failure.ts";
+import { none, type Observation } from "../domain/Observation.ts";
+import type { AttemptMode } from "../domain/Run.ts";
+import type { FactsFold } from "../policy/Facts.ts";
+import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
+import { closeGraceMs } from "./Clocks.ts";
+import { Fence } from "./Fence.ts";
+import type { Handoff, Slot } from "./Handoff.ts";
+import type { Batch, Reveal } from "./Reveal.ts";
+import type { PartEvent } from "./RunEvent.ts";
+import type { AttemptContext, RunOptions } from "./RunOptions.ts";
+import type { LedgerAttempt, SettledCall, ToolLedger } from "./ToolLedger.ts";
+import type { Watch } from "./Watchdog.ts";
+
+/** What an attempt needs of its run. */
+export interface AttemptHost<P> {
+  readonly runId: string;
+  readonly handoff: Handoff<P>;
+  readonly ledger: ToolLedger;
+  readonly now: () => number;
+  /** Commits the facts of an attempt before something of it is handed over. */
+  readonly recordShown: (attempt: Attempt<P>) => Effect.Effect<void>;
+  /** Called once, in the step that decided the end. Must not block. */
+  readonly ended: (attempt: Attempt<P>, outcome: Outcome) => void;
+  readonly note: (attempt: number, event: "late_part_refused" | "terminal_candidate", detail?: string) => void;
+}
+
+/** What makes one attempt different from the next. */
+export interface AttemptSetup<P> {
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+  readonly request: "first" | "continue";
+  readonly calls: ReadonlyArray<SettledCall>;
+  readonly cursor: string | undefined;
+  readonly facts: FactsFold;
+  readonly reveal: Reveal<P>;
+  readonly startedAt: number;
+}
+
+/** Parts on their way, and how far they are counted in the facts. */
+interface Transit<P> extends Batch<P> {
+  counted: "no" | "decoded" | "handed_over";
+}
+
+export class Attempt<P> implements LedgerAttempt {
+  readonly setup: AttemptSetup<P>;
+  readonly fence = new Fence();
+  readonly facts: FactsFold;
+  readonly #host: AttemptHost<P>;
+  readonly #end = Deferred.makeUnsafe<Outcome>();
+  #watch: Watch | undefined;
+  #fiber: Fiber.Fiber<unknown, unknown> | undefined;
+  #over = false;
+  #pulled = false;
+  #reports = false;
+  #ordinal = 0;
+  #lastTextOrdinal = 0;
+  #terminalAtEnd = false;
+  #unpark: (() => void) | undefined;
+  #frozen: Array<Transit<P>> = [];
+  #inSlot: Transit<P> | undefined;
+  cursor: string | undefined;
+  finish: string | undefined;
+
+  constructor(host: AttemptHost<P>, setup: AttemptSetup<P>) {
+    this.#host = host;
+    this.setup = setup;
+    this.facts = setup.facts;
+    this.cursor = setup.cursor;
+  }
+
+  get attempt(): number {
+    return this.setup.attempt;
+  }
+
+  /** Parts handed over so far. */
+  get ordinal(): number {
+    return this.#ordinal;
+  }
+
+  /** What a continuation keeps: text, and the calls that have settled. */
+  get keepThrough(): number {
+    return Math.max(this.#lastTextOrdinal, this.#host.ledger.settledThrough(this));
+  }
+
+  get watch(): Watch | undefined {
+    return this.#watch;
+  }
+
+  /**
+   * Starts the attempt's fiber.
+   *
+   * @param services what the caller's stream needs
+   * @param watch the attempt's clocks, running from now
+   * @param classifying how an error of the source becomes a failure
+   */
+  start<E, R>(
+    options: RunOptions<P, E, R>,
+    services: Context.Context<R>,
+    watch: Watch,
+    classifying: () => Classifying<E>,
+  ): void {
+    this.#watch = watch;
+    const read = Effect.suspend(() => {
+      const stream = this.#guarded(() => options.attempt(this.#context()));
+      return stream === undefined ? Effect.void : this.#read(stream, options);
+    }).pipe(
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          if (!this.#over) this.decide(endOf(exit, classifying()));
+        }),
+      ),
+      Effect.scoped,
+    );
+    this.#fiber = Effect.runForkWith(services)(read);
+  }
+
+  readonly toolStarted = (): void => this.#watch?.hold(this.#host.now());
+  readonly toolEnded = (): void => this.#watch?.release(this.#host.now());
+
+  /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
+  decide(outcome: Outcome): boolean {
+    if (!Deferred.doneUnsafe(this.#end, Effect.succeed(outcome))) return false;
+    this.#over = true;
+    this.fence.suspend();
+    this.#freeze();
+    if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
+    if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
+    this.#host.ended(this, outcome);
+    return true;
+  }
+
+  /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
+  readonly close: Effect.Effect<boolean> = Effect.suspend(() => {
+    const fiber = this.#fiber;
+    if (fiber === undefined) return Effect.succeed(true);
+    fiber.interruptUnsafe();
+    return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
+  });
+
+  /** Throws the frozen parts away. */
+  discardFrozen(): void {
+    this.#frozen = [];
+  }
+
+  /**
+   * Counts frozen parts as handed over and gives their events.
+   *
+   * @param textOnly only what shows something and holds no call
+   */
+  releaseFrozen(textOnly = false): ReadonlyArray<PartEvent<P>> {
+    const frozen = this.#frozen;
+    this.#frozen = [];
+    return frozen.flatMap((transit) => {
+      const kept = textOnly ? onlyText(transit) : transit;
+      this.#count(kept);
+      return this.#events(kept);
+    });
+  }
+
+  /** The read loop: parked while the slot is full, else reading. */
+  #read<E, R>(stream: Stream.Stream<P, E, R>, options: RunOptions<P, E, R>) {
+    return Effect.flatMap(Stream.toPull(stream), (pull) => {
+      this.#pulled = true;
+      return Effect.whileLoop({
+        while: () => !this.#over,
+        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> =>
+          this.#inSlot === undefined ? pull : this.#parked,
+        step: (parts) => {
+          if (parts.length > 0) this.#guarded(() => this.#arrived(parts, options));
+        },
+      });
+    });
+  }
+
+  /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
+  readonly #parked: Effect.Effect<ReadonlyArray<P>> = Effect.callback((resume) => {
+    if (this.#inSlot === undefined) return resume(Effect.succeed([]));
+    this.#watch?.hold(this.#host.now());
+    this.#unpark = () => {
+      this.#watch?.release(this.#host.now());
+      this.#unpark = undefined;
+      resume(Effect.succeed([]));
+    };
+  });
+
+  /** Runs the caller's own code: what it throws is the caller's failure, never the provider's. */
+  #guarded<A>(run: () => A): A | undefined {
+    try {
+      return run();
+    } catch (cause) {
+      this.decide(failed({ kind: "caller_failed" }, cause));
+      return undefined;
+    }
+  }
+
+  #context(): AttemptContext {
+    const { setup } = this;
+    return {
+      run_id: this.#host.runId,
+      attempt: setup.attempt,
+      mode: setup.mode,
+      request: setup.request,
+      calls: setup.calls,
+      cursor: setup.mode === "resume" ? setup.cursor : undefined,
+      delivery: (delivery) => {
+        if (this.#over) return;
+        this.#reports = true;
+        this.facts.delivery(delivery);
+      },
+      bytes: (count) => {
+        if (this.#over) return;
+        this.facts.bytes(count);
+        this.#watch?.bytes(this.#host.now());
+      },
+    };
+  }
+
+  #arrived<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
+    if (this.#over) {
+      this.#host.note(this.attempt, "late_part_refused");
+      return;
+    }
+    const batch: Transit<P> = { parts: [], observations: [], counted: "no" };
+    const broken = this.#observe(parts, options, batch);
+    const passed = this.setup.reveal.pass(batch);
+    const transit: Transit<P> = passed === batch ? batch : { ...passed, counted: "no" };
+    if (broken !== undefined) {
+      // Everything before the error was seen, in order, and is not handed over before the decision says so.
+      this.#frozen.push(transit);
+      this.facts.decoded(broken.observation);
+      this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
+    } else if (transit.parts.length > 0) {
+      this.#offer(transit);
+    }
+  }
+
+  /** Observes parts up to the first that carries an error, and tells the clocks. */
+  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, batch: Batch<P>) {
+    let progress = false;
+    let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
+    for (const part of parts) {
+      const observation = options.observe(part);
+      if (observation.failure !== undefined) {
+        broken = { part, observation, failure: observation.failure };
+        break;
+      }
+      if (observation.progress === "output" || observation.progress === "reasoning") progress = true;
+      if (observation.keep_alive) this.#watch?.keepAlive();
+      if (observation.finish !== undefined) this.finish = observation.finish;
+      if (observation.terminal) this.#host.note(this.attempt, "terminal_candidate", observation.finish);
+      this.#terminalAtEnd = observation.terminal_at_end === true;
+      this.cursor = options.cursor?.(part) ?? this.cursor;
+      batch.parts.push(part);
+      batch.observations.push(observation);
+    }
+    this.#watch?.arrived(this.#host.now(), progress);
+    return broken;
+  }
+
+  /** Hands parts to a consumer that waits, or leaves them in the slot. */
+  #offer(transit: Transit<P>): void {
+    const { handoff } = this.#host;
+    if (handoff.wanted && !this.#raises(transit)) {
+      this.#count(transit);
+      handoff.give(this.#events(transit));
+      return;
+    }
+    this.#inSlot = transit;
+    handoff.put(this.#slot(transit));
+  }
+
+  #slot(transit: Transit<P>): Slot<P> {
+    return {
+      record: () => {
+        if (!this.#raises(transit)) return undefined;
+        this.#count(transit);
+        return this.#host.recordShown(this);
+      },
+      deliver: () => {
+        this.#inSlot = undefined;
+        this.#count(transit);
+        return this.#events(transit);
+      },
+      taken: () => this.#unpark?.(),
+    };
+  }
+
+  /** Whether handing these parts over raises what must be on record first (law L8). */
+  #raises(transit: Transit<P>): boolean {
+    return transit.counted !== "handed_over" && transit.observations.some((it) => this.facts.wouldShow(it));
+  }
+
+  /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
+  #count(transit: Transit<P>): void {
+    if (transit.counted === "handed_over") return;
+    for (const observation of transit.observations) {
+      if (transit.counted === "no") this.facts.decoded(observation);
+      this.facts.handedOver(observation);
+    }
+    transit.counted = "handed_over";
+  }
+
+  #events(transit: Transit<P>): ReadonlyArray<PartEvent<P>> {
+    return transit.parts.map((part, index): PartEvent<P> => {
+      this.#ordinal += 1;
+      const ordinal = this.#ordinal;
+      const observation = transit.observations[index];
+      if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
+      if (observation === undefined || observation.calls.length === 0) {
+        return { _tag: "Part", attempt: this.attempt, ordinal, part };
+      }
+      const calls = this.#host.ledger.handedOver(this, this.#host.runId, ordinal, observation.calls);
+      return { _tag: "Part", attempt: this.attempt, ordinal, part, ...(calls.length === 0 ? {} : { calls }) };
+    });
+  }
+
+  /** Takes back what nobody was handed and counts it as decoded: it was seen, not shown. */
+  #freeze(): void {
+    if (this.#inSlot !== undefined) this.#frozen.unshift(this.#inSlot);
+    this.#inSlot = undefined;
+    this.#host.handoff.clear();
+    const held = this.setup.reveal.release();
+    if (held.parts.length > 0) this.#frozen.push({ ...held, counted: "no" });
+    for (const transit of this.#frozen) {
+      if (transit.counted !== "no") continue;
+      for (const observation of transit.observations) this.facts.decoded(observation);
+      transit.counted = "decoded";
+    }
+  }
+}
+
+/** Gemini's marker is its last finishReason and a clean end: a fact of the end, not of a part. */
+const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
+
+const onlyText = <P>(transit: Transit<P>): Transit<P> => {
+  const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);
+  return {
+    parts: transit.parts.filter((_, index) => keep[index] === true),
+    observations: transit.observations.filter((_, index) => keep[index] === true),
+    counted: transit.counted,
+  };
+};

@@ -1,0 +1,71 @@
+/**
+ * Names the clocks of an attempt with their defaults, in milliseconds. `Infinity` is off.
+ *
+ * Bytes feed `silence`; only progress feeds `idle`: a provider that sends keep-alives for ever is stalled, one that thinks
+ * is not. The sixth clock, `connect`, belongs to the socket and lives in ProviderClient.
+ */
+import type { ClockName } from "../domain/Failure.ts";
+import type { Provider } from "../domain/Run.ts";
+
+/** The limits of one attempt, in milliseconds. */
+export interface Clocks {
+  /** From the request written to the first progress, head included. */
+  readonly first_progress: number;
+  /** From progress to progress. */
+  readonly idle: number;
+  /** Without any byte, armed only after `keepAlivesToArm` keep-alives in this attempt. */
+  readonly silence: number;
+  /** The whole attempt. The caller's own limit: off by default and never retried. */
+  readonly attempt: number;
+  /** The whole run, over its attempts. The caller's own limit: off by default and never retried. */
+  readonly run: number;
+}
+
+/** What a caller may set; `false` switches a clock off. */
+export type ClockOptions = { readonly [K in keyof Clocks]?: number | false };
+
+/** Models that do not reason answer within this (DESIGN section 7). */
+export const firstProgressMs = 180_000;
+
+/** Models that reason, or that nobody told us about: a 60 s guard killed healthy slow models (coder #26010). */
+export const firstProgressReasoningMs = 600_000;
+
+export const idleMs = 300_000;
+export const silenceMs = 90_000;
+
+/** Keep-alives that prove that a provider sends them; only then does silence mean something. */
+export const keepAlivesToArm = 2;
+
+/** Extra time after the machine slept: sockets and providers need a moment to notice. */
+export const suspendGraceMs = 10_000;
+
+/** How far the wall clock must run ahead of the monotonic one to count as a suspension. */
+export const suspendJumpMs = 5_000;
+
+/** How long a superseded attempt may take to close before it is abandoned (law L6). */
+export const closeGraceMs = 1_000;
+
+/**
+ * Gives the clocks of a run.
+ *
+ * @param provider its `reasoning` flag chooses the first_progress default
+ * @param streaming false for a response that comes whole: it has no first progress to wait for
+ * @param options the caller's own limits, in milliseconds
+ */
+export const make = (provider: Provider, streaming: boolean, options: ClockOptions = {}): Clocks => ({
+  first_progress: limit(
+    options.first_progress,
+    streaming ? (provider.reasoning === false ? firstProgressMs : firstProgressReasoningMs) : Number.POSITIVE_INFINITY,
+  ),
+  idle: limit(options.idle, idleMs),
+  silence: limit(options.silence, silenceMs),
+  attempt: limit(options.attempt, Number.POSITIVE_INFINITY),
+  run: limit(options.run, Number.POSITIVE_INFINITY),
+});
+
+/** Doubles one clock: after a stall the same prefill is never cut at the same deadline twice. */
+export const doubled = (clocks: Clocks, clock: ClockName): Clocks =>
+  clock === "connect" ? clocks : { ...clocks, [clock]: clocks[clock] * 2 };
+
+const limit = (option: number | false | undefined, byDefault: number): number =>
+  option === false ? Number.POSITIVE_INFINITY : (option ?? byDefault);

@@ -1,0 +1,100 @@
+/**
+ * Ends a run, each way that it can end, and records the end before anyone is told (laws L7, L8).
+ */
+import { Cause, Effect } from "effect";
+import type { Failure } from "../domain/Failure.ts";
+import type { Attempt } from "./AttemptRunner.ts";
+import type { Broken, Verdict } from "./Incidents.ts";
+import type { Run } from "./Run.ts";
+import { RunInterrupted } from "./RunEvent.ts";
+
+/** The answer is whole: hands over what was frozen and lets its calls run. */
+export const complete = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  late: Failure | undefined,
+): Effect.Effect<"ended"> =>
+  Effect.gen(function* () {
+    yield* handOverFrozen(run, attempt, false);
+    attempt.fence.open();
+    yield* run.finish(attempt, { state: "completed", reason: attempt.finish ?? "completed" }, () => {
+      run.handoff.push({
+        _tag: "RunCompleted",
+        run_id: run.runId,
+        attempts: run.attempts,
+        finish: attempt.finish,
+        late_failure: late,
+      });
+      run.handoff.end(Cause.done());
+    });
+    return "ended" as const;
+  });
+
+/** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
+export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> => {
+  attempt.discardFrozen();
+  attempt.fence.open();
+  const seen = attempt.facts.snapshot().terminal_seen;
+  const end = seen
+    ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
+    : ({ state: "stopped", reason: "consumer_finished" } as const);
+  return Effect.as(
+    run.finish(attempt, end, () => run.handoff.end(Cause.done())),
+    "ended",
+  );
+};
+
+/** Keeps the partial answer: hands over the text that was frozen, and nothing that could run. */
+export const acceptPartial = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+): Effect.Effect<"ended"> =>
+  Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, verdict, "accepted_partial"));
+
+/** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (law L12). */
+export const stop = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { decision, incident }: Verdict,
+  reason: RunInterrupted["reason"],
+): Effect.Effect<"ended"> => {
+  broken.attempt.fence.close();
+  broken.attempt.discardFrozen();
+  const error = new RunInterrupted({
+    reason,
+    run_id: run.runId,
+    rule: decision.rule,
+    failure: incident.failure,
+    attempts: run.attempts,
+    message: incident.message,
+    ...(broken.cause === undefined ? {} : { cause: broken.cause }),
+  });
+  const end = {
+    state: "stopped",
+    reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
+    incident: incident.id,
+  } as const;
+  return Effect.as(
+    run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(error))),
+    "ended",
+  );
+};
+
+/** Hands over frozen parts; what they show is on record before (law L8). */
+export const handOverFrozen = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  textOnly: boolean,
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const before = attempt.facts.snapshot();
+    const events = attempt.releaseFrozen(textOnly);
+    if (events.length === 0) return Effect.void;
+    const after = attempt.facts.snapshot();
+    const raised = before.shown !== after.shown || before.tools !== after.tools;
+    return Effect.andThen(
+      raised ? run.recordShown(attempt) : Effect.void,
+      Effect.sync(() => run.handoff.push(...events)),
+    );
+  });

@@ -1,0 +1,77 @@
+/**
+ * Stands between an attempt's tool calls and their handlers (law L6).
+ *
+ * Open: a call may start. Suspended: the stream has failed and the decision is not taken yet, new calls wait. Closed: the
+ * attempt is superseded or stopped, nothing of it starts any more. A running handler is counted until it has ended, so
+ * that a decision can wait for what it would otherwise have to guess.
+ */
+import { Deferred, Effect } from "effect";
+
+export class Fence {
+  #state: "open" | "suspended" | "closed" = "open";
+  #changed = Deferred.makeUnsafe<void>();
+  #running = 0;
+  #drained = Deferred.makeUnsafe<void>();
+
+  get isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  /** Handlers that have been let through and have not ended. */
+  get running(): number {
+    return this.#running;
+  }
+
+  suspend(): void {
+    if (this.#state === "open") this.#state = "suspended";
+  }
+
+  /** Lets waiting calls through. A closed fence stays closed. */
+  open(): void {
+    if (this.#state === "suspended") this.#turn("open");
+  }
+
+  close(): void {
+    if (this.#state !== "closed") this.#turn("closed");
+  }
+
+  /**
+   * Waits for the fence and passes it in the same step: `enter` runs while the fence is known to be open, so no decision
+   * can fall between the look and the mark.
+   *
+   * @param enter marks the call as dispatched; its answer is given back
+   * @returns undefined when the fence has closed
+   */
+  pass<A>(enter: () => A): Effect.Effect<A | undefined> {
+    return Effect.suspend(() => {
+      if (this.#state === "closed") return Effect.undefined;
+      if (this.#state === "suspended") {
+        return Effect.flatMap(Deferred.await(this.#changed), () => this.pass(enter));
+      }
+      return Effect.succeed(enter());
+    });
+  }
+
+  /** A handler starts. Called inside `pass`. */
+  started(): void {
+    this.#running += 1;
+  }
+
+  ended(): void {
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    Deferred.doneUnsafe(this.#drained, Effect.void);
+    this.#drained = Deferred.makeUnsafe<void>();
+  }
+
+  /** Waits until no handler runs. */
+  readonly drained: Effect.Effect<void> = Effect.suspend(() =>
+    this.#running === 0 ? Effect.void : Deferred.await(this.#drained),
+  );
+
+  #turn(state: "open" | "closed"): void {
+    this.#state = state;
+    Deferred.doneUnsafe(this.#changed, Effect.void);
+    this.#changed = Deferred.makeUnsafe<void>();
+  }
+}

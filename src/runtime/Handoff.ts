@@ -1,0 +1,104 @@
+/**
+ * Hands events from a run to its one consumer, by demand.
+ *
+ * Events of the run itself wait in a short queue; parts wait in one slot, and count as shown only when the consumer has
+ * taken them (law L4). While the slot is full nothing more is read, so at most one chunk of parts is in flight.
+ */
+import { type Cause, Effect } from "effect";
+import type { RunEvent, RunInterrupted } from "./RunEvent.ts";
+
+type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
+
+/** Parts that have arrived and were not taken. */
+export interface Slot<P> {
+  /** What must be on record before the parts may be handed over; undefined when nothing must. */
+  readonly record: () => Effect.Effect<void> | undefined;
+  /** Counts the parts as shown and gives their events. */
+  readonly deliver: () => ReadonlyArray<RunEvent<P>>;
+  /** Tells the reader that the slot is free. */
+  readonly taken: () => void;
+}
+
+export class Handoff<P> {
+  #queue: Array<RunEvent<P>> = [];
+  #slot: Slot<P> | undefined;
+  #end: Taken<P> | undefined;
+  #waiting: ((effect: Taken<P>) => void) | undefined;
+
+  /** Whether the consumer waits right now, with nothing before it in line. */
+  get wanted(): boolean {
+    return this.#waiting !== undefined && this.#queue.length === 0;
+  }
+
+  get slot(): Slot<P> | undefined {
+    return this.#slot;
+  }
+
+  /** Adds an event of the run. */
+  push(...events: ReadonlyArray<RunEvent<P>>): void {
+    if (events.length === 0) return;
+    this.#queue.push(...events);
+    this.#wake(this.take);
+  }
+
+  /** Gives parts to a consumer that waits for them. Only while `wanted`. */
+  give(events: ReadonlyArray<RunEvent<P>>): void {
+    const [first, ...rest] = events;
+    if (first !== undefined)
+      this.#wake(events.length === 1 ? Effect.succeed([first]) : Effect.succeed([first, ...rest]));
+  }
+
+  /** Puts parts into the free slot. */
+  put(slot: Slot<P>): void {
+    this.#slot = slot;
+    this.#wake(this.take);
+  }
+
+  /** Takes the parts back that the consumer has not taken. */
+  clear(): void {
+    this.#slot = undefined;
+  }
+
+  /** Ends the stream once the queue is empty. */
+  end(end: Effect.Effect<never, RunInterrupted | Cause.Done>): void {
+    this.#end ??= end;
+    this.#wake(this.take);
+  }
+
+  /** What the consumer pulls. */
+  readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
+    const [first, ...rest] = this.#queue;
+    if (first !== undefined) {
+      this.#queue = [];
+      return Effect.succeed([first, ...rest]);
+    }
+    if (this.#slot !== undefined) return this.#takeSlot(this.#slot);
+    if (this.#end !== undefined) return this.#end;
+    return Effect.callback((resume) => {
+      this.#waiting = resume;
+      return Effect.sync(() => {
+        if (this.#waiting === resume) this.#waiting = undefined;
+      });
+    });
+  });
+
+  #takeSlot(slot: Slot<P>): Taken<P> {
+    const record = slot.record();
+    if (record !== undefined)
+      return Effect.flatMap(record, () => (this.#slot === slot ? this.#empty(slot) : this.take));
+    return this.#empty(slot);
+  }
+
+  #empty(slot: Slot<P>): Taken<P> {
+    this.#slot = undefined;
+    const [first, ...rest] = slot.deliver();
+    slot.taken();
+    return first === undefined ? this.take : Effect.succeed([first, ...rest]);
+  }
+
+  #wake(effect: Taken<P>): void {
+    const resume = this.#waiting;
+    this.#waiting = undefined;
+    resume?.(effect);
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Takes a decision and puts it on record before anyone acts on it (law L8).
+ */
+import { Deferred, Effect, Random } from "effect";
+import type { Decision } from "../domain/Decision.ts";
+import type { Failure } from "../domain/Failure.ts";
+import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
+import type { DecisionInput } from "../policy/DecisionInput.ts";
+import { explain } from "../policy/Explanation.ts";
+import type { Attempt } from "./AttemptRunner.ts";
+import { type Run, stopFailure } from "./Run.ts";
+
+/** A failed attempt with what its decision is taken on. */
+export interface Broken<P> {
+  readonly attempt: Attempt<P>;
+  readonly failure: Failure;
+  /** The original error, unchanged (law L12). */
+  readonly cause: unknown;
+  /** Whether the cursor of this response may still be used. */
+  readonly resumable: boolean;
+}
+
+/** A decision, its incident, and whether that is on record. */
+export interface Verdict {
+  readonly decision: Decision;
+  readonly incident: RunIncident;
+  readonly recorded: boolean;
+}
+
+/** Decides a broken attempt and records the incident. */
+export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Verdict> =>
+  Effect.gen(function* () {
+    const input = yield* inputOf(run, broken, undefined);
+    const verdict = yield* record(run, broken.attempt, input);
+    run.decided = { attempt: broken.attempt, failure: input.failure };
+    return verdict;
+  });
+
+/**
+ * Looks at everything again after a wait, without recording: whoever sees another answer judges anew.
+ *
+ * The retry holds its throttle token by now, so the throttle is not asked twice.
+ */
+export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Decision> =>
+  Effect.map(inputOf(run, broken, 0), run.policy.decide);
+
+/**
+ * Records what turned out after an attempt was decided: a tool that settled late. An open question is asked anew on the
+ * grown facts; anything else that was done stays done, and the record says what is known now (law L1).
+ */
+export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    run.note(attempt.attempt, "late_settle");
+    if (run.asking) {
+      Deferred.doneUnsafe(run.factsGrew, Effect.void);
+      return;
+    }
+    const input = yield* inputOf(run, { attempt, failure, cause: undefined, resumable: false }, undefined);
+    yield* record(run, attempt, input);
+  });
+
+/** What a decision takes. A stop from outside is the failure of whoever stopped us, unless a flag of the run says it. */
+const inputOf = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  throttleWaitMs: number | undefined,
+): Effect.Effect<DecisionInput> =>
+  Effect.map(Random.next, (jitter) => {
+    const facts = run.facts(broken.attempt, broken.resumable);
+    return {
+      facts: broken.attempt.facts.snapshot(),
+      failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
+      run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
+      budget: run.budget,
+      jitter,
+    };
+  });
+
+const record = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, input: DecisionInput): Effect.Effect<Verdict> => {
+  const decision = run.policy.decide(input);
+  run.incidents += 1;
+  run.note(attempt.attempt, "decision", decision.rule);
+  const incident: RunIncident = {
+    schema_version: schemaVersion,
+    id: `${run.runId}.${run.incidents}`,
+    run_id: run.runId,
+    attempt: attempt.attempt,
+    mode: attempt.setup.mode,
+    at: run.shared.clock.currentTimeMillisUnsafe(),
+    provider: run.options.provider,
+    ...input,
+    policy: run.policy.name,
+    decision,
+    message: explain(decision, input.failure, input.facts),
+    status: "open",
+  };
+  return Effect.map(
+    run.write([
+      { _tag: "FactsRaised", attempt: attempt.attempt, facts: input.facts },
+      { _tag: "IncidentOpened", incident },
+    ]),
+    (recorded) => ({ decision, incident, recorded }),
+  );
+};

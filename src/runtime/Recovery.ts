@@ -1,0 +1,255 @@
+/**
+ * Recovers a run after an attempt has ended: the one loop of the project.
+ *
+ * Its order is the law: what the attempt did is read, the decision is taken and recorded, and only then acted on (L8).
+ * After every wait everything is looked at again, and nothing is done that the newest decision does not say.
+ */
+import { Deferred, Duration, Effect } from "effect";
+import type { Choice } from "../domain/Decision.ts";
+import type { Failure } from "../domain/Failure.ts";
+import * as RetryBudget from "../policy/RetryBudget.ts";
+import * as Situation from "../policy/Situation.ts";
+import type { Outcome } from "./AttemptEnd.ts";
+import type { Attempt } from "./AttemptRunner.ts";
+import { doubled } from "./Clocks.ts";
+import * as Ending from "./Ending.ts";
+import { type Broken, judge, lookAgain, type Verdict } from "./Incidents.ts";
+import { launch } from "./Launch.ts";
+import { freshCounters, type Run } from "./Run.ts";
+import type { Question } from "./UserDecisions.ts";
+
+/** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
+type Next = "launched" | "ended" | "again";
+
+/**
+ * Settles an attempt that has ended: completes the run, launches its next attempt, or ends it.
+ *
+ * @param outcome how the attempt ended; everything of it is frozen already
+ */
+export const settle = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  outcome: Outcome,
+): Effect.Effect<void, never, R> =>
+  Effect.gen(function* () {
+    const closed = yield* beginClose(run, attempt);
+    let next: Next = "again";
+    const broken = brokenBy(run, attempt, outcome);
+    if (broken === undefined) next = yield* Ending.complete(run, attempt, undefined);
+    else yield* drained(run, attempt);
+    while (broken !== undefined && next === "again") {
+      if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, attempt);
+      else next = yield* act(run, broken, yield* judge(run, broken), closed);
+    }
+    if (next === "launched") return;
+    yield* closed;
+    Deferred.doneUnsafe(run.done, Effect.void);
+  });
+
+/** What broke, or undefined when the attempt is complete: a clean end after the provider's own marker (law L5). */
+const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Broken<P> | undefined => {
+  const facts = attempt.facts.snapshot();
+  const broken = (failure: Failure, cause: unknown): Broken<P> => ({ attempt, failure, cause, resumable: true });
+  if (outcome._tag === "ended") {
+    if (!facts.terminal_seen) return broken({ kind: "truncated" }, undefined);
+    const nothing = facts.progress === "none" || facts.progress === "started";
+    return nothing && run.options.emptyIsFailure === true ? broken({ kind: "empty" }, undefined) : undefined;
+  }
+  if (outcome.failure.kind === "stalled") run.clocks = doubled(run.clocks, outcome.failure.clock);
+  const found = broken(outcome.failure, outcome.cause);
+  const refused = attempt.setup.mode === "resume" && outcome.failure.kind === "rejected";
+  // A refused cursor says nothing about the response: that is decided on the attempt that it was to resume.
+  if (refused && run.interrupted !== undefined) return { ...run.interrupted, resumable: false };
+  run.interrupted = found;
+  return found;
+};
+
+/** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (law L6). */
+const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<Effect.Effect<void>> =>
+  Effect.gen(function* () {
+    const closed = Deferred.makeUnsafe<void>();
+    yield* Effect.forkDetach(
+      Effect.flatMap(attempt.close, (inTime) => {
+        if (!inTime) run.note(attempt.attempt, "abandoned");
+        return Deferred.succeed(closed, undefined);
+      }),
+      { startImmediately: true },
+    );
+    return Deferred.await(closed);
+  });
+
+/** Waits for running tool handlers: what they did is a fact that nobody should have to guess. A stop does not wait. */
+const drained = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> => {
+  if (attempt.fence.running === 0) return Effect.void;
+  const { drainMs } = run.shared;
+  const limit = drainMs === Number.POSITIVE_INFINITY ? Effect.never : Effect.sleep(Duration.millis(drainMs));
+  // A user's cancel has interrupted the handlers: they still say what became of them.
+  const stop = Effect.flatMap(Deferred.await(run.stopped), () => (run.userCancelled ? Effect.never : Effect.void));
+  return Effect.raceFirst(attempt.fence.drained, Effect.raceFirst(limit, stop));
+};
+
+const act = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> => {
+  const { decision, recorded } = verdict;
+  switch (decision.action) {
+    case "do_not_retry":
+      return decision.rule === "already_complete"
+        ? Ending.complete(run, broken.attempt, broken.failure)
+        : Ending.stop(run, broken, verdict, "do_not_retry");
+    case "ask_user":
+      return ask(run, broken, verdict, closed);
+    case "auto_retry_once":
+      return recorded ? retry(run, broken, verdict, closed) : Ending.stop(run, broken, verdict, "record_failed");
+  }
+};
+
+const retry = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { decision, incident }: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    const mode = decision.mode ?? "replay";
+    run.shared.throttle.take(run.options.provider.id, run.now());
+    run.handoff.push({
+      _tag: "RetryScheduled",
+      attempt: broken.attempt.attempt,
+      mode,
+      rule: decision.rule,
+      delay_ms: decision.delay_ms,
+      message: incident.message,
+    });
+    yield* waited(run, decision.delay_ms);
+    run.counters.elapsed += decision.delay_ms;
+    yield* closed;
+    const newest = yield* lookAgain(run, broken);
+    if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
+    if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
+    spend(run, broken, mode);
+    return yield* launch(run, broken, mode, incident);
+  });
+
+/** Counts a retry where the budget will look for it. */
+const spend = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, mode: string): void => {
+  const facts = broken.attempt.facts.snapshot();
+  const situation = Situation.make({
+    facts,
+    failure: broken.failure,
+    run: run.facts(broken.attempt, broken.resumable),
+    budget: run.budget,
+    jitter: 0,
+  });
+  if (RetryBudget.free(situation)) {
+    run.counters.not_processed_retries += 1;
+    return;
+  }
+  run.counters.auto_retries += 1;
+  if (mode === "replay" && facts.shown !== "nothing") run.counters.retries_after_shown += 1;
+  if (mode === "replay" && broken.failure.kind === "stalled") run.counters.retries_after_stall += 1;
+};
+
+/** Renews the credentials; the try counts, whether it worked or not. */
+const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
+  run.counters.credential_refreshes += 1;
+  const refresh = run.options.refreshCredentials ?? Effect.void;
+  return refresh.pipe(
+    Effect.as(true),
+    Effect.catchCause((cause) =>
+      Effect.as(
+        Effect.logWarning("credentials could not be refreshed", { run_id: run.runId }, cause.reasons.length),
+        false,
+      ),
+    ),
+  );
+};
+
+const ask = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { decision, incident }: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    run.questions += 1;
+    const choices = decision.choices ?? ["stop"];
+    const question: Question = {
+      run_id: run.runId,
+      revision: run.questions,
+      incident: incident.id,
+      rule: decision.rule,
+      message: incident.message,
+      choices,
+      default_choice: decision.default_choice ?? "stop",
+      decision,
+    };
+    const { revision } = question;
+    yield* run.write([
+      { _tag: "QuestionAsked", question: { revision, incident: incident.id, rule: decision.rule, choices } },
+    ]);
+    run.handoff.push({ _tag: "QuestionAsked", question });
+    const answer = yield* answered(run, question);
+    if (answer === undefined) return "again";
+    const choice = choices.includes(answer) ? answer : "stop";
+    run.note(broken.attempt.attempt, "answer", choice);
+    yield* run.write([
+      { _tag: "QuestionAnswered", revision, answer: choice },
+      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
+    ]);
+    run.handoff.push({ _tag: "QuestionAnswered", revision, choice });
+    return yield* carryOut(run, broken, { decision, incident, recorded: true }, choice, closed);
+  });
+
+/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
+const answered = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | undefined> => {
+  run.factsGrew = Deferred.makeUnsafe<void>();
+  run.asking = true;
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
+  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined)).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        run.asking = false;
+      }),
+    ),
+  );
+};
+
+const carryOut = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  choice: Choice,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    switch (choice) {
+      case "stop":
+        return yield* Ending.stop(run, broken, verdict, "stopped");
+      case "accept":
+        return yield* Ending.acceptPartial(run, broken, verdict);
+      case "it_ran":
+      case "it_did_not_run":
+        run.ledger.settleBy(broken.attempt, choice);
+        yield* run.recordFacts(broken.attempt);
+        // Without a continuation the person's word only settles the call; what may be done now is decided anew.
+        if (run.options.canContinue !== true) return "again";
+        break;
+      case "retry":
+        run.counters = freshCounters();
+        yield* waited(run, broken.failure.retry_after_ms ?? 0);
+        break;
+      case "continue":
+        break;
+    }
+    yield* closed;
+    if (run.stopper !== undefined) return "again";
+    return yield* launch(run, broken, choice === "retry" ? "replay" : "continue", verdict.incident);
+  });
+
+/** Waits, at most until somebody stops the run. */
+const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
+  ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));

@@ -1,0 +1,119 @@
+/**
+ * Decides which parts are handed over as they come and which are held back until the stream is proven whole.
+ *
+ * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
+ * replayed unseen. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
+ * no caller sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
+ * beyond, holding ends and the parts are handed over.
+ */
+import type { Observation } from "../domain/Observation.ts";
+
+export type RevealMode = "live" | "on_complete" | "undiscardable";
+
+/** Held parts of one run, in bytes as `sizeOf` tells them. */
+export const heldBytesMax = 8 * 1024 * 1024;
+
+/** Held parts of all runs of a processor, in bytes. */
+export const heldBytesProcessMax = 256 * 1024 * 1024;
+
+/** What one part is taken to weigh beside its visible characters: an event's envelope, in bytes. */
+export const envelopeBytes = 256;
+
+/** The processor's share of held bytes. */
+export interface HeldPool {
+  used: number;
+}
+
+/** Parts beside what each proves. */
+export interface Batch<P> {
+  readonly parts: Array<P>;
+  readonly observations: Array<Observation>;
+}
+
+export class Reveal<P> {
+  readonly #mode: RevealMode;
+  readonly #pool: HeldPool;
+  readonly #sizeOf: (part: P, observation: Observation) => number;
+  #held: Batch<P> = { parts: [], observations: [] };
+  #heldBytes = 0;
+  #holding: boolean;
+  /** In `undiscardable`: content has been handed over, so that only calls are held from now on. */
+  #begun = false;
+  /** The marker has come, or the bound was reached: nothing is held any more. */
+  #done = false;
+
+  constructor(mode: RevealMode, pool: HeldPool, sizeOf: (part: P, observation: Observation) => number) {
+    this.#mode = mode;
+    this.#pool = pool;
+    this.#sizeOf = sizeOf;
+    this.#holding = mode !== "live";
+  }
+
+  /**
+   * Takes what has arrived and gives what may be handed over now, in order.
+   *
+   * @param batch parts as they came
+   */
+  pass(batch: Batch<P>): Batch<P> {
+    if (this.#mode === "live") return batch;
+    const out: Batch<P> = { parts: [], observations: [] };
+    for (const [index, part] of batch.parts.entries()) {
+      const observation = batch.observations[index];
+      if (observation !== undefined) this.#passOne(part, observation, out);
+    }
+    return out;
+  }
+
+  /** Gives everything that is held and holds nothing more. */
+  release(): Batch<P> {
+    const held = this.#held;
+    this.#pool.used -= this.#heldBytes;
+    this.#heldBytes = 0;
+    this.#held = { parts: [], observations: [] };
+    this.#holding = false;
+    return held;
+  }
+
+  #passOne(part: P, observation: Observation, out: Batch<P>): void {
+    if (this.#starts(observation)) this.#empty(out);
+    if (!this.#holding && this.#mode === "undiscardable" && observation.calls.length > 0 && !this.#done) {
+      this.#holding = true;
+    }
+    if (this.#holding && !observation.terminal && this.#fits(part, observation)) {
+      this.#held.parts.push(part);
+      this.#held.observations.push(observation);
+      return;
+    }
+    if (this.#holding) {
+      this.#empty(out);
+      this.#done = true;
+    }
+    out.parts.push(part);
+    out.observations.push(observation);
+  }
+
+  /** In `undiscardable`, the first content ends the prefix. */
+  #starts(observation: Observation): boolean {
+    if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
+    this.#begun = true;
+    return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
+  }
+
+  #heldHasNoCalls(): boolean {
+    return this.#held.observations.every((it) => it.calls.length === 0);
+  }
+
+  #empty(out: Batch<P>): void {
+    const held = this.release();
+    out.parts.push(...held.parts);
+    out.observations.push(...held.observations);
+  }
+
+  #fits(part: P, observation: Observation): boolean {
+    const size = this.#sizeOf(part, observation);
+    if (this.#heldBytes + size > heldBytesMax || this.#pool.used + size > heldBytesProcessMax) return false;
+    this.#heldBytes += size;
+    this.#pool.used += size;
+    return true;
+  }
+}

@@ -1,0 +1,307 @@
+/**
+ * Holds the state of one run: its attempts, flags and counters, its side of the recorder, and the signals that stop it.
+ *
+ * It decides nothing and waits for nothing; Recovery does both.
+ */
+import { type Clock, type Context, Deferred, Effect } from "effect";
+import type { Failure } from "../domain/Failure.ts";
+import { label } from "../domain/Limits.ts";
+import * as Runs from "../domain/Run.ts";
+import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
+import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
+import * as Facts from "../policy/Facts.ts";
+import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
+import type { Entry } from "../recorder/RunRecord.ts";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { Outcome } from "./AttemptEnd.ts";
+import { Attempt, type AttemptHost, type AttemptSetup } from "./AttemptRunner.ts";
+import * as Clocks from "./Clocks.ts";
+import { Handoff } from "./Handoff.ts";
+import type { Broken } from "./Incidents.ts";
+import { envelopeBytes, type HeldPool, Reveal } from "./Reveal.ts";
+import type { RunOptions } from "./RunOptions.ts";
+import type { Throttle } from "./Throttle.ts";
+import type { ToolGuard } from "./ToolGuard.ts";
+import { type LedgerAttempt, type LedgerRun, ToolLedger } from "./ToolLedger.ts";
+import type { UserDecisions } from "./UserDecisions.ts";
+import type { Watchdog } from "./Watchdog.ts";
+
+/** What all runs of a processor share. */
+export interface Shared {
+  readonly recorder: RunRecorder["Service"];
+  readonly decisions: UserDecisions["Service"];
+  readonly guard: ToolGuard["Service"];
+  readonly watchdog: Watchdog;
+  readonly throttle: Throttle;
+  readonly pool: HeldPool;
+  readonly clock: Clock.Clock;
+  /** Providers that this process has had an answer from. */
+  readonly reached: Set<string>;
+  readonly drainMs: number;
+}
+
+/** Who stopped a run from outside. */
+export type Stopper = "user" | "lifecycle" | "caller" | "caller_failed" | "consumer_finished";
+
+/** What the run tells whoever recovers it. Both must not block. */
+export interface RunHooks<P, E, R> {
+  readonly ended: (run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome) => void;
+  /** A tool of an attempt that was decided has settled. */
+  readonly late: (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
+}
+
+/** Evidence that waits for the next commit; older entries beyond it are dropped and counted by the recorder's own bound. */
+const pendingMax = 64;
+
+export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
+  readonly runId: string;
+  readonly options: RunOptions<P, E, R>;
+  /** Whether the caller can throw away what it was shown. */
+  readonly discardable: boolean;
+  readonly shared: Shared;
+  readonly services: Context.Context<R>;
+  readonly policy: RecoveryPolicy.RecoveryPolicy;
+  readonly budget: Runs.Budget;
+  readonly handoff = new Handoff<P>();
+  readonly ledger: ToolLedger;
+  readonly sideEffects: SideEffects;
+  /** Done as soon as anyone stops the run. */
+  readonly stopped = Deferred.makeUnsafe<void>();
+  /** Done when the end is on record and the last attempt has closed or was abandoned. */
+  readonly done = Deferred.makeUnsafe<void>();
+  readonly startedAt: number;
+  stopper: Stopper | undefined;
+  userCancelled = false;
+  lifecycleClosed = false;
+  recordFailed = false;
+  live: Attempt<P> | undefined;
+  attempts = 0;
+  clocks: Clocks.Clocks;
+  counters = freshCounters();
+  /** The attempt that was decided last and on what, for settles that come late. */
+  decided: { readonly attempt: Attempt<P>; readonly failure: Failure } | undefined;
+  /** The broken attempt that a resume goes on with. */
+  interrupted: Broken<P> | undefined;
+  /** A question is open. */
+  asking = false;
+  incidents = 0;
+  questions = 0;
+  /** Wakes an open question when its facts have grown. */
+  factsGrew = Deferred.makeUnsafe<void>();
+  readonly #hooks: RunHooks<P, E, R>;
+  #runElapsedMs = 0;
+  #pending: Array<Entry> = [];
+
+  constructor(
+    runId: string,
+    options: RunOptions<P, E, R>,
+    discardable: boolean,
+    shared: Shared,
+    services: Context.Context<R>,
+    hooks: RunHooks<P, E, R>,
+  ) {
+    this.runId = runId;
+    this.options = options;
+    this.discardable = discardable;
+    this.shared = shared;
+    this.services = services;
+    this.policy = options.policy ?? RecoveryPolicy.default;
+    this.budget = { ...Runs.defaultBudget, ...options.budget };
+    this.clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
+    this.startedAt = shared.watchdog.now();
+    const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
+    this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
+    this.ledger = new ToolLedger(this);
+    this.#hooks = hooks;
+  }
+
+  readonly now = (): number => this.shared.watchdog.now();
+
+  /** Milliseconds since the run started. */
+  get elapsedMs(): number {
+    return Math.max(0, Math.round(this.now() - this.startedAt));
+  }
+
+  /** Prepares the next attempt; `start` runs it. */
+  prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">): Attempt<P> {
+    this.attempts += 1;
+    const { discardable, options, shared } = this;
+    const resumed = setup.mode === "resume";
+    const facts = Facts.make({
+      // A resumed response exposes nothing anew: its calls were counted by the attempt that it resumes.
+      sideEffects: resumed ? { ...snapshot([], false), guarded: this.sideEffects.guarded } : this.sideEffects,
+      discardable,
+      boundaries: options.tools,
+      guarded: this.sideEffects.guarded,
+    });
+    const mode = discardable ? (options.reveal ?? "live") : "undiscardable";
+    const weigh = options.sizeOf ?? ((_part, observation) => observation.characters + envelopeBytes);
+    return new Attempt<P>(this, {
+      ...setup,
+      attempt: this.attempts,
+      facts,
+      reveal: new Reveal<P>(mode, shared.pool, weigh),
+      startedAt: this.now(),
+    });
+  }
+
+  /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
+  start(attempt: Attempt<P>): void {
+    this.live = attempt;
+    if (this.stopper !== undefined) {
+      attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
+      return;
+    }
+    const watch = this.shared.watchdog.watch(
+      this.clocks,
+      {
+        stalled: (clock) => {
+          this.note(attempt.attempt, "watchdog", clock);
+          attempt.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
+        },
+        suspended: (ms) => {
+          attempt.facts.suspended(ms);
+          this.note(attempt.attempt, "suspended");
+        },
+      },
+      this.#runElapsedMs,
+    );
+    attempt.start(this.options, this.services, watch, () => ({
+      classify: this.options.classify,
+      nowMs: this.shared.clock.currentTimeMillisUnsafe(),
+      reachedHostBefore: this.shared.reached.has(this.options.provider.id),
+    }));
+  }
+
+  ended(attempt: Attempt<P>, outcome: Outcome): void {
+    const watch = attempt.watch;
+    const now = this.now();
+    if (watch !== undefined) {
+      this.shared.watchdog.unwatch(watch);
+      this.#runElapsedMs = watch.runElapsed(now);
+      if (this.counters.failures > 0) this.counters.elapsed += watch.withoutProgress(now);
+    }
+    if (outcome._tag === "failed") this.counters.failures += 1;
+    if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
+    this.note(attempt.attempt, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
+    this.live = undefined;
+    this.#hooks.ended(this, attempt, outcome);
+  }
+
+  /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
+  stop(by: Stopper): void {
+    if (by === "user") this.userCancelled = true;
+    if (by === "lifecycle") this.lifecycleClosed = true;
+    this.stopper ??= by;
+    this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
+    if (by === "user") this.ledger.stopAll();
+    Deferred.doneUnsafe(this.stopped, Effect.void);
+    this.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
+  }
+
+  /** The run's side of a decision. */
+  facts(attempt: Attempt<P>, resumable: boolean): Runs.RunFacts {
+    const { counters, options } = this;
+    return {
+      mode: attempt.setup.mode,
+      user_cancelled: this.userCancelled,
+      lifecycle_closed: this.lifecycleClosed,
+      can_continue: options.canContinue ?? false,
+      continue_text: options.continueText ?? "ask",
+      resumable: resumable && attempt.cursor !== undefined,
+      discardable: this.discardable,
+      can_refresh_credentials: options.refreshCredentials !== undefined,
+      credential_refreshes: counters.credential_refreshes,
+      throttle_wait_ms: this.shared.throttle.waitMs(options.provider.id, this.now()),
+      auto_retries: counters.auto_retries,
+      not_processed_retries: counters.not_processed_retries,
+      retries_after_shown: counters.retries_after_shown,
+      retries_after_stall: counters.retries_after_stall,
+      elapsed_ms: Math.round(counters.elapsed),
+    };
+  }
+
+  /** Notes evidence; it is committed with the next write. */
+  readonly note = (attempt: number, event: Evidence["event"], detail?: string): void => {
+    if (this.#pending.length >= pendingMax) this.#pending.splice(pendingMax / 2, 1);
+    const evidence = {
+      at_ms: this.elapsedMs,
+      attempt,
+      event,
+      ...(detail === undefined ? {} : { detail: label(detail) }),
+    };
+    this.#pending.push({ _tag: "EvidenceNoted", evidence });
+  };
+
+  /** Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered. */
+  readonly write = (entries: ReadonlyArray<Entry>): Effect.Effect<boolean> =>
+    Effect.suspend(() => {
+      const [first, ...rest] = entries;
+      // Evidence of the beginning comes after the entry that begins the run.
+      const starts = first?._tag === "RunStarted";
+      const all = starts ? [first, ...this.#pending, ...rest] : [...this.#pending, ...entries];
+      this.#pending = [];
+      return this.shared.recorder.write(this.runId, all).pipe(
+        Effect.as(true),
+        Effect.catch((error) => {
+          this.recordFailed = true;
+          return Effect.as(
+            Effect.logError("a run could not be recorded", { run_id: this.runId, reason: error.reason }),
+            false,
+          );
+        }),
+      );
+    });
+
+  readonly recordFacts = (attempt: LedgerAttempt): Effect.Effect<boolean> =>
+    this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
+
+  readonly recordShown = (attempt: Attempt<P>): Effect.Effect<void> => {
+    this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
+    return Effect.asVoid(this.recordFacts(attempt));
+  };
+
+  readonly settledLate = (attempt: LedgerAttempt): Effect.Effect<void> => {
+    const { decided } = this;
+    return decided?.attempt === attempt ? this.#hooks.late(this, decided.attempt, decided.failure) : Effect.void;
+  };
+
+  /** Records the end and ends the stream; the first end counts (law L7). */
+  readonly finish = (
+    attempt: Attempt<P>,
+    end: Omit<RunEnd, "attempts" | "at">,
+    emit: () => void,
+  ): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (this.ledger.ended) return Effect.void;
+      this.ledger.ended = true;
+      this.note(this.attempts, "end", end.reason);
+      const at = this.shared.clock.currentTimeMillisUnsafe();
+      return Effect.andThen(
+        this.write([
+          { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
+          { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } },
+        ]),
+        Effect.sync(emit),
+      );
+    });
+}
+
+/** What a run has spent, as far as no person has given it a fresh budget. */
+export const freshCounters = () => ({
+  auto_retries: 0,
+  not_processed_retries: 0,
+  retries_after_shown: 0,
+  retries_after_stall: 0,
+  credential_refreshes: 0,
+  failures: 0,
+  elapsed: 0,
+});
+
+/** The failure that a stop from outside amounts to. */
+export const stopFailure = (by: Stopper): Failure => {
+  if (by === "caller_failed") return { kind: "caller_failed" };
+  return { kind: "cancelled", by: by === "consumer_finished" ? "caller" : by };
+};
+
+const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);

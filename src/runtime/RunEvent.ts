@@ -1,0 +1,108 @@
+/**
+ * Describes what a caller of `StreamProcessor.run` sees.
+ *
+ * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
+ * break comes `AttemptDiscarded` where something that was handed over must be thrown away, then `RetryScheduled` and the
+ * next `AttemptStarted`, or `QuestionAsked` and `QuestionAnswered` before either. A stream ends exactly once: with
+ * `RunCompleted` as its last element, or by failing with `RunInterrupted`.
+ */
+import { Schema } from "effect";
+import { type Choice, Rule } from "../domain/Decision.ts";
+import { Failure } from "../domain/Failure.ts";
+import type { AttemptMode } from "../domain/Run.ts";
+import type { Question } from "./UserDecisions.ts";
+
+/** A whole tool call that the caller may now run, and the reference that its guarded tool takes. */
+export interface ReadyCall {
+  readonly run_id: string;
+  readonly attempt: number;
+  /** The call's key within its attempt (`choice.ordinal`). */
+  readonly call: string;
+  /** The provider's own id: empty, `0` or repeated with some providers. */
+  readonly id: string;
+  readonly tool: string;
+  /** The argument text where the decoder keeps it. */
+  readonly input: string | undefined;
+}
+
+export interface AttemptStarted {
+  readonly _tag: "AttemptStarted";
+  readonly run_id: string;
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+}
+
+export interface PartEvent<P> {
+  readonly _tag: "Part";
+  readonly attempt: number;
+  /** Counts the parts of an attempt that were handed over, from 1. */
+  readonly ordinal: number;
+  readonly part: P;
+  /** Present on the part that makes calls whole. */
+  readonly calls?: ReadonlyArray<ReadyCall>;
+}
+
+/** Throw away what this attempt showed after `keep_through`; 0 throws all of it away. */
+export interface AttemptDiscarded {
+  readonly _tag: "AttemptDiscarded";
+  readonly attempt: number;
+  readonly keep_through: number;
+}
+
+export interface RetryScheduled {
+  readonly _tag: "RetryScheduled";
+  /** The attempt that broke. */
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+  readonly rule: Rule;
+  readonly delay_ms: number;
+  readonly message: string;
+}
+
+export interface QuestionAsked {
+  readonly _tag: "QuestionAsked";
+  readonly question: Question;
+}
+
+export interface QuestionAnswered {
+  readonly _tag: "QuestionAnswered";
+  readonly revision: number;
+  readonly choice: Choice;
+}
+
+export interface RunCompleted {
+  readonly _tag: "RunCompleted";
+  readonly run_id: string;
+  readonly attempts: number;
+  /** The provider's own word for why it finished. */
+  readonly finish: string | undefined;
+  /** What still broke after the terminal marker; the answer is whole all the same. */
+  readonly late_failure: Failure | undefined;
+}
+
+export type RunEvent<P> =
+  | AttemptStarted
+  | PartEvent<P>
+  | AttemptDiscarded
+  | RetryScheduled
+  | QuestionAsked
+  | QuestionAnswered
+  | RunCompleted;
+
+/**
+ * Ends a run that did not complete.
+ *
+ * `reason`: `do_not_retry` (the policy said so), `stopped` and `accepted_partial` (a question's answer),
+ * `record_failed` (the incident could not be recorded, so nothing may be retried), `refused` (the run never started).
+ * `cause` is the provider's own error, unchanged (law L12).
+ */
+export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
+  reason: Schema.Literals(["do_not_retry", "stopped", "accepted_partial", "record_failed", "refused"]),
+  run_id: Schema.String,
+  rule: Rule,
+  failure: Failure,
+  attempts: Schema.Natural,
+  /** What happened, whether a tool ran, what is safe to do. */
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Unknown),
+}) {}

@@ -1,0 +1,95 @@
+/**
+ * Describes what a caller gives to `StreamProcessor.run`, and what an attempt's factory is given.
+ */
+import type { Effect, Stream } from "effect";
+import type { Delivery } from "../domain/Attempt.ts";
+import type { Failure } from "../domain/Failure.ts";
+import { labelCharactersMax } from "../domain/Limits.ts";
+import type { Observation } from "../domain/Observation.ts";
+import type { AttemptMode, Budget, Provider } from "../domain/Run.ts";
+import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import type { ClockOptions } from "./Clocks.ts";
+import type { Tool } from "./ToolGuard.ts";
+import type { SettledCall } from "./ToolLedger.ts";
+
+/** What the factory of an attempt needs to know, and the reporters that a transport calls. */
+export interface AttemptContext {
+  readonly run_id: string;
+  /** Counts the attempts of the run, from 1. */
+  readonly attempt: number;
+  /** How this attempt came to be. */
+  readonly mode: AttemptMode;
+  /**
+   * Which request to send: the run's `first`, or a `continue` built from the settled transcript and `calls`. A `replay`
+   * repeats the failed attempt's own request, so after a `continue` it says `continue` here, with the same calls.
+   */
+  readonly request: "first" | "continue";
+  /** What became of every call of the run when the continuation was decided; empty for the first request. */
+  readonly calls: ReadonlyArray<SettledCall>;
+  /** The cursor to resume from; with mode `resume` only. */
+  readonly cursor: string | undefined;
+  /**
+   * Reports how far the request got. A transport that calls it with `not_sent` before it starts takes over the proof;
+   * without one an attempt is `ambiguous` from its first pull and `accepted` from its first part.
+   */
+  readonly delivery: (delivery: Delivery) => void;
+  /** Reports bytes that arrived: they feed the `silence` clock and the counters. */
+  readonly bytes: (count: number) => void;
+}
+
+/** One model request and how to make, read and judge its attempts. */
+export interface RunOptions<P, E, R> {
+  readonly provider: Provider;
+  /** Exactly the tools that the request exposes, after permission filters: guarded ones from ToolGuard, or plain boundaries. */
+  readonly tools: ReadonlyArray<Tool>;
+  /** Opens an attempt. The stream must end cleanly or fail; its scope is closed before the next attempt starts. */
+  readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
+  /** Says what a part proves. It must be pure and must not throw. */
+  readonly observe: (part: P) => Observation;
+  /** The run's id; made up when left out. It must be new. */
+  readonly runId?: string;
+  /** Says what an error of the stream means; by default the FailureClassifier does. */
+  readonly classify?: (error: E) => Failure;
+  /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
+  readonly reveal?: "live" | "on_complete";
+  /** The runtime can build a request from its settled transcript. Default false. */
+  readonly canContinue?: boolean;
+  /** Whether a continuation after shown text needs a question first. Default `ask`. */
+  readonly continueText?: "ask" | "auto";
+  /** Reads from a part the cursor that would resume this very response behind it. */
+  readonly cursor?: (part: P) => string | undefined;
+  /** Renews the credentials after a `rejected.auth`; tried once a run. */
+  readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
+  /** Takes a finish with nothing in it for a failure. Default false. */
+  readonly emptyIsFailure?: boolean;
+  /** False for a response that comes whole: the `first_progress` clock is then off. Default true. */
+  readonly streaming?: boolean;
+  /** Clocks of the attempt, in milliseconds; `false` is off. */
+  readonly clocks?: ClockOptions;
+  /** What the run may spend; left-out fields have the defaults. */
+  readonly budget?: Partial<Budget>;
+  /** Another policy than the default one. */
+  readonly policy?: RecoveryPolicy;
+  /** Weighs a held part, in bytes. */
+  readonly sizeOf?: (part: P, observation: Observation) => number;
+}
+
+/**
+ * Says what is wrong with the plain data of the options.
+ *
+ * @returns the field, what was expected and what was given; undefined when nothing is wrong
+ */
+export const problemOf = <P, E, R>(options: RunOptions<P, E, R>): string | undefined => {
+  for (const [name, ms] of Object.entries(options.clocks ?? {})) {
+    if (ms !== false && ms !== undefined && !(ms > 0))
+      return `clocks.${name}: expected milliseconds above 0 or false, got ${ms}`;
+  }
+  for (const [name, value] of Object.entries(options.budget ?? {})) {
+    if (!(value >= 0)) return `budget.${name}: expected a number not below 0, got ${value}`;
+  }
+  if (options.provider.id === "") return `provider.id: expected a name, got ""`;
+  if (options.runId !== undefined && (options.runId === "" || options.runId.length > labelCharactersMax)) {
+    return `runId: expected 1 to ${labelCharactersMax} characters, got ${options.runId.length}`;
+  }
+  return undefined;
+};

@@ -1,0 +1,188 @@
+/**
+ * Runs model requests: each attempt as a scoped fiber under a watchdog, each break decided by the policy, recorded and
+ * then acted on.
+ *
+ * The service that an agent runtime embeds. `run` gives events and can withdraw what a broken attempt showed; `parts`
+ * gives plain parts to callers that cannot.
+ */
+import { Clock, Context, Deferred, Effect, Layer, Random, Result, Scope, Stream } from "effect";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { late } from "./Incidents.ts";
+import { stopperOf } from "./InterruptSignature.ts";
+import { settle } from "./Recovery.ts";
+import { Run, type Shared } from "./Run.ts";
+import { type RunEvent, RunInterrupted } from "./RunEvent.ts";
+import { problemOf, type RunOptions } from "./RunOptions.ts";
+import { Throttle } from "./Throttle.ts";
+import { ToolGuard } from "./ToolGuard.ts";
+import { UserDecisions } from "./UserDecisions.ts";
+import { Watchdog } from "./Watchdog.ts";
+
+/** What all runs of a processor share and a program may set. */
+export const ProcessorConfig = Context.Reference<{
+  /** How long a decision waits for tool handlers that still run, in milliseconds; `Infinity` (the default) is without limit. */
+  readonly drainMs: number;
+}>("effect-stream-recovery/ProcessorConfig", { defaultValue: () => ({ drainMs: Number.POSITIVE_INFINITY }) });
+
+export class StreamProcessor extends Context.Service<
+  StreamProcessor,
+  {
+    /**
+     * Runs one model request with its recoveries.
+     *
+     * @param options the request's provider, tools, attempt factory and observer
+     * @returns the run's events; its grammar stands in RunEvent.ts. It fails with `RunInterrupted`, whose `cause` is the
+     *   provider's own error, when the run cannot or must not go on.
+     */
+    run<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
+    /**
+     * Runs one model request for a caller that cannot discard: nothing is ever handed over twice. The lifecycle prefix
+     * is held back until content comes, and everything from the first tool call until the terminal marker.
+     */
+    parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
+    /** Cancels a run in its user's name, its running tools with it. Returns whether such a run was live. */
+    cancel(runId: string): Effect.Effect<boolean>;
+    /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
+    close(reason: string): Effect.Effect<void>;
+  }
+>()("effect-stream-recovery/StreamProcessor") {
+  /** The processor and the guard that its tools come from. */
+  static readonly layer: Layer.Layer<StreamProcessor | ToolGuard, never, RunRecorder | UserDecisions> = Layer.effect(
+    StreamProcessor,
+    Effect.suspend(() => makeProcessor),
+  ).pipe(Layer.provideMerge(ToolGuard.layer));
+
+  /** The processor with a recorder in memory, and nobody to ask: what is uncertain is never repeated. */
+  static readonly layerDefault: Layer.Layer<StreamProcessor | ToolGuard | RunRecorder | UserDecisions> =
+    StreamProcessor.layer.pipe(
+      Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
+    );
+}
+
+/** A run as the processor's register sees it. */
+type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done">;
+
+const makeProcessor = Effect.gen(function* () {
+  const shared: Shared = {
+    recorder: yield* RunRecorder,
+    decisions: yield* UserDecisions,
+    guard: yield* ToolGuard,
+    watchdog: yield* Watchdog.make,
+    throttle: new Throttle(),
+    pool: { used: 0 },
+    clock: yield* Clock.Clock,
+    reached: new Set(),
+    drainMs: (yield* ProcessorConfig).drainMs,
+  };
+  const live = new Map<string, AnyRun>();
+  const register: Register = { live, closed: undefined };
+
+  const close = (reason: string) =>
+    Effect.suspend(() => {
+      register.closed = reason;
+      const runs = [...live.values()];
+      for (const run of runs) run.stop("lifecycle");
+      return Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
+    });
+  yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
+
+  return StreamProcessor.of({
+    run: (options) => stream(shared, register, options, true),
+    parts: (options) =>
+      stream(shared, register, options, false).pipe(
+        Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),
+      ),
+    cancel: (runId) =>
+      Effect.sync(() => {
+        const run = live.get(runId);
+        run?.stop("user");
+        return run !== undefined;
+      }),
+    close,
+  });
+});
+
+interface Register {
+  readonly live: Map<string, AnyRun>;
+  closed: string | undefined;
+}
+
+const stream = <P, E, R>(
+  shared: Shared,
+  register: Register,
+  options: RunOptions<P, E, R>,
+  discardable: boolean,
+): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
+  Stream.transformPull(Stream.empty, (_upstream, scope) =>
+    Effect.gen(function* () {
+      const runId = options.runId ?? (yield* makeRunId);
+      const problem = closedBy(register) ?? problemOf(options) ?? taken(register, runId);
+      if (problem !== undefined) return yield* refuse(runId, register, problem);
+      const services = yield* Effect.context<R>();
+      const fork = Effect.runForkWith(services);
+      const run = new Run<P, E, R>(runId, options, discardable, shared, services, {
+        ended: (ended, attempt, outcome) => {
+          fork(settle(ended, attempt, outcome));
+        },
+        late,
+      });
+      register.live.set(runId, run);
+      shared.guard.enrol(runId, run.ledger);
+      yield* Scope.addFinalizerExit(scope, (exit) => {
+        if (!run.ledger.ended) run.stop(stopperOf(exit));
+        return Effect.andThen(
+          Deferred.await(run.done),
+          Effect.sync(() => register.live.delete(runId)),
+        );
+      });
+      yield* begin(run);
+      return run.handoff.take;
+    }),
+  );
+
+/** Puts the run and its first attempt on record and starts it. Unrecorded it still runs, but nothing is retried. */
+const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
+    const facts = first.facts.snapshot();
+    yield* run.write([
+      {
+        _tag: "RunStarted",
+        run_id: run.runId,
+        provider: run.options.provider,
+        at: run.shared.clock.currentTimeMillisUnsafe(),
+      },
+      { _tag: "AttemptStarted", attempt: first.attempt, mode: "first", at_ms: 0, facts },
+    ]);
+    run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
+    run.start(first);
+  });
+
+const closedBy = (register: Register): string | undefined =>
+  register.closed === undefined ? undefined : `the processor is closed: ${register.closed}`;
+
+const taken = (register: Register, runId: string): string | undefined =>
+  register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
+
+const refuse = (runId: string, register: Register, problem: string) =>
+  new RunInterrupted({
+    reason: "refused",
+    run_id: runId,
+    rule: register.closed === undefined ? "not_retryable" : "lifecycle_closed",
+    failure: register.closed === undefined ? { kind: "caller_failed" } : { kind: "cancelled", by: "lifecycle" },
+    attempts: 0,
+    message: problem,
+  });
+
+/** 96 random bits, so that ids of several processes that share a store do not meet. */
+const makeRunId: Effect.Effect<string> = Effect.map(
+  Effect.all([Random.next, Random.next, Random.next]),
+  (parts) =>
+    `run_${parts
+      .map((part) =>
+        Math.floor(part * 2 ** 32)
+          .toString(36)
+          .padStart(7, "0"),
+      )
+      .join("")}`,
+);

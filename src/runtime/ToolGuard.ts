@@ -1,0 +1,141 @@
+/**
+ * Wraps tool handlers so that no call of a superseded attempt starts and no call starts twice.
+ *
+ * A guarded tool is the only proof of `guarded`: the processor knows the tools that were made here and takes nobody's
+ * word. A dispatch is on record before its handler starts, its outcome before it is returned (law L8).
+ */
+import { Cause, Context, Effect, Exit, Layer, Schema } from "effect";
+import type { ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
+import type { CallReference, ToolLedger } from "./ToolLedger.ts";
+
+/**
+ * A call was not started. `superseded`: its attempt was given up; what it would do is asked for again or not at all.
+ * `already_dispatched`: this call, or an unsettled one with the same provider id, has started before. `unknown_call`: no
+ * such call was handed over. `unknown_run`: no such run is live, or it is too old. `not_recorded`: the dispatch could not
+ * be recorded, so it may not happen.
+ */
+export class ToolRefused extends Schema.TaggedError<ToolRefused>()("ToolRefused", {
+  reason: Schema.Literals(["superseded", "already_dispatched", "unknown_call", "unknown_run", "not_recorded"]),
+  tool: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** A tool whose handler can only be reached through the fence. */
+export interface GuardedTool<I, A, E, R> extends ToolBoundary {
+  readonly executor: "runtime";
+  /**
+   * Runs the handler for one call.
+   *
+   * @param call which call; each runs at most once
+   * @param input passed on to the handler
+   * @returns what the handler returns. An interrupted or dying handler leaves the call's outcome unknown; a typed failure is an outcome.
+   */
+  readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
+}
+
+/** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
+export type Tool = ToolBoundary;
+
+/** Runs whose ledgers are kept for tools that run after their stream has ended; the oldest ended run goes first. */
+export const ledgersMax = 4_096;
+
+type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
+
+export class ToolGuard extends Context.Service<
+  ToolGuard,
+  {
+    /** A tool that changes nothing: it may run again. */
+    readonly readOnly: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    /** A tool that changes something. */
+    readonly mutating: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    /** A tool of unknown effect: treated as mutating, counted apart. */
+    readonly unknown: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    /** Whether a tool was made by this guard. */
+    readonly made: (tool: Tool) => boolean;
+    /** @internal The processor's side: makes a run's calls known. */
+    readonly enrol: (runId: string, ledger: ToolLedger) => void;
+  }
+>()("effect-stream-recovery/ToolGuard") {
+  static readonly layer = Layer.sync(ToolGuard, () => makeGuard());
+}
+
+const makeGuard = (): ToolGuard["Service"] => {
+  const ledgers = new Map<string, ToolLedger>();
+  const tools = new WeakSet<Tool>();
+
+  const make =
+    (effect: ToolEffect) =>
+    <I, A, E, R>(name: string, handler: Handler<I, A, E, R>): GuardedTool<I, A, E, R> => {
+      const tool: GuardedTool<I, A, E, R> = Object.freeze({
+        name,
+        effect,
+        executor: "runtime" as const,
+        run: (call: CallReference, input: I) => dispatch(ledgers.get(call.run_id), name, call, handler, input),
+      });
+      tools.add(tool);
+      return tool;
+    };
+
+  return ToolGuard.of({
+    readOnly: make("read_only"),
+    mutating: make("mutating"),
+    unknown: make("unknown"),
+    made: (tool) => tools.has(tool),
+    enrol: (runId, ledger) => {
+      ledgers.set(runId, ledger);
+      if (ledgers.size > ledgersMax) forgetOldestEnded(ledgers);
+    },
+  });
+};
+
+const dispatch = <I, A, E, R>(
+  ledger: ToolLedger | undefined,
+  tool: string,
+  call: CallReference,
+  handler: Handler<I, A, E, R>,
+  input: I,
+): Effect.Effect<A, E | ToolRefused, R> => {
+  if (ledger === undefined) return Effect.fail(refused("unknown_run", tool));
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const found = ledger.find(call);
+      if (found === undefined) return yield* refused("unknown_call", tool);
+      const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
+      if (typeof entered === "string") return yield* refused(entered, tool);
+      const recorded = yield* entered.recordDispatch;
+      if (recorded !== "recorded") {
+        entered.leave();
+        return yield* refused(recorded, tool);
+      }
+      const exit = yield* Effect.exit(restore(entered.stoppable(Effect.suspend(() => handler(input)))));
+      yield* entered.recordOutcome(outcomeOf(exit));
+      return yield* exit;
+    }),
+  );
+};
+
+/** A typed failure is the tool's own answer. An interrupt or a defect in the middle of a handler proves nothing. */
+const outcomeOf = <A, E>(exit: Exit.Exit<A, E>): "settled" | "outcome_unknown" =>
+  Exit.isSuccess(exit) || (Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause) && !Cause.hasDies(exit.cause))
+    ? "settled"
+    : "outcome_unknown";
+
+const forgetOldestEnded = (ledgers: Map<string, ToolLedger>): void => {
+  for (const [id, ledger] of ledgers) {
+    if (ledger.ended) {
+      ledgers.delete(id);
+      return;
+    }
+  }
+};
+
+const sentences = {
+  superseded: "its attempt was given up, so it did not start",
+  already_dispatched: "the call, or an unsettled one with the same id, has been started before",
+  unknown_call: "no such call was handed over",
+  unknown_run: "no such run is known",
+  not_recorded: "the dispatch could not be recorded, so it did not start",
+} as const;
+
+const refused = (reason: keyof typeof sentences, tool: string) =>
+  new ToolRefused({ reason, tool, message: `${tool}: ${sentences[reason]}` });

@@ -1,0 +1,210 @@
+/**
+ * Ties the calls of one run to their attempts: which call a reference means, whether it may start, what became of it.
+ *
+ * A call's key is (run, attempt, choice, ordinal). Provider ids are labels: they come empty, as `0`, or repeated every
+ * turn, so an id stands for the newest call that carried it, and is refused while an earlier one with it is unsettled.
+ */
+import { Deferred, Effect } from "effect";
+import { callKey } from "../domain/Attempt.ts";
+import { label, toolRowsMax } from "../domain/Limits.ts";
+import type { CallSignal } from "../domain/Observation.ts";
+import type { FactsFold } from "../policy/Facts.ts";
+import type { Fence } from "./Fence.ts";
+import type { ReadyCall } from "./RunEvent.ts";
+
+/** What names a call to its tool: the reference from a `Part` event, or a run and the provider's id where only that reaches the handler. */
+export type CallReference =
+  | Pick<ReadyCall, "run_id" | "attempt" | "call">
+  | { readonly run_id: string; readonly id: string };
+
+/** What the ledger needs of an attempt. */
+export interface LedgerAttempt {
+  readonly attempt: number;
+  readonly fence: Fence;
+  readonly facts: FactsFold;
+  /** A handler starts or ends: the attempt's clocks stand still while one runs. */
+  readonly toolStarted: () => void;
+  readonly toolEnded: () => void;
+}
+
+/** What the ledger needs of its run. */
+export interface LedgerRun {
+  /** Commits the attempt's facts; whether that worked. */
+  readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
+  /** A call has settled, or never will, after its attempt's decision was taken. */
+  readonly settledLate: (attempt: LedgerAttempt) => Effect.Effect<void>;
+}
+
+/** One call that was handed over whole. */
+interface LedgerCall {
+  readonly owner: LedgerAttempt;
+  readonly key: string;
+  readonly id: string;
+  readonly tool: string;
+  /** Ordinal of the part that made it whole. */
+  readonly ordinal: number;
+  state: "handed_over" | "dispatched" | "settled" | "outcome_unknown";
+  verdict?: "it_ran" | "it_did_not_run";
+}
+
+/** A call that passed the fence. */
+export interface Entered {
+  readonly recordDispatch: Effect.Effect<"recorded" | "not_recorded" | "superseded">;
+  /** The handler will not start after all. */
+  readonly leave: () => void;
+  /** Lets a user's cancel reach the handler. */
+  readonly stoppable: <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>;
+  readonly recordOutcome: (outcome: "settled" | "outcome_unknown") => Effect.Effect<void>;
+}
+
+/** A call as an attempt factory sees it when it builds a continuation. */
+export interface SettledCall {
+  readonly attempt: number;
+  readonly call: string;
+  readonly id: string;
+  readonly tool: string;
+  /** `not_run`: close it as not run. `unknown`: nobody knows. The two verdicts are a person's word. */
+  readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
+}
+
+export class ToolLedger {
+  readonly #run: LedgerRun;
+  readonly #calls: Array<LedgerCall> = [];
+  readonly #stop = Deferred.makeUnsafe<void>();
+  /** Whether the run has ended. */
+  ended = false;
+
+  constructor(run: LedgerRun) {
+    this.#run = run;
+  }
+
+  /** A part that makes calls whole is being handed over. Returns the references that go with it. */
+  handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
+    const ready: Array<ReadyCall> = [];
+    for (const signal of calls) {
+      if (signal.phase !== "ready" || signal.executor !== "runtime") continue;
+      const key = callKey(signal.choice, signal.ordinal);
+      const id = label(signal.id ?? "");
+      const tool = label(signal.tool ?? "");
+      ready.push({ run_id: runId, attempt: owner.attempt, call: key, id, tool, input: signal.input });
+      if (this.#calls.length < toolRowsMax) {
+        this.#calls.push({ owner, key, id, tool, ordinal, state: "handed_over" });
+      }
+    }
+    return ready;
+  }
+
+  /** The call that a reference means: by key, or by id the first of the newest attempt that has not started. */
+  find(reference: CallReference): LedgerCall | undefined {
+    if ("call" in reference) {
+      return this.#calls.find((it) => it.owner.attempt === reference.attempt && it.key === reference.call);
+    }
+    const newest = this.#calls.findLast((it) => it.id === reference.id);
+    return (
+      this.#calls.find((it) => it.id === reference.id && it.owner === newest?.owner && it.state === "handed_over") ??
+      newest
+    );
+  }
+
+  /**
+   * Waits for the call's fence and marks the call as dispatched in the step that passes it.
+   *
+   * @param byId only a provider's id was given: it is refused while another call with that id is unsettled
+   */
+  enter(call: LedgerCall, tool: string, byId: boolean): Effect.Effect<Entered | "superseded" | "already_dispatched"> {
+    return Effect.map(
+      call.owner.fence.pass((): Entered | "already_dispatched" => {
+        if (call.state !== "handed_over" || (byId && this.#twinIsOpen(call))) return "already_dispatched";
+        call.state = "dispatched";
+        call.owner.facts.dispatched(call.key, tool);
+        call.owner.fence.started();
+        call.owner.toolStarted();
+        return this.#entered(call, tool);
+      }),
+      (entered) => entered ?? "superseded",
+    );
+  }
+
+  /** Interrupts every running handler: only a user's cancel does. */
+  stopAll(): void {
+    Deferred.doneUnsafe(this.#stop, Effect.void);
+  }
+
+  /** A person's word on the calls of an attempt whose outcome nobody knows. */
+  settleBy(owner: LedgerAttempt, verdict: "it_ran" | "it_did_not_run"): void {
+    for (const call of this.#calls) {
+      if (call.owner !== owner || (call.state !== "outcome_unknown" && call.state !== "dispatched")) continue;
+      call.state = "settled";
+      call.verdict = verdict;
+      owner.facts.settled(call.key, call.tool);
+    }
+  }
+
+  /** What became of every call of the run, for a continuation. */
+  calls(): ReadonlyArray<SettledCall> {
+    return this.#calls.map((it) => ({
+      attempt: it.owner.attempt,
+      call: it.key,
+      id: it.id,
+      tool: it.tool,
+      outcome: it.verdict ?? outcomes[it.state],
+    }));
+  }
+
+  /** Ordinal of the last part that made a call whole that has settled by now; 0 when there is none. */
+  settledThrough(owner: LedgerAttempt): number {
+    return this.#calls.reduce(
+      (last, it) => (it.owner === owner && it.state === "settled" ? Math.max(last, it.ordinal) : last),
+      0,
+    );
+  }
+
+  /** Two calls with one provider's id: which of them a runtime means by it nobody can tell while one is under way. */
+  #twinIsOpen(call: LedgerCall): boolean {
+    return this.#calls.some(
+      (it) => it !== call && it.id === call.id && (it.state === "dispatched" || it.state === "outcome_unknown"),
+    );
+  }
+
+  #entered(call: LedgerCall, tool: string): Entered {
+    const { owner } = call;
+    const left = () => {
+      owner.fence.ended();
+      owner.toolEnded();
+    };
+    return {
+      recordDispatch: Effect.map(this.#run.recordFacts(owner), (recorded) =>
+        !recorded ? "not_recorded" : owner.fence.isClosed ? "superseded" : "recorded",
+      ),
+      leave: () => {
+        // Its facts stay dispatched: they only grow, and this is the stricter side.
+        call.state = "handed_over";
+        left();
+      },
+      stoppable: (handler) =>
+        Effect.raceFirst(
+          handler,
+          Effect.flatMap(Deferred.await(this.#stop), () => Effect.interrupt),
+        ),
+      recordOutcome: (outcome) =>
+        Effect.suspend(() => {
+          call.state = outcome;
+          if (outcome === "settled") owner.facts.settled(call.key, tool);
+          else owner.facts.outcomeUnknown(call.key, tool);
+          return Effect.andThen(this.#run.recordFacts(owner), () =>
+            Effect.suspend(() => {
+              left();
+              return this.#run.settledLate(owner);
+            }),
+          );
+        }),
+    };
+  }
+}
+
+const outcomes = {
+  handed_over: "not_run",
+  dispatched: "unknown",
+  outcome_unknown: "unknown",
+  settled: "settled",
+} as const;
