@@ -90,8 +90,10 @@ export const kinds = {
   unknown: kind("unknown", {}),
 } as const;
 
+/** The name of a kind. */
 export type FailureKind = keyof typeof kinds;
 
+/** What went wrong: one of the kinds. */
 export const Failure = Schema.Union(Object.values(kinds) as unknown as FailureMembers);
 // `Object.values` loses the tuple; the union's type is rebuilt from the record so that both stay one list.
 type FailureMembers = ReadonlyArray<(typeof kinds)[FailureKind]>;

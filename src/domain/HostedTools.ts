@@ -30,8 +30,17 @@ const table: ReadonlyMap<string, HostedTool> = new Map([
   ...rows(readOnly, "web_search", "web_fetch", "file_search", "url_context", "retrieval", "document_library"),
   ...rows(readOnly, "tool_search", "tool_search_tool_bm25", "tool_search_tool_regex", "mcp_list_tools"),
   ...rows(readOnly, "google_search", "google_search_retrieval", "google_maps", "enterprise_web_search"),
+  ...rows(readOnly, "browser_search", "visit_website", "wolfram_alpha", "datetime"),
   ...rows(readOnly, "x_search", "x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch"),
-  ...rows(readOnly, "web_search_with_snippets", "browse_page", "view_image", "view_x_video", "collections_search"),
+  ...rows(
+    readOnly,
+    "web_search_with_snippets",
+    "web_search_premium",
+    "browse_page",
+    "view_image",
+    "view_x_video",
+    "collections_search",
+  ),
   // Drawing, and asking a second model.
   ...rows(readOnly, "image_generation", "advisor"),
   // Code in a container that lives as long as the response; one that the request names is `unknown` in its boundary.
@@ -181,6 +190,9 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
     const server = mcp(Json.string(Json.record(entry)?.name));
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
+  // Anthropic: a kept container is at hand for code that other tools run too (web_search filters its results with it).
+  if (namesContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
+    found.push(boundary("code_execution", unknown));
   // Chat: search models take their search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
   const xai = Json.record(request.search_parameters);
   if (Json.record(request.web_search_options) !== undefined || (xai !== undefined && xai.mode !== "off"))

@@ -9,8 +9,9 @@ export const labelCharactersMax = 128;
 /** Most ledger rows of an attempt before further calls fold into their join. */
 export const toolRowsMax = 256;
 
-/** Evidence kept of a run: the first and the last records; what lies between is counted. */
+/** First evidence records kept of a run; what lies between them and the last ones is counted. */
 export const evidenceFirstMax = 16;
+/** Last evidence records kept of a run. */
 export const evidenceLastMax = 48;
 
 /** Most incidents kept of a run; the oldest recovered ones are dropped and counted. */

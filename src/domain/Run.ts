@@ -69,4 +69,5 @@ export const Budget = Schema.Struct({
 });
 export type Budget = typeof Budget.Type;
 
+/** The budget of a run that names none. */
 export const defaultBudget: Budget = Schema.decodeSync(Budget)({});

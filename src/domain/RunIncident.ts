@@ -40,8 +40,12 @@ export const Evidence = Schema.Struct({
 });
 export type Evidence = typeof Evidence.Type;
 
-/** What became of an incident. `recovered`: a later attempt completed the run; it is never the run's final one. */
-export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "final"]);
+/**
+ * What became of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so
+ * it is never the run's final one. `superseded`: a newer decision came before it was carried out. `late`: found out after
+ * the run had gone on; nobody acts on it. `final`: it ended the run.
+ */
+export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "superseded", "late", "final"]);
 export type IncidentStatus = typeof IncidentStatus.Type;
 
 /** One broken attempt and its decision. `decide` of facts, failure, run, budget and jitter gives `decision` again. */

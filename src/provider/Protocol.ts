@@ -47,6 +47,8 @@ export type End = { readonly complete: true } | { readonly complete: false; read
 export interface Tolerance {
   /** Chat: some healthy gateways end with `[DONE]` and never send a finish_reason. */
   readonly doneWithoutFinish?: boolean;
+  /** Chat and Gemini: how many choices the request asked for (`n`, `candidateCount`). Left out: as many as appear. */
+  readonly choices?: number;
 }
 
 /** A provider protocol. `S` is its fold's state, immutable. */

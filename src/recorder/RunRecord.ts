@@ -10,6 +10,7 @@ import { Choice, Rule } from "../domain/Decision.ts";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
 import { AttemptMode, Provider } from "../domain/Run.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
+import { join } from "../policy/FactsOrder.ts";
 
 /** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
 export const attemptsMax = 64;
@@ -139,8 +140,9 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   questions: [],
 });
 
+/** Facts only grow on record too (law L1): of two writes the one that was slower takes nothing back. */
 const raise = (it: AttemptRecord, entry: Extract<Entry, { readonly _tag: "FactsRaised" }>): AttemptRecord =>
-  it.attempt === entry.attempt ? { ...it, facts: entry.facts } : it;
+  it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
 const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "AttemptStarted" }>) => {
   const attempt = { attempt: entry.attempt, mode: entry.mode, started_ms: entry.at_ms, facts: entry.facts };
@@ -161,17 +163,14 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };
 };
 
-/** An incident that is already there is replaced: writing it twice is writing it once. */
+/** Writing an incident twice is writing it once: it keeps its place and what became of it. */
 const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
-  const others = record.incidents.filter((it) => it.id !== incident.id);
-  if (others.length < incidentsMax) return { ...record, incidents: [...others, incident] };
-  const victim = Math.max(
-    0,
-    others.findIndex((it) => it.status === "recovered" || it.status === "acted_on"),
-  );
+  if (record.incidents.some((it) => it.id === incident.id)) return record;
+  if (record.incidents.length < incidentsMax) return { ...record, incidents: [...record.incidents, incident] };
+  const spent = record.incidents.findIndex((it) => it.status !== "open");
   return {
     ...record,
-    incidents: [...others.toSpliced(victim, 1), incident],
+    incidents: [...record.incidents.toSpliced(Math.max(spent, 0), 1), incident],
     incidents_omitted: record.incidents_omitted + 1,
   };
 };
@@ -183,4 +182,11 @@ const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "Inc
 
 /** Only the incident that ended the run is final: a recovered attempt never is, however late its record came. */
 const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
-  incidents.map((incident) => ({ ...incident, status: incident.id === end.incident ? "final" : "recovered" }));
+  incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
+
+const statusAt = ({ id, status }: RunIncident, end: RunEnd): RunIncident["status"] => {
+  if (id === end.incident) return "final";
+  if (status !== "open" && status !== "acted_on") return status;
+  if (end.state === "completed") return "recovered";
+  return status === "open" ? "superseded" : status;
+};

@@ -28,6 +28,7 @@ export const memoryRunsMax = 1_000;
 /** Runs listed when a query names no limit. */
 const listLimitDefault = 100;
 
+/** The store of runs. */
 export class RunRecorder extends Context.Service<
   RunRecorder,
   {

@@ -10,8 +10,10 @@ export type Outcome =
   | { readonly _tag: "ended" }
   | { readonly _tag: "failed"; readonly failure: Failure; readonly cause: unknown };
 
+/** A clean end. */
 export const ended: Outcome = { _tag: "ended" };
 
+/** A failed end. */
 export const failed = (failure: Failure, cause: unknown): Outcome => ({ _tag: "failed", failure, cause });
 
 /** How errors become failures. */

@@ -13,9 +13,9 @@ import type { FactsFold } from "../policy/Facts.ts";
 import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
 import { closeGraceMs } from "./Clocks.ts";
 import { Fence } from "./Fence.ts";
-import type { Handoff, Slot } from "./Handoff.ts";
+import type { Handoff } from "./Handoff.ts";
+import { PartFlow } from "./PartFlow.ts";
 import type { Batch, Reveal } from "./Reveal.ts";
-import type { PartEvent } from "./RunEvent.ts";
 import type { AttemptContext, RunOptions } from "./RunOptions.ts";
 import type { LedgerAttempt, SettledCall, ToolLedger } from "./ToolLedger.ts";
 import type { Watch } from "./Watchdog.ts";
@@ -37,7 +37,7 @@ export interface AttemptHost<P> {
 export interface AttemptSetup<P> {
   readonly attempt: number;
   readonly mode: AttemptMode;
-  readonly request: "first" | "continue";
+  readonly request: "first" | "continue" | "resume";
   readonly calls: ReadonlyArray<SettledCall>;
   readonly cursor: string | undefined;
   readonly facts: FactsFold;
@@ -45,11 +45,7 @@ export interface AttemptSetup<P> {
   readonly startedAt: number;
 }
 
-/** Parts on their way, and how far they are counted in the facts. */
-interface Transit<P> extends Batch<P> {
-  counted: "no" | "decoded" | "handed_over";
-}
-
+/** One attempt of a run. */
 export class Attempt<P> implements LedgerAttempt {
   readonly setup: AttemptSetup<P>;
   readonly fence = new Fence();
@@ -61,12 +57,9 @@ export class Attempt<P> implements LedgerAttempt {
   #over = false;
   #pulled = false;
   #reports = false;
-  #ordinal = 0;
-  #lastTextOrdinal = 0;
   #terminalAtEnd = false;
   #unpark: (() => void) | undefined;
-  #frozen: Array<Transit<P>> = [];
-  #inSlot: Transit<P> | undefined;
+  readonly flow: PartFlow<P>;
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -75,20 +68,23 @@ export class Attempt<P> implements LedgerAttempt {
     this.setup = setup;
     this.facts = setup.facts;
     this.cursor = setup.cursor;
+    this.flow = new PartFlow<P>({
+      runId: host.runId,
+      handoff: host.handoff,
+      ledger: host.ledger,
+      owner: this,
+      recordShown: () => host.recordShown(this),
+      taken: () => this.#unpark?.(),
+    });
   }
 
   get attempt(): number {
     return this.setup.attempt;
   }
 
-  /** Parts handed over so far. */
-  get ordinal(): number {
-    return this.#ordinal;
-  }
-
   /** What a continuation keeps: text, and the calls that have settled. */
   get keepThrough(): number {
-    return Math.max(this.#lastTextOrdinal, this.#host.ledger.settledThrough(this));
+    return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.settledThrough(this));
   }
 
   get watch(): Watch | undefined {
@@ -131,7 +127,7 @@ export class Attempt<P> implements LedgerAttempt {
     if (!Deferred.doneUnsafe(this.#end, Effect.succeed(outcome))) return false;
     this.#over = true;
     this.fence.suspend();
-    this.#freeze();
+    this.flow.freeze(this.setup.reveal.release());
     if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
     if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
     this.#host.ended(this, outcome);
@@ -146,34 +142,13 @@ export class Attempt<P> implements LedgerAttempt {
     return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
   });
 
-  /** Throws the frozen parts away. */
-  discardFrozen(): void {
-    this.#frozen = [];
-  }
-
-  /**
-   * Counts frozen parts as handed over and gives their events.
-   *
-   * @param textOnly only what shows something and holds no call
-   */
-  releaseFrozen(textOnly = false): ReadonlyArray<PartEvent<P>> {
-    const frozen = this.#frozen;
-    this.#frozen = [];
-    return frozen.flatMap((transit) => {
-      const kept = textOnly ? onlyText(transit) : transit;
-      this.#count(kept);
-      return this.#events(kept);
-    });
-  }
-
   /** The read loop: parked while the slot is full, else reading. */
   #read<E, R>(stream: Stream.Stream<P, E, R>, options: RunOptions<P, E, R>) {
     return Effect.flatMap(Stream.toPull(stream), (pull) => {
       this.#pulled = true;
       return Effect.whileLoop({
         while: () => !this.#over,
-        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> =>
-          this.#inSlot === undefined ? pull : this.#parked,
+        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (this.flow.full ? this.#parked : pull),
         step: (parts) => {
           if (parts.length > 0) this.#guarded(() => this.#arrived(parts, options));
         },
@@ -183,7 +158,7 @@ export class Attempt<P> implements LedgerAttempt {
 
   /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
   readonly #parked: Effect.Effect<ReadonlyArray<P>> = Effect.callback((resume) => {
-    if (this.#inSlot === undefined) return resume(Effect.succeed([]));
+    if (!this.flow.full) return resume(Effect.succeed([]));
     this.#watch?.hold(this.#host.now());
     this.#unpark = () => {
       this.#watch?.release(this.#host.now());
@@ -210,7 +185,7 @@ export class Attempt<P> implements LedgerAttempt {
       mode: setup.mode,
       request: setup.request,
       calls: setup.calls,
-      cursor: setup.mode === "resume" ? setup.cursor : undefined,
+      cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery) => {
         if (this.#over) return;
         this.#reports = true;
@@ -229,18 +204,17 @@ export class Attempt<P> implements LedgerAttempt {
       this.#host.note(this.attempt, "late_part_refused");
       return;
     }
-    const batch: Transit<P> = { parts: [], observations: [], counted: "no" };
+    const batch: Batch<P> = { parts: [], observations: [] };
     const broken = this.#observe(parts, options, batch);
     const passed = this.setup.reveal.pass(batch);
-    const transit: Transit<P> = passed === batch ? batch : { ...passed, counted: "no" };
-    if (broken !== undefined) {
-      // Everything before the error was seen, in order, and is not handed over before the decision says so.
-      this.#frozen.push(transit);
-      this.facts.decoded(broken.observation);
-      this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
-    } else if (transit.parts.length > 0) {
-      this.#offer(transit);
+    if (broken === undefined) {
+      if (passed.parts.length > 0) this.flow.offer(passed);
+      return;
     }
+    // Everything before the error was seen, in order, and is not handed over before the decision says so.
+    this.flow.keepFrozen(passed);
+    if (!broken.observation.terminal) this.facts.decoded(broken.observation);
+    this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
   }
 
   /** Observes parts up to the first that carries an error, and tells the clocks. */
@@ -249,10 +223,9 @@ export class Attempt<P> implements LedgerAttempt {
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
       const observation = options.observe(part);
-      if (observation.failure !== undefined) {
-        broken = { part, observation, failure: observation.failure };
-        break;
-      }
+      if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
+      // A finish that is malformed is the marker too, and goes with what came before it.
+      if (broken !== undefined && !observation.terminal) break;
       if (observation.progress === "output" || observation.progress === "reasoning") progress = true;
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
@@ -261,91 +234,12 @@ export class Attempt<P> implements LedgerAttempt {
       this.cursor = options.cursor?.(part) ?? this.cursor;
       batch.parts.push(part);
       batch.observations.push(observation);
+      if (broken !== undefined) break;
     }
     this.#watch?.arrived(this.#host.now(), progress);
     return broken;
-  }
-
-  /** Hands parts to a consumer that waits, or leaves them in the slot. */
-  #offer(transit: Transit<P>): void {
-    const { handoff } = this.#host;
-    if (handoff.wanted && !this.#raises(transit)) {
-      this.#count(transit);
-      handoff.give(this.#events(transit));
-      return;
-    }
-    this.#inSlot = transit;
-    handoff.put(this.#slot(transit));
-  }
-
-  #slot(transit: Transit<P>): Slot<P> {
-    return {
-      record: () => {
-        if (!this.#raises(transit)) return undefined;
-        this.#count(transit);
-        return this.#host.recordShown(this);
-      },
-      deliver: () => {
-        this.#inSlot = undefined;
-        this.#count(transit);
-        return this.#events(transit);
-      },
-      taken: () => this.#unpark?.(),
-    };
-  }
-
-  /** Whether handing these parts over raises what must be on record first (law L8). */
-  #raises(transit: Transit<P>): boolean {
-    return transit.counted !== "handed_over" && transit.observations.some((it) => this.facts.wouldShow(it));
-  }
-
-  /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
-  #count(transit: Transit<P>): void {
-    if (transit.counted === "handed_over") return;
-    for (const observation of transit.observations) {
-      if (transit.counted === "no") this.facts.decoded(observation);
-      this.facts.handedOver(observation);
-    }
-    transit.counted = "handed_over";
-  }
-
-  #events(transit: Transit<P>): ReadonlyArray<PartEvent<P>> {
-    return transit.parts.map((part, index): PartEvent<P> => {
-      this.#ordinal += 1;
-      const ordinal = this.#ordinal;
-      const observation = transit.observations[index];
-      if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
-      if (observation === undefined || observation.calls.length === 0) {
-        return { _tag: "Part", attempt: this.attempt, ordinal, part };
-      }
-      const calls = this.#host.ledger.handedOver(this, this.#host.runId, ordinal, observation.calls);
-      return { _tag: "Part", attempt: this.attempt, ordinal, part, ...(calls.length === 0 ? {} : { calls }) };
-    });
-  }
-
-  /** Takes back what nobody was handed and counts it as decoded: it was seen, not shown. */
-  #freeze(): void {
-    if (this.#inSlot !== undefined) this.#frozen.unshift(this.#inSlot);
-    this.#inSlot = undefined;
-    this.#host.handoff.clear();
-    const held = this.setup.reveal.release();
-    if (held.parts.length > 0) this.#frozen.push({ ...held, counted: "no" });
-    for (const transit of this.#frozen) {
-      if (transit.counted !== "no") continue;
-      for (const observation of transit.observations) this.facts.decoded(observation);
-      transit.counted = "decoded";
-    }
   }
 }
 
 /** Gemini's marker is its last finishReason and a clean end: a fact of the end, not of a part. */
 const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
-
-const onlyText = <P>(transit: Transit<P>): Transit<P> => {
-  const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);
-  return {
-    parts: transit.parts.filter((_, index) => keep[index] === true),
-    observations: transit.observations.filter((_, index) => keep[index] === true),
-    counted: transit.counted,
-  };
-};

@@ -30,7 +30,9 @@ export const firstProgressMs = 180_000;
 /** Models that reason, or that nobody told us about: a 60 s guard killed healthy slow models (coder #26010). */
 export const firstProgressReasoningMs = 600_000;
 
+/** Between two signs of progress: longer than any thought that was measured, shorter than a lost evening. */
 export const idleMs = 300_000;
+/** Without a byte from a provider that sends keep-alives. */
 export const silenceMs = 90_000;
 
 /** Keep-alives that prove that a provider sends them; only then does silence mean something. */

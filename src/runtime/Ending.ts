@@ -4,7 +4,7 @@
 import { Cause, Effect } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Attempt } from "./AttemptRunner.ts";
-import type { Broken, Verdict } from "./Incidents.ts";
+import type { Broken, Verdict } from "./Broken.ts";
 import type { Run } from "./Run.ts";
 import { RunInterrupted } from "./RunEvent.ts";
 
@@ -16,7 +16,7 @@ export const complete = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.gen(function* () {
     yield* handOverFrozen(run, attempt, false);
-    attempt.fence.open();
+    run.chain?.open();
     yield* run.finish(attempt, { state: "completed", reason: attempt.finish ?? "completed" }, () => {
       run.handoff.push({
         _tag: "RunCompleted",
@@ -32,8 +32,8 @@ export const complete = <P, E, R>(
 
 /** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
 export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> => {
-  attempt.discardFrozen();
-  attempt.fence.open();
+  attempt.flow.discardFrozen();
+  run.chain?.open();
   const seen = attempt.facts.snapshot().terminal_seen;
   const end = seen
     ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
@@ -60,7 +60,8 @@ export const stop = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): Effect.Effect<"ended"> => {
   broken.attempt.fence.close();
-  broken.attempt.discardFrozen();
+  run.chain?.close();
+  broken.attempt.flow.discardFrozen();
   const error = new RunInterrupted({
     reason,
     run_id: run.runId,
@@ -89,7 +90,7 @@ export const handOverFrozen = <P, E, R>(
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const before = attempt.facts.snapshot();
-    const events = attempt.releaseFrozen(textOnly);
+    const events = attempt.flow.releaseFrozen(textOnly);
     if (events.length === 0) return Effect.void;
     const after = attempt.facts.snapshot();
     const raised = before.shown !== after.shown || before.tools !== after.tools;

@@ -7,6 +7,7 @@
  */
 import { Deferred, Effect } from "effect";
 
+/** The fence of one attempt. */
 export class Fence {
   #state: "open" | "suspended" | "closed" = "open";
   #changed = Deferred.makeUnsafe<void>();

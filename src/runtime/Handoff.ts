@@ -19,6 +19,7 @@ export interface Slot<P> {
   readonly taken: () => void;
 }
 
+/** The way from one run to its one consumer. */
 export class Handoff<P> {
   #queue: Array<RunEvent<P>> = [];
   #slot: Slot<P> | undefined;

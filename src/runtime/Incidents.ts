@@ -8,30 +8,14 @@ import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
 import type { Attempt } from "./AttemptRunner.ts";
+import type { Broken, Verdict } from "./Broken.ts";
 import { type Run, stopFailure } from "./Run.ts";
-
-/** A failed attempt with what its decision is taken on. */
-export interface Broken<P> {
-  readonly attempt: Attempt<P>;
-  readonly failure: Failure;
-  /** The original error, unchanged (law L12). */
-  readonly cause: unknown;
-  /** Whether the cursor of this response may still be used. */
-  readonly resumable: boolean;
-}
-
-/** A decision, its incident, and whether that is on record. */
-export interface Verdict {
-  readonly decision: Decision;
-  readonly incident: RunIncident;
-  readonly recorded: boolean;
-}
 
 /** Decides a broken attempt and records the incident. */
 export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Verdict> =>
   Effect.gen(function* () {
     const input = yield* inputOf(run, broken, undefined);
-    const verdict = yield* record(run, broken.attempt, input);
+    const verdict = yield* record(run, broken.attempt, input, "open");
     run.decided = { attempt: broken.attempt, failure: input.failure };
     return verdict;
   });
@@ -55,8 +39,9 @@ export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: F
       Deferred.doneUnsafe(run.factsGrew, Effect.void);
       return;
     }
-    const input = yield* inputOf(run, { attempt, failure, cause: undefined, resumable: false }, undefined);
-    yield* record(run, attempt, input);
+    const facts = () => attempt.facts.snapshot();
+    const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
+    yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
   });
 
 /** What a decision takes. A stop from outside is the failure of whoever stopped us, unless a flag of the run says it. */
@@ -66,9 +51,9 @@ const inputOf = <P, E, R>(
   throttleWaitMs: number | undefined,
 ): Effect.Effect<DecisionInput> =>
   Effect.map(Random.next, (jitter) => {
-    const facts = run.facts(broken.attempt, broken.resumable);
+    const facts = run.facts(broken.attempt, !broken.cursorRefused);
     return {
-      facts: broken.attempt.facts.snapshot(),
+      facts: broken.facts(),
       failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
       run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
       budget: run.budget,
@@ -76,7 +61,12 @@ const inputOf = <P, E, R>(
     };
   });
 
-const record = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, input: DecisionInput): Effect.Effect<Verdict> => {
+const record = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  input: DecisionInput,
+  status: RunIncident["status"],
+): Effect.Effect<Verdict> => {
   const decision = run.policy.decide(input);
   run.incidents += 1;
   run.note(attempt.attempt, "decision", decision.rule);
@@ -92,11 +82,11 @@ const record = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, input: Decision
     policy: run.policy.name,
     decision,
     message: explain(decision, input.failure, input.facts),
-    status: "open",
+    status,
   };
   return Effect.map(
     run.write([
-      { _tag: "FactsRaised", attempt: attempt.attempt, facts: input.facts },
+      { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
       { _tag: "IncidentOpened", incident },
     ]),
     (recorded) => ({ decision, incident, recorded }),

@@ -11,9 +11,11 @@ import * as RetryBudget from "../policy/RetryBudget.ts";
 import * as Situation from "../policy/Situation.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
+import type { Broken, Verdict } from "./Broken.ts";
 import { doubled } from "./Clocks.ts";
+import { drained } from "./Drain.ts";
 import * as Ending from "./Ending.ts";
-import { type Broken, judge, lookAgain, type Verdict } from "./Incidents.ts";
+import { judge, lookAgain } from "./Incidents.ts";
 import { launch } from "./Launch.ts";
 import { freshCounters, type Run } from "./Run.ts";
 import type { Question } from "./UserDecisions.ts";
@@ -36,7 +38,7 @@ export const settle = <P, E, R>(
     let next: Next = "again";
     const broken = brokenBy(run, attempt, outcome);
     if (broken === undefined) next = yield* Ending.complete(run, attempt, undefined);
-    else yield* drained(run, attempt);
+    else yield* drained(run);
     while (broken !== undefined && next === "again") {
       if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, attempt);
       else next = yield* act(run, broken, yield* judge(run, broken), closed);
@@ -48,20 +50,29 @@ export const settle = <P, E, R>(
 
 /** What broke, or undefined when the attempt is complete: a clean end after the provider's own marker (law L5). */
 const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Broken<P> | undefined => {
-  const facts = attempt.facts.snapshot();
-  const broken = (failure: Failure, cause: unknown): Broken<P> => ({ attempt, failure, cause, resumable: true });
+  const own = attempt.facts.snapshot();
+  const nothing = own.progress === "none" || own.progress === "started";
+  const broken = (failure: Failure, cause: unknown): Broken<P> => ({
+    attempt,
+    failure,
+    cause,
+    cursorRefused: false,
+    facts: () => attempt.facts.snapshot(),
+  });
   if (outcome._tag === "ended") {
-    if (!facts.terminal_seen) return broken({ kind: "truncated" }, undefined);
-    const nothing = facts.progress === "none" || facts.progress === "started";
+    if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
     return nothing && run.options.emptyIsFailure === true ? broken({ kind: "empty" }, undefined) : undefined;
   }
   if (outcome.failure.kind === "stalled") run.clocks = doubled(run.clocks, outcome.failure.clock);
-  const found = broken(outcome.failure, outcome.cause);
-  const refused = attempt.setup.mode === "resume" && outcome.failure.kind === "rejected";
-  // A refused cursor says nothing about the response: that is decided on the attempt that it was to resume.
-  if (refused && run.interrupted !== undefined) return { ...run.interrupted, resumable: false };
-  run.interrupted = found;
-  return found;
+  const { chain } = run;
+  const refused = attempt.setup.request === "resume" && nothing && outcome.failure.kind === "rejected";
+  if (!refused || run.brokeFirst === undefined) {
+    const found = broken(outcome.failure, outcome.cause);
+    if (attempt === chain?.first) run.brokeFirst = found;
+    return found;
+  }
+  // A refused cursor says nothing about the response: that is decided as a whole, on what interrupted it first.
+  return { ...run.brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
 /** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (law L6). */
@@ -77,16 +88,6 @@ const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     );
     return Deferred.await(closed);
   });
-
-/** Waits for running tool handlers: what they did is a fact that nobody should have to guess. A stop does not wait. */
-const drained = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> => {
-  if (attempt.fence.running === 0) return Effect.void;
-  const { drainMs } = run.shared;
-  const limit = drainMs === Number.POSITIVE_INFINITY ? Effect.never : Effect.sleep(Duration.millis(drainMs));
-  // A user's cancel has interrupted the handlers: they still say what became of them.
-  const stop = Effect.flatMap(Deferred.await(run.stopped), () => (run.userCancelled ? Effect.never : Effect.void));
-  return Effect.raceFirst(attempt.fence.drained, Effect.raceFirst(limit, stop));
-};
 
 const act = <P, E, R>(
   run: Run<P, E, R>,
@@ -114,7 +115,7 @@ const retry = <P, E, R>(
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
-    const mode = decision.mode ?? "replay";
+    const mode = decision.mode === undefined || decision.mode === "first" ? "replay" : decision.mode;
     run.shared.throttle.take(run.options.provider.id, run.now());
     run.handoff.push({
       _tag: "RetryScheduled",
@@ -136,11 +137,11 @@ const retry = <P, E, R>(
 
 /** Counts a retry where the budget will look for it. */
 const spend = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, mode: string): void => {
-  const facts = broken.attempt.facts.snapshot();
+  const facts = broken.facts();
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    run: run.facts(broken.attempt, broken.resumable),
+    run: run.facts(broken.attempt, !broken.cursorRefused),
     budget: run.budget,
     jitter: 0,
   });
@@ -153,12 +154,11 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, mode: string): voi
   if (mode === "replay" && broken.failure.kind === "stalled") run.counters.retries_after_stall += 1;
 };
 
-/** Renews the credentials; the try counts, whether it worked or not. */
+/** Renews the credentials; the try counts, whether it worked or not. A stop does not wait for it. */
 const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.counters.credential_refreshes += 1;
   const refresh = run.options.refreshCredentials ?? Effect.void;
-  return refresh.pipe(
-    Effect.as(true),
+  return Effect.raceFirst(Effect.as(refresh, true), Effect.as(Deferred.await(run.stopped), false)).pipe(
     Effect.catchCause((cause) =>
       Effect.as(
         Effect.logWarning("credentials could not be refreshed", { run_id: run.runId }, cause.reasons.length),
@@ -247,7 +247,7 @@ const carryOut = <P, E, R>(
     }
     yield* closed;
     if (run.stopper !== undefined) return "again";
-    return yield* launch(run, broken, choice === "retry" ? "replay" : "continue", verdict.incident);
+    return yield* launch(run, broken, choice === "retry" ? "restart" : "continue", verdict.incident);
   });
 
 /** Waits, at most until somebody stops the run. */

@@ -8,6 +8,7 @@
  */
 import type { Observation } from "../domain/Observation.ts";
 
+/** What is held back: nothing, everything, or what a caller that cannot discard must not be handed early. */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
 
 /** Held parts of one run, in bytes as `sizeOf` tells them. */
@@ -30,6 +31,7 @@ export interface Batch<P> {
   readonly observations: Array<Observation>;
 }
 
+/** Holds back the parts of one attempt. */
 export class Reveal<P> {
   readonly #mode: RevealMode;
   readonly #pool: HeldPool;

@@ -15,9 +15,10 @@ import type { Entry } from "../recorder/RunRecord.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost, type AttemptSetup } from "./AttemptRunner.ts";
+import type { Broken } from "./Broken.ts";
+import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
-import type { Broken } from "./Incidents.ts";
 import { envelopeBytes, type HeldPool, Reveal } from "./Reveal.ts";
 import type { RunOptions } from "./RunOptions.ts";
 import type { Throttle } from "./Throttle.ts";
@@ -53,6 +54,7 @@ export interface RunHooks<P, E, R> {
 /** Evidence that waits for the next commit; older entries beyond it are dropped and counted by the recorder's own bound. */
 const pendingMax = 64;
 
+/** One run while it lives. */
 export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly runId: string;
   readonly options: RunOptions<P, E, R>;
@@ -80,8 +82,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   counters = freshCounters();
   /** The attempt that was decided last and on what, for settles that come late. */
   decided: { readonly attempt: Attempt<P>; readonly failure: Failure } | undefined;
-  /** The broken attempt that a resume goes on with. */
-  interrupted: Broken<P> | undefined;
+  /** The attempts of the response that is read now. */
+  chain: Chain<P> | undefined;
+  /** What interrupted that response first: a refused cursor is decided on it. */
+  brokeFirst: Broken<P> | undefined;
   /** A question is open. */
   asking = false;
   incidents = 0;
@@ -126,7 +130,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">): Attempt<P> {
     this.attempts += 1;
     const { discardable, options, shared } = this;
-    const resumed = setup.mode === "resume";
+    const resumed = setup.request === "resume";
     const facts = Facts.make({
       // A resumed response exposes nothing anew: its calls were counted by the attempt that it resumes.
       sideEffects: resumed ? { ...snapshot([], false), guarded: this.sideEffects.guarded } : this.sideEffects,
@@ -185,6 +189,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.attempt, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
     this.live = undefined;
+    this.chain?.suspend();
     this.#hooks.ended(this, attempt, outcome);
   }
 

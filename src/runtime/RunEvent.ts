@@ -2,9 +2,10 @@
  * Describes what a caller of `StreamProcessor.run` sees.
  *
  * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
- * break comes `AttemptDiscarded` where something that was handed over must be thrown away, then `RetryScheduled` and the
- * next `AttemptStarted`, or `QuestionAsked` and `QuestionAnswered` before either. A stream ends exactly once: with
- * `RunCompleted` as its last element, or by failing with `RunInterrupted`.
+ * break comes `RetryScheduled`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
+ * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
+ * that is cut short withdraws nothing. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
+ * with `RunInterrupted`.
  */
 import { Schema } from "effect";
 import { type Choice, Rule } from "../domain/Decision.ts";
@@ -25,6 +26,7 @@ export interface ReadyCall {
   readonly input: string | undefined;
 }
 
+/** An attempt begins; its parts follow. */
 export interface AttemptStarted {
   readonly _tag: "AttemptStarted";
   readonly run_id: string;
@@ -32,6 +34,7 @@ export interface AttemptStarted {
   readonly mode: AttemptMode;
 }
 
+/** A part of the provider's stream, unchanged. */
 export interface PartEvent<P> {
   readonly _tag: "Part";
   readonly attempt: number;
@@ -49,6 +52,7 @@ export interface AttemptDiscarded {
   readonly keep_through: number;
 }
 
+/** The run retries by itself after `delay_ms`. */
 export interface RetryScheduled {
   readonly _tag: "RetryScheduled";
   /** The attempt that broke. */
@@ -59,17 +63,20 @@ export interface RetryScheduled {
   readonly message: string;
 }
 
+/** The run waits for an answer. */
 export interface QuestionAsked {
   readonly _tag: "QuestionAsked";
   readonly question: Question;
 }
 
+/** The answer that was taken. */
 export interface QuestionAnswered {
   readonly _tag: "QuestionAnswered";
   readonly revision: number;
   readonly choice: Choice;
 }
 
+/** The answer is whole, by the provider's own terminal marker. */
 export interface RunCompleted {
   readonly _tag: "RunCompleted";
   readonly run_id: string;
@@ -80,6 +87,7 @@ export interface RunCompleted {
   readonly late_failure: Failure | undefined;
 }
 
+/** What a caller of `run` sees. */
 export type RunEvent<P> =
   | AttemptStarted
   | PartEvent<P>

@@ -20,13 +20,14 @@ export interface AttemptContext {
   /** How this attempt came to be. */
   readonly mode: AttemptMode;
   /**
-   * Which request to send: the run's `first`, or a `continue` built from the settled transcript and `calls`. A `replay`
-   * repeats the failed attempt's own request, so after a `continue` it says `continue` here, with the same calls.
+   * Which request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of
+   * the very same response from `cursor`. A `replay` repeats the failed attempt's own request, so after a `continue` it
+   * says `continue` here, with the same calls.
    */
-  readonly request: "first" | "continue";
+  readonly request: "first" | "continue" | "resume";
   /** What became of every call of the run when the continuation was decided; empty for the first request. */
   readonly calls: ReadonlyArray<SettledCall>;
-  /** The cursor to resume from; with mode `resume` only. */
+  /** The cursor to resume from; with request `resume` only. */
   readonly cursor: string | undefined;
   /**
    * Reports how far the request got. A transport that calls it with `not_sent` before it starts takes over the proof;

@@ -7,6 +7,7 @@
  */
 import { Clock, Context, Deferred, Effect, Layer, Random, Result, Scope, Stream } from "effect";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
 import { stopperOf } from "./InterruptSignature.ts";
 import { settle } from "./Recovery.ts";
@@ -24,6 +25,7 @@ export const ProcessorConfig = Context.Reference<{
   readonly drainMs: number;
 }>("effect-stream-recovery/ProcessorConfig", { defaultValue: () => ({ drainMs: Number.POSITIVE_INFINITY }) });
 
+/** The service that an agent runtime embeds. */
 export class StreamProcessor extends Context.Service<
   StreamProcessor,
   {
@@ -154,6 +156,7 @@ const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
       },
       { _tag: "AttemptStarted", attempt: first.attempt, mode: "first", at_ms: 0, facts },
     ]);
+    run.chain = new Chain(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
     run.start(first);
   });

@@ -18,6 +18,7 @@ interface Bucket {
   at: number;
 }
 
+/** The buckets of one process. */
 export class Throttle {
   readonly #buckets = new Map<string, Bucket>();
 

@@ -41,6 +41,7 @@ export const ledgersMax = 4_096;
 
 type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
 
+/** Makes guarded tools. */
 export class ToolGuard extends Context.Service<
   ToolGuard,
   {

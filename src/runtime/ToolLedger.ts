@@ -67,6 +67,7 @@ export interface SettledCall {
   readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
 }
 
+/** The calls of one run. */
 export class ToolLedger {
   readonly #run: LedgerRun;
   readonly #calls: Array<LedgerCall> = [];

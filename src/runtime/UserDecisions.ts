@@ -28,6 +28,7 @@ export interface HeadlessOptions {
   readonly rules?: Partial<Record<Rule, Choice>>;
 }
 
+/** Who answers questions. */
 export class UserDecisions extends Context.Service<
   UserDecisions,
   {

@@ -181,7 +181,7 @@ describe("PawWork #863", () => {
       assert.deepStrictEqual(
         record.incidents.map((it) => [it.decision.rule, it.status]),
         [
-          ["nothing_shown", "recovered"],
+          ["nothing_shown", "superseded"],
           ["user_cancelled", "final"],
         ],
       );

@@ -1,0 +1,83 @@
+/**
+ * `stream-recovery decide`: one JSON document a line in, one decision a line out.
+ */
+import { Console, Effect, Result, Runtime, Schema, Stdio, Stream } from "effect";
+import { Command, Flag } from "effect/cli";
+import * as Json from "../domain/Json.ts";
+import { parse } from "../policy/DecisionInput.ts";
+import { explain } from "../policy/Explanation.ts";
+import { type RecoveryPolicy, default as standard, strict } from "../policy/RecoveryPolicy.ts";
+import { type Line, LineSplitter, lineBytesMax } from "./Lines.ts";
+
+/** Some lines had no decision. Each was named on stderr when it came; the exit code is 2. */
+export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
+  reason: Schema.Literal("bad_lines"),
+  lines: Schema.Natural,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+const presets = { default: standard, strict } as const;
+
+/** The flag that names a preset. */
+export const policyFlag = Flag.Literals("policy", ["default", "strict"]).pipe(
+  Flag.withDescription("The preset that decides"),
+  Flag.withDefault("default"),
+  Flag.map((name): RecoveryPolicy => presets[name]),
+);
+
+export const decideCommand = Command.make(
+  "decide",
+  {
+    policy: policyFlag,
+    explain: Flag.Boolean("explain").pipe(
+      Flag.withDescription("Add a `message`: the decision in a plain sentence"),
+      Flag.withDefault(false),
+    ),
+  },
+  (options) => decideLines(options.policy, options.explain),
+).pipe(
+  Command.withDescription(
+    "Read {facts, failure, run, budget, jitter} as JSON, one document a line, and print a decision a line",
+  ),
+  Command.withExamples([
+    {
+      command: `printf '{"facts":{"shown":"text"},"failure":{"kind":"transport"}}' | stream-recovery decide`,
+      description: "Ask what becomes of a stream that broke after text was shown",
+    },
+  ]),
+);
+
+const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, explained: boolean) {
+  const stdio = yield* Stdio.Stdio;
+  const splitter = new LineSplitter();
+  let bad = 0;
+  const answerAll = Effect.fnUntraced(function* (lines: ReadonlyArray<Line>) {
+    const answers = lines
+      .filter((line) => line.tooLong || line.text !== "")
+      .map((line) => answer(policy, explained, line));
+    const decisions = answers.filter(Result.isSuccess).map((decided) => decided.success);
+    const errors = answers.filter(Result.isFailure).map((refused) => refused.failure);
+    bad += errors.length;
+    if (errors.length > 0) yield* Console.error(errors.join("\n"));
+    if (decisions.length > 0) yield* Console.log(decisions.join("\n"));
+  });
+  yield* Stream.runForEach(stdio.stdin, (bytes) => answerAll(splitter.push(bytes)));
+  yield* answerAll(splitter.end());
+  if (bad > 0) return yield* new BadInput({ reason: "bad_lines", lines: bad });
+});
+
+/** The decision of a line as JSON, or what is wrong with the line. */
+const answer = (policy: RecoveryPolicy, explained: boolean, line: Line): Result.Result<string, string> => {
+  if (line.tooLong) return Result.fail(`line ${line.number}: input: longer than ${lineBytesMax} bytes`);
+  const document = Json.parse(line.text);
+  if (document === undefined) return Result.fail(`line ${line.number}: input: not JSON`);
+  const input = parse(document.json);
+  if (Result.isFailure(input)) return Result.fail(`line ${line.number}: ${input.failure.message}`);
+  const { facts, failure } = input.success;
+  const decision = policy.decide(input.success);
+  return Result.succeed(
+    JSON.stringify(explained ? { ...decision, message: explain(decision, failure, facts) } : decision),
+  );
+};

@@ -1,0 +1,100 @@
+/**
+ * Runs the fault provider as a server of its own: `stream-recovery faults --script file.json`.
+ */
+import { Console, Effect, FileSystem, Option, Path, Runtime, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { FaultProvider } from "../testing/FaultProvider.ts";
+import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/FaultScript.ts";
+
+/** The server could not be started. Why stands on stderr, in one line; the exit code is 2. */
+export class BadFaults extends Schema.TaggedError<BadFaults>()("BadFaults", {
+  reason: Schema.Literals(["bad_script", "cannot_listen"]),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+const flags = {
+  port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 takes any free one"), Flag.withDefault(0)),
+  host: Flag.String("host").pipe(
+    Flag.withDescription("Address to listen on; the default is for this machine only"),
+    Flag.withDefault("127.0.0.1"),
+  ),
+  script: Flag.String("script").pipe(
+    Flag.withDescription(
+      "JSON file with the answers and where they break; without it every request gets a healthy answer",
+    ),
+    Flag.optional,
+  ),
+  log: Flag.Boolean("log").pipe(
+    Flag.withDescription("Print a JSON line for every request that has ended"),
+    Flag.withDefault(false),
+  ),
+};
+
+/** `faults`: plays scripted answers in the four protocols and breaks them, until it is interrupted. */
+export const faultsCommand = Command.make(
+  "faults",
+  flags,
+  Effect.fn("faults")(
+    function* ({ host, log, port, script }) {
+      const options = Option.isNone(script) ? {} : yield* readScript(script.value);
+      const provider = yield* FaultProvider.make({ ...options, host, port });
+      yield* Console.log(`listening on ${provider.url}`);
+      return yield* log ? printLog(provider) : Effect.never;
+    },
+    Effect.scoped,
+    Effect.catchTags({
+      FaultScriptError: (error) => refuse("bad_script", error.message),
+      FaultListenError: (error) => refuse("cannot_listen", error.message),
+    }),
+  ),
+).pipe(
+  Command.withDescription(
+    "Serve scripted provider answers over HTTP and break them: resets, cuts, clean ends without a terminal event, stalls, errors",
+  ),
+  Command.withExamples([
+    { command: "stream-recovery faults", description: "A healthy provider in all four protocols" },
+    {
+      command: "stream-recovery faults --port 4010 --script faults.json --log",
+      description:
+        'faults.json: {"answers":[{"content":[{"text":5}],"break":{"kind":"rst","at":"event","n":3}},{"content":[{"text":5}]}]}',
+    },
+    {
+      command: "curl -N -X POST http://127.0.0.1:4010/v1/chat/completions -d '{}'",
+      description: "See the break (also /v1/responses, /v1/messages, /v1beta/models/X:streamGenerateContent)",
+    },
+  ]),
+);
+
+const refuse = (reason: BadFaults["reason"], message: string) =>
+  Effect.andThen(Console.error(`faults: ${message}`), Effect.fail(new BadFaults({ reason, message })));
+
+/** Reads a script; `raw_file` paths in it start at its own folder. */
+const readScript = Effect.fnUntraced(function* (file: string) {
+  const fileSystem = yield* FileSystem.FileSystem;
+  const path = yield* Path.Path;
+  const unreadable = (problem: string) => new FaultScriptError({ reason: "unreadable", message: `script: ${problem}` });
+  const { size } = yield* Effect.mapError(fileSystem.stat(file), (error) => unreadable(error.message));
+  if (size > scriptBytesMax) return yield* unreadable(`${file} is longer than ${scriptBytesMax} bytes`);
+  const text = yield* Effect.mapError(fileSystem.readFileString(file), (error) => unreadable(error.message));
+  // `parse` checked it: what was read is a script before its defaults.
+  yield* parse(text);
+  return { script: JSON.parse(text) as FaultScriptInput, directory: path.dirname(path.resolve(file)) };
+});
+
+/** Prints requests in the order in which they end; a row is printed once. */
+const printLog = Effect.fnUntraced(function* (provider: FaultProvider["Service"]) {
+  const printed = new Set<number>();
+  while (true) {
+    const ended = yield* provider.until((rows) => {
+      const fresh = rows.filter((row) => row.outcome !== "open" && !printed.has(row.number));
+      return fresh.length === 0 ? undefined : fresh;
+    });
+    for (const row of ended) {
+      printed.add(row.number);
+      yield* Console.log(JSON.stringify(row));
+    }
+  }
+});

@@ -1,0 +1,29 @@
+/**
+ * Puts the commands of `stream-recovery` together. To add one, write its file and name it in `commands`.
+ */
+import { readFileSync } from "node:fs";
+import { NodeRuntime, NodeServices } from "@effect/platform-node";
+import { Effect, Schema } from "effect";
+import { Command } from "effect/cli";
+import { decideCommand } from "./decide.ts";
+import { faultsCommand } from "./faults.ts";
+import { policyCommand } from "./policy.ts";
+
+const commands = [decideCommand, policyCommand, faultsCommand] as const;
+
+const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));
+
+/** The version in the package's own manifest, which stands two folders above sources and build alike. */
+const version = (): string =>
+  Schema.decodeSync(Manifest)(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+const root = Command.make("stream-recovery").pipe(
+  Command.withDescription(
+    "Recovers broken LLM streams where facts prove that nothing is duplicated, and asks where not",
+  ),
+  Command.withSubcommands(commands),
+);
+
+/** Runs the command that the process's arguments name, and exits with its code. */
+export const start = (): void =>
+  root.pipe(Command.run({ version: version() }), Effect.provide(NodeServices.layer), NodeRuntime.runMain);

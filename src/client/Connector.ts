@@ -1,0 +1,67 @@
+/**
+ * Opens sockets for the client: a connect clock that is exact, and the socket that a request is waiting for within reach.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Socket } from "node:net";
+import { buildConnector } from "@effect/platform-node/Undici";
+
+/** Raised by the `connect` clock: no usable connection within its time. Nothing of a request was written. */
+export class ConnectStalled extends Error {
+  override readonly name = "ConnectStalled";
+  readonly code = "CONNECT_STALLED";
+}
+
+/** What a private certificate authority or a client certificate needs, in PEM. */
+export interface TlsOptions {
+  readonly ca?: string | Array<string>;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly servername?: string;
+}
+
+/** Someone who waits for a connection. */
+export interface Waiting {
+  /** The socket that is being opened for this request, until it is open. */
+  connecting: Socket | undefined;
+}
+
+export interface Connector {
+  /** For undici's `connect` option. */
+  readonly connect: buildConnector.connector;
+  /**
+   * Runs a dispatch, noting the socket that is opened for it. undici opens one within the dispatch itself or, for a request
+   * that waited for a free connection, later in the async context of its dispatch.
+   */
+  readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
+}
+
+/**
+ * Makes a connector.
+ *
+ * @param connectMs milliseconds for name lookup, TCP and TLS together
+ * @param tls private certificate authority and client certificate
+ */
+export const make = (connectMs: number, tls: TlsOptions): Connector => {
+  // undici's own connect timer is off: it counts in steps of half a second and more.
+  const open = buildConnector({ ...tls, allowH2: false, timeout: 0 });
+  const current = new AsyncLocalStorage<Waiting>();
+  return {
+    connect: (options, callback) => {
+      const waiting = current.getStore();
+      const settle: buildConnector.Callback = (...result) => {
+        clearTimeout(timer);
+        if (waiting !== undefined) waiting.connecting = undefined;
+        callback(...result);
+      };
+      // The connector gives its socket, which its type does not say.
+      const socket: unknown = open(options, settle);
+      const timer = setTimeout(() => {
+        if (socket instanceof Socket)
+          socket.destroy(new ConnectStalled("No connection within the connect clock's time"));
+      }, connectMs);
+      if (waiting !== undefined && socket instanceof Socket) waiting.connecting = socket;
+    },
+    dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
+  };
+};

@@ -1,0 +1,47 @@
+/**
+ * Carries the failure of one attempt at a provider out of the client, with the original error as its cause.
+ */
+import { Schema } from "effect";
+import { Delivery } from "../domain/Attempt.ts";
+import { Failure } from "../domain/Failure.ts";
+
+/**
+ * What a provider's stream failed with. `reason` is the classified failure, `delivery` how far the request got, `cause` the
+ * original error unchanged: Node's or undici's error, a `ProviderResponse`, or the JSON of the event that carried it. The
+ * message is made from `reason` alone: no header, no address and no content stands in it.
+ */
+export class ProviderError extends Schema.TaggedError<ProviderError>()("ProviderError", {
+  reason: Failure,
+  delivery: Delivery,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect()),
+}) {}
+
+/** An answer that was no stream, as far as it was read. */
+export interface ProviderResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** At most `errorBodyBytesMax` bytes, as text. */
+  readonly body: string;
+}
+
+/**
+ * Makes the error of a failure.
+ *
+ * @param reason the classified failure
+ * @param delivery how far the request got
+ * @param cause the original error, where there is one
+ */
+export const providerError = (reason: Failure, delivery: Delivery, cause?: unknown): ProviderError =>
+  new ProviderError({ reason, delivery, message: describe(reason), ...(cause === undefined ? {} : { cause }) });
+
+const describe = (failure: Failure): string => {
+  const details = [
+    failure.status === undefined ? undefined : `status ${failure.status}`,
+    failure.code,
+    "reason" in failure ? failure.reason : undefined,
+    "operation" in failure ? failure.operation : undefined,
+    "clock" in failure ? failure.clock : undefined,
+  ].filter((detail) => detail !== undefined);
+  return `The provider's stream failed: ${failure.kind}${details.length === 0 ? "" : ` (${details.join(", ")})`}`;
+};

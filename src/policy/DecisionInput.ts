@@ -1,0 +1,153 @@
+/**
+ * Holds everything that a decision is taken on, and reads it from JSON.
+ *
+ * The same five values are stored with an incident to decide it again (law L9). In JSON everything but `failure.kind` may
+ * be left out: facts are then those of a fresh attempt, run and budget have their defaults, jitter is 0.5.
+ */
+import { Effect, Result, Schema, SchemaIssue } from "effect";
+import { AttemptFacts, fresh as freshFacts } from "../domain/Attempt.ts";
+import * as Failure from "../domain/Failure.ts";
+import { label } from "../domain/Limits.ts";
+import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/Run.ts";
+
+/** What `decide` takes. */
+export interface DecisionInput {
+  readonly facts: AttemptFacts;
+  readonly failure: Failure.Failure;
+  readonly run: RunFacts;
+  readonly budget: Budget;
+  /** From 0 to 1: spreads the delay. */
+  readonly jitter: number;
+}
+
+/** The jitter of an input that gives none: the middle. */
+export const defaultJitter = 0.5;
+
+/** JSON that is no decision input. `field` is a path like `facts.tools[0].phase`; the message begins with it. */
+export class DecisionInputError extends Schema.TaggedError<DecisionInputError>()("DecisionInputError", {
+  reason: Schema.Literals(["unknown_field", "missing_field", "bad_value"]),
+  field: Schema.String,
+  message: Schema.String,
+}) {}
+
+/**
+ * Reads a decision input from parsed JSON.
+ *
+ * @param json a value of unknown origin
+ * @returns the input with everything that was left out filled in, or the first thing that is wrong with it
+ */
+export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInputError> => {
+  const filled = withKindDefaults(json);
+  const kind = kindOf(filled);
+  if (kind === undefined && isObject(filled) && "failure" in filled && isObject(filled.failure)) {
+    return Result.fail(badKind(filled.failure));
+  }
+  const decoded = decoders[kind ?? "unknown"](filled);
+  return Result.mapError(decoded, (error) => explained(error.issue, filled));
+};
+
+const document = <const K extends Failure.FailureKind>(kind: K) =>
+  Schema.Struct({
+    facts: AttemptFacts.pipe(Schema.withDecodingDefaultKey(Effect.succeed(freshFacts))),
+    failure: Failure.kinds[kind],
+    run: RunFacts.pipe(Schema.withDecodingDefaultKey(Effect.succeed(freshRun))),
+    budget: Budget.pipe(Schema.withDecodingDefaultKey(Effect.succeed(defaultBudget))),
+    jitter: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).pipe(
+      Schema.withDecodingDefaultKey(Effect.succeed(defaultJitter)),
+    ),
+  });
+
+type Decoder = (json: unknown) => Result.Result<DecisionInput, Schema.SchemaError>;
+
+const decoder = (kind: Failure.FailureKind): Decoder => {
+  // The union over kinds is put back together here: every document decodes to one member of `Failure`.
+  const schema: Schema.Decoder<DecisionInput> = document(kind) as unknown as Schema.Decoder<DecisionInput>;
+  return Schema.decodeUnknownResult(schema, { onExcessProperty: "error" });
+};
+
+/** A decoder a kind, so that what is wrong is said about the kind that was meant. */
+const decoders = Object.fromEntries(
+  Object.keys(Failure.kinds).map((kind) => [kind, decoder(kind as Failure.FailureKind)]),
+  // `Object.keys` and `fromEntries` lose the literal keys of the record that they were taken from.
+) as Record<Failure.FailureKind, Decoder>;
+
+/** What a kind's own field is taken for when it is left out; of cancels and rejections the one that retries nothing. */
+const kindDefaults: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  stalled: { clock: "idle" },
+  rejected: { reason: "invalid_request" },
+  protocol: { reason: "damaged_frame" },
+  cancelled: { by: "caller" },
+};
+
+const withKindDefaults = (json: unknown): unknown => {
+  const kind = kindOf(json);
+  const defaults = kind === undefined ? undefined : kindDefaults[kind];
+  if (defaults === undefined || !isObject(json) || !isObject(json.failure)) return json;
+  return { ...json, failure: { ...defaults, ...json.failure } };
+};
+
+const kindOf = (json: unknown): Failure.FailureKind | undefined => {
+  if (!isObject(json) || !isObject(json.failure)) return undefined;
+  const kind = json.failure.kind;
+  return typeof kind === "string" && Object.hasOwn(Failure.kinds, kind)
+    ? // `hasOwn` proves that it is a key of the record.
+      (kind as Failure.FailureKind)
+    : undefined;
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const badKind = (failure: Readonly<Record<string, unknown>>): DecisionInputError => {
+  const kinds = Object.keys(Failure.kinds)
+    .map((kind) => `"${kind}"`)
+    .join(" | ");
+  return new DecisionInputError({
+    reason: "kind" in failure ? "bad_value" : "missing_field",
+    field: "failure.kind",
+    message: `failure.kind: expected ${kinds}, got ${shown(failure.kind)}`,
+  });
+};
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1();
+
+const explained = (issue: SchemaIssue.Issue, json: unknown): DecisionInputError => {
+  const first = format(issue).issues[0];
+  const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
+  const field = path.length === 0 ? "input" : path.reduce<string>(pathStep, "");
+  const message = first?.message ?? "Expected a decision input";
+  if (message === "Expected no excess property") {
+    return new DecisionInputError({ reason: "unknown_field", field, message: `${field}: unknown field` });
+  }
+  if (message === "Missing key") {
+    return new DecisionInputError({ reason: "missing_field", field, message: `${field}: missing` });
+  }
+  const expected = message.charAt(0).toLowerCase() + message.slice(1);
+  const got = shown(path.reduce(member, json));
+  return new DecisionInputError({ reason: "bad_value", field, message: `${field}: ${expected}, got ${got}` });
+};
+
+/** A member name that is no plain word is quoted: it came from outside and may hold a line break. */
+const pathStep = (path: string, step: PropertyKey): string => {
+  if (typeof step === "number") return `${path}[${step}]`;
+  const name = label(String(step));
+  const plain = /^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? name : JSON.stringify(name);
+  return path === "" ? plain : `${path}.${plain}`;
+};
+
+const member = (value: unknown, step: PropertyKey): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, step)
+    ? // `hasOwn` proves the member, whatever the object is.
+      (value as Readonly<Record<PropertyKey, unknown>>)[step]
+    : undefined;
+
+/** Longest piece of a wrong value that an error repeats, in UTF-16 code units. */
+const shownCharactersMax = 64;
+
+const shown = (value: unknown): string => {
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object" && value !== null) return "an object";
+  const text = JSON.stringify(value);
+  return text.length <= shownCharactersMax ? text : `${text.slice(0, shownCharactersMax)}…`;
+};

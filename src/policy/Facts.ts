@@ -1,0 +1,311 @@
+/**
+ * Folds what is observed of an attempt into its facts.
+ *
+ * The fold runs on the hot path, once per part and once per hand-over: it is mutable inside, does no schema work, and
+ * allocates nothing for a text delta after the first. Facts only grow (law L1); `snapshot` gives them as a value.
+ */
+import type { AttemptFacts, Counters, Delivery, Progress, Shown, ToolPhase, ToolRow } from "../domain/Attempt.ts";
+import { callKey } from "../domain/Attempt.ts";
+import type { Failure } from "../domain/Failure.ts";
+import { label, toolRowsMax } from "../domain/Limits.ts";
+import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
+import type { Executor, SideEffects, ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
+import { Boundaries } from "./Boundaries.ts";
+import { Ledger } from "./Ledger.ts";
+
+export { atMost, join } from "./FactsOrder.ts";
+
+/** What a fold has to know of its attempt before it starts. */
+export interface FactsOptions {
+  /** The boundary before the attempt; `null` = missing. */
+  readonly sideEffects: SideEffects | null;
+  /** Whether the caller can throw away what it was shown. If not, every part but a quiet one counts as text. */
+  readonly discardable: boolean;
+  /** What the request declares of its tools. */
+  readonly boundaries: ReadonlyArray<ToolBoundary>;
+  /** The proof that every declared runtime tool was made by ToolGuard. */
+  readonly guarded: boolean;
+}
+
+/** The growing facts of one attempt. All methods are synchronous; none fails. */
+export interface FactsFold {
+  /** Counts what is known when a part was decoded. Returns whether anything but counters changed. */
+  readonly decoded: (o: Observation) => boolean;
+  /** Counts what is known when the caller got a part. Returns whether `shown` rose or a call's row changed. */
+  readonly handedOver: (o: Observation) => boolean;
+  /** Whether `handedOver(o)` would return true: such a part is recorded before it is handed over (law L8). */
+  readonly wouldShow: (o: Observation) => boolean;
+  /** The request got at least so far. Returns whether that is news. */
+  readonly delivery: (d: Delivery) => boolean;
+  /** Counts bytes that were read. */
+  readonly bytes: (n: number) => void;
+  /**
+   * A runtime call's handler is about to start. Returns whether a row changed.
+   *
+   * @param call the key, `choice.ordinal`
+   * @param tool the tool's name, which a call that the stream has not handed over yet is added with
+   */
+  readonly dispatched: (call: string, tool?: string) => boolean;
+  /** A dispatched call ended and nobody knows how. Returns whether a row changed. */
+  readonly outcomeUnknown: (call: string, tool?: string) => boolean;
+  /** A runtime call has its outcome, good or bad. Returns whether a row changed. */
+  readonly settled: (call: string, tool?: string) => boolean;
+  /** The clock jumped by so many milliseconds while the attempt ran. */
+  readonly suspended: (ms: number) => void;
+  /** The facts so far, immutable. The same object until something changes. */
+  readonly snapshot: () => AttemptFacts;
+}
+
+/** Starts the facts of one attempt. */
+export const make = (options: FactsOptions): FactsFold => new Fold(options);
+
+const progressRank = { none: 0, started: 1, reasoning: 2, output: 3 } as const;
+const shownRank = { nothing: 0, reasoning: 1, text: 2 } as const;
+const deliveryRank = { not_sent: 0, ambiguous: 1, accepted: 2 } as const;
+
+class Fold implements FactsFold {
+  readonly #options: FactsOptions;
+  readonly #boundaries: Boundaries;
+  readonly #ledger = new Ledger();
+  /** Calls whose beginning was seen, at most `toolRowsMax`. */
+  readonly #begun = new Set<string>();
+  #delivery: Delivery = "not_sent";
+  #progress: Progress = "none";
+  #shown: Shown = "nothing";
+  /** The one counter that text, calls and settles are ordered by. */
+  #tick = 0;
+  #textThrough = 0;
+  #callThrough = 0;
+  #settledThrough = 0;
+  #terminal = false;
+  /** An error event came: no later marker counts (law L5). */
+  #failed = false;
+  #parts = 0;
+  #bytes = 0;
+  #characters = 0;
+  #usage: Usage | undefined;
+  #suspendedMs = 0;
+  #tools: ReadonlyArray<ToolRow> | undefined;
+  #snapshot: AttemptFacts | undefined;
+
+  constructor(options: FactsOptions) {
+    this.#options = options;
+    this.#boundaries = new Boundaries(options.boundaries);
+  }
+
+  decoded(o: Observation): boolean {
+    this.#snapshot = undefined;
+    this.#parts += 1;
+    this.#characters += o.characters;
+    if (o.usage !== undefined) this.#use(o.usage);
+    let changed = this.delivery("accepted");
+    if (o.progress !== this.#progress && progressRank[o.progress] > progressRank[this.#progress]) {
+      this.#progress = o.progress;
+      changed = true;
+    }
+    if (o.calls.length > 0) changed = this.#decodedCalls(o.calls) || changed;
+    if (o.failure !== undefined && !malformed(o.failure)) this.#failed = true;
+    if (o.terminal && !this.#failed && !this.#terminal) {
+      this.#terminal = true;
+      changed = true;
+    }
+    return changed;
+  }
+
+  handedOver(o: Observation): boolean {
+    const shows = this.#shows(o);
+    let changed = false;
+    if (shows === "text") {
+      this.#textAt();
+      if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls)) this.#callAt();
+    }
+    if (shownRank[shows] > shownRank[this.#shown]) {
+      this.#shown = shows;
+      changed = true;
+    }
+    if (o.calls.length > 0) {
+      for (const signal of o.calls) {
+        if (counted(signal) && this.#raise(this.#handedRow(signal))) changed = true;
+      }
+    }
+    if (changed) this.#snapshot = undefined;
+    return changed;
+  }
+
+  wouldShow(o: Observation): boolean {
+    if (shownRank[this.#shows(o)] > shownRank[this.#shown]) return true;
+    for (const signal of o.calls) {
+      if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
+    }
+    return false;
+  }
+
+  delivery(d: Delivery): boolean {
+    if (deliveryRank[d] <= deliveryRank[this.#delivery]) return false;
+    this.#delivery = d;
+    this.#snapshot = undefined;
+    return true;
+  }
+
+  bytes(n: number): void {
+    this.#bytes += n;
+    this.#snapshot = undefined;
+  }
+
+  dispatched(call: string, tool = ""): boolean {
+    return this.#raise(this.#row(call, tool, "runtime", "dispatched"));
+  }
+
+  outcomeUnknown(call: string, tool = ""): boolean {
+    return this.#raise(this.#row(call, tool, "runtime", "outcome_unknown"));
+  }
+
+  settled(call: string, tool = ""): boolean {
+    const changed = this.#raise(this.#row(call, tool, "runtime", "settled"));
+    if (changed) this.#settledThrough = this.#next();
+    return changed;
+  }
+
+  suspended(ms: number): void {
+    this.#suspendedMs += ms;
+    this.#snapshot = undefined;
+  }
+
+  snapshot(): AttemptFacts {
+    this.#tools ??= this.#ledger.rows.slice();
+    this.#snapshot ??= {
+      delivery: this.#delivery,
+      progress: this.#progress,
+      shown: this.#shown,
+      text_through: this.#textThrough,
+      call_through: this.#callThrough,
+      settled_through: this.#settledThrough,
+      tools: this.#tools,
+      terminal_seen: this.#terminal,
+      side_effects: this.#options.sideEffects,
+      counters: this.#counters(),
+    };
+    return this.#snapshot;
+  }
+
+  #shows(o: Observation): Shown {
+    return this.#options.discardable || o.quiet ? o.shows : "text";
+  }
+
+  /** The beginning of any call, the rows of calls that the provider runs, and runtime calls that say they have run. */
+  #decodedCalls(signals: ReadonlyArray<CallSignal>): boolean {
+    let changed = false;
+    for (const signal of signals) {
+      const call = callKey(signal.choice, signal.ordinal);
+      if (this.#begins(signal, call)) {
+        this.#callAt();
+        changed = true;
+      }
+      if (signal.executor === "provider") {
+        const phase = signal.phase === "ready" ? "input_complete" : signal.phase;
+        changed = this.#raise(this.#row(call, signal.tool ?? "", "provider", phase)) || changed;
+      } else if (signal.phase === "settled") {
+        changed = this.settled(call, signal.tool) || changed;
+      }
+    }
+    return changed;
+  }
+
+  /** Past the bound only a signal that says so is taken for a beginning: a call that began late permits more (row 18). */
+  #begins(signal: CallSignal, call: string): boolean {
+    if (this.#begun.has(call)) return false;
+    if (this.#begun.size >= toolRowsMax) return signal.phase === "input_started";
+    this.#begun.add(call);
+    return true;
+  }
+
+  /** Whether a call of this part has its beginning in it, as far as its rows tell before it is handed over. */
+  #beginsCall(signals: ReadonlyArray<CallSignal>): boolean {
+    return signals.some(
+      (signal) =>
+        signal.phase === "input_started" ||
+        (counted(signal) && this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal)) === undefined),
+    );
+  }
+
+  #handedRow(signal: CallSignal): ToolRow {
+    const tool = signal.tool ?? "";
+    return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#handedPhase(signal, tool));
+  }
+
+  /** The guard proves nothing of a tool that nobody declared: whoever is handed such a call may run it. */
+  #handedPhase(signal: CallSignal, tool: string): ToolPhase {
+    if (signal.phase !== "ready") return signal.phase;
+    return this.#options.guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
+  }
+
+  /** A `ready` signal may leave out the name that an earlier one gave. */
+  #declared(signal: CallSignal, tool: string): boolean {
+    const name = tool === "" ? this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal))?.tool : label(tool);
+    return name !== undefined && this.#boundaries.declares(name);
+  }
+
+  #row(call: string, tool: string, executor: Executor, phase: ToolPhase): ToolRow {
+    const name = label(tool);
+    return { call: label(call), tool: name, executor, effect: this.#effect(executor, call, name), phase };
+  }
+
+  /** A signal without a name adds nothing to the effect of a call that is known. */
+  #effect(executor: Executor, call: string, name: string): ToolEffect {
+    if (name !== "") return this.#boundaries.effectOf(executor, name);
+    return this.#ledger.find(executor, label(call))?.effect ?? "unknown";
+  }
+
+  #raise(row: ToolRow): boolean {
+    if (!this.#ledger.raise(row)) return false;
+    this.#tools = undefined;
+    this.#snapshot = undefined;
+    return true;
+  }
+
+  #next(): number {
+    this.#tick += 1;
+    this.#snapshot = undefined;
+    return this.#tick;
+  }
+
+  #textAt(): void {
+    if (this.#textThrough === 0 || this.#textThrough !== this.#tick) this.#textThrough = this.#next();
+  }
+
+  #callAt(): void {
+    this.#callThrough = this.#next();
+  }
+
+  #use(usage: Usage): void {
+    const input = most(this.#usage?.input_tokens, usage.input_tokens);
+    const output = most(this.#usage?.output_tokens, usage.output_tokens);
+    this.#usage = {
+      ...(input === undefined ? {} : { input_tokens: input }),
+      ...(output === undefined ? {} : { output_tokens: output }),
+    };
+  }
+
+  #counters(): Counters {
+    return {
+      parts: this.#parts,
+      bytes: this.#bytes,
+      characters: this.#characters,
+      ...this.#usage,
+      ...(this.#ledger.folded === 0 ? {} : { rows_folded: this.#ledger.folded }),
+      ...(this.#suspendedMs === 0 ? {} : { suspended_ms: this.#suspendedMs }),
+    };
+  }
+}
+
+/** Runtime calls are counted when handed over; their settles when they happen. */
+const counted = (
+  signal: CallSignal,
+): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>
+  signal.executor === "runtime" && signal.phase !== "settled";
+
+/** A finish that is malformed is the marker all the same: the provider has said all that it will (DESIGN section 5). */
+const malformed = (failure: Failure): boolean => failure.kind === "invalid_tool_input" || failure.kind === "empty";
+
+const most = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined ? b : b === undefined ? a : Math.max(a, b);

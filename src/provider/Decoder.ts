@@ -1,0 +1,128 @@
+/**
+ * Drives a protocol over bytes: chunks that are cut anywhere go in, parts come out, and the end of the bytes gets an answer.
+ *
+ * Sans IO and without a clock. `Decoder.make(OpenAiChat.protocol)` is all that a client needs to turn a response body into
+ * the parts that `StreamProcessor.run` observes.
+ */
+import type { Failure } from "../domain/Failure.ts";
+import { type Observation, ping } from "../domain/Observation.ts";
+import * as Payload from "./Payload.ts";
+import type { End, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
+import * as Sse from "./Sse.ts";
+
+export interface Options {
+  /** How this server's healthy streams differ. */
+  readonly tolerance?: Tolerance;
+  /** What the framing may hold, in bytes. */
+  readonly limits?: Partial<Sse.Limits>;
+}
+
+/** A decoder of one response body. It is used up by it: make another one for the next. */
+export interface Decoder {
+  /**
+   * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
+   * a part that carries an in-stream error is given too, and is the last one. Never throws.
+   */
+  readonly push: (bytes: Uint8Array) => ReadonlyArray<Part>;
+  /**
+   * The bytes ended cleanly: gives the parts that lacked only their blank line, and says whether the stream is complete.
+   * It is complete only after the provider's terminal marker (law L5); what comes after the marker changes nothing.
+   */
+  readonly end: () => { readonly parts: ReadonlyArray<Part>; readonly end: End };
+  /** The first failure, sticky: `protocol`, or the one that an event carried. None after the terminal marker. */
+  readonly failure: Failure | undefined;
+}
+
+/**
+ * Makes a decoder.
+ *
+ * @param protocol one of `OpenAiChat`, `OpenAiResponses`, `AnthropicMessages`, `Gemini`
+ */
+export const make = <S>(protocol: Protocol<S>, options: Options = {}): Decoder =>
+  new ProtocolDecoder(protocol, options);
+
+const nothing: ReadonlyArray<never> = [];
+const pingAtEnd: Observation = { ...ping, terminal_at_end: true };
+
+class ProtocolDecoder<S> implements Decoder {
+  failure: Failure | undefined = undefined;
+  readonly #protocol: Protocol<S>;
+  readonly #framer: Sse.Framer;
+  #state: S;
+  #terminal = false;
+  #atEnd = false;
+  #last: End | undefined = undefined;
+
+  constructor(protocol: Protocol<S>, options: Options) {
+    this.#protocol = protocol;
+    this.#framer = Sse.makeFramer(options.limits);
+    this.#state = protocol.initial(options.tolerance);
+  }
+
+  push(bytes: Uint8Array): ReadonlyArray<Part> {
+    if (this.failure !== undefined || this.#last !== undefined) return nothing;
+    const frames = this.#framer.feed(bytes);
+    const parts: Array<Part> = [];
+    for (const frame of frames) {
+      parts.push(Sse.isComment(frame) ? this.#comment(frame) : this.#event(frame));
+      if (this.failure !== undefined) return parts;
+    }
+    this.#framing();
+    return parts;
+  }
+
+  end(): { readonly parts: ReadonlyArray<Part>; readonly end: End } {
+    if (this.#last !== undefined) return { parts: nothing, end: this.#last };
+    const parts: Array<Part> = [];
+    let cut = false;
+    if (this.failure === undefined) {
+      for (const event of this.#framer.end()) {
+        // Without its blank line only its data can say whether the event is whole: a cut one is dropped, never guessed.
+        if (Payload.isWhole(event.data)) parts.push(this.#event(event));
+        else cut = true;
+      }
+      // After a marker that needs a clean end, a cut event says that more was to come; a cut comment does not.
+      cut ||= this.#framer.cut;
+      this.#framing();
+    }
+    this.#last = this.#answer(cut);
+    return { parts, end: this.#last };
+  }
+
+  #answer(cut: boolean): End {
+    if (this.failure !== undefined) return { complete: false, failure: this.failure };
+    if (cut && !this.#terminal) return { complete: false, failure: { kind: "truncated" } };
+    const end = this.#protocol.halt(this.#state);
+    if (!end.complete) this.failure = end.failure;
+    return end;
+  }
+
+  #event(event: SseEvent): Part {
+    if (Payload.isBlank(event.data)) {
+      return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
+    }
+    const [state, part] = this.#protocol.step(this.#state, event);
+    this.#state = state;
+    const { observation } = part;
+    if (!this.#terminal) {
+      this.failure = observation.failure;
+      this.#terminal = observation.terminal && observation.failure === undefined;
+      this.#atEnd = observation.terminal_at_end === true;
+    }
+    return part;
+  }
+
+  #comment(frame: SseComment): Part {
+    const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
+    return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
+  }
+
+  /** A keep-alive does not withdraw a marker that only a clean end confirms. */
+  #keepAlive(): Observation {
+    return this.#atEnd ? pingAtEnd : ping;
+  }
+
+  #framing(): void {
+    if (!this.#terminal) this.failure ??= this.#framer.failure;
+  }
+}

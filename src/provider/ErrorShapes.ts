@@ -1,0 +1,137 @@
+/**
+ * Knows the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
+ *
+ * No class is imported: an SDK's error is recognised by what it is called and what it carries, in any version and copy.
+ */
+import type { Failure } from "../domain/Failure.ts";
+import { className, get, isObject, text } from "./CauseChain.ts";
+
+/**
+ * What a class says. `timeout` and `cancelled` are precise, `connection` is a wrapper that says little: a cause with an
+ * abort inside speaks before it. `verdict` is the library's own word; `own` is final, whatever is inside.
+ */
+export type Shape =
+  | { readonly strength: "own" | "verdict"; readonly failure: Failure }
+  | { readonly strength: "timeout" | "cancelled" | "connection" };
+
+const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
+const own = (failure: Failure): Shape => ({ strength: "own", failure });
+const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
+const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
+const badCall = verdict({ kind: "invalid_tool_input" });
+const caller = own({ kind: "caller_failed" });
+const timeout: Shape = { strength: "timeout" };
+const cancelled: Shape = { strength: "cancelled" };
+const connection: Shape = { strength: "connection" };
+
+/** By `name`, `_tag` or class. The OpenAI and Anthropic SDKs leave `name` at `Error`. */
+const byName: ReadonlyMap<string, Shape> = new Map([
+  ["AbortError", cancelled], // DOMException, Node, undici, node-fetch
+  ["APIUserAbortError", cancelled], // OpenAI and Anthropic SDKs: a signal, and nobody here says that it was ours
+  ["CanceledError", cancelled], // axios
+  ["RequestAbortedError", cancelled], // undici, Mistral SDK
+  ["ClientAbort", cancelled],
+  ["TimeoutError", timeout], // AbortSignal.timeout, ky, Effect.timeout around the attempt
+  ["APIConnectionTimeoutError", timeout],
+  ["RequestTimeoutError", timeout],
+  ["ConnectTimeoutError", timeout],
+  ["HeadersTimeoutError", timeout],
+  ["BodyTimeoutError", timeout],
+  ["APIConnectionError", connection],
+  ["ConnectionError", connection],
+  ["SocketError", connection],
+  ["FetchError", connection], // node-fetch
+  ["TransportError", connection], // Effect HttpClientError's reason
+  ["NetworkError", connection], // DOMException
+  ["HTTPParserError", damaged], // undici, whose bundled build leaves `code` out
+  ["ConnectionReset", connection], // Deno
+  ["ConnectionAborted", connection],
+  ["ConnectionRefused", connection],
+  ["BrokenPipe", connection],
+  ["UnexpectedEof", connection],
+  ["TimedOut", timeout],
+  // AI SDK
+  ["AI_JSONParseError", damaged],
+  ["AI_TypeValidationError", damaged],
+  ["AI_InvalidResponseDataError", damaged],
+  ["AI_InvalidStreamPartError", damaged],
+  ["AI_EmptyResponseBodyError", verdict({ kind: "truncated" })],
+  ["AI_InvalidToolInputError", badCall],
+  ["AI_NoSuchToolError", badCall],
+  ["AI_ToolExecutionError", caller], // a tool's own ECONNRESET is not the provider's
+  ["AI_LoadAPIKeyError", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["AI_NoSuchModelError", verdict({ kind: "rejected", reason: "not_found", not_processed: false })],
+  ["AI_InvalidPromptError", malformed],
+  ["AI_InvalidArgumentError", malformed],
+  ["AI_UnsupportedFunctionalityError", malformed],
+]);
+
+/** The reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
+const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
+  ["TransportError", connection],
+  ["EncodeError", malformed],
+  ["InvalidUrlError", malformed],
+  ["DecodeError", damaged],
+  ["EmptyBodyError", verdict({ kind: "truncated" })],
+]);
+
+/** The reasons of Effect's AiError, where no status in its `http` says it more exactly. UnknownError says nothing. */
+const aiReasons: ReadonlyMap<string, Shape> = new Map([
+  ["RateLimitError", verdict({ kind: "rate_limited" })],
+  ["QuotaExhaustedError", verdict({ kind: "rejected", reason: "quota" })],
+  ["AuthenticationError", verdict({ kind: "rejected", reason: "auth" })],
+  ["ContentPolicyError", verdict({ kind: "rejected", reason: "content_policy" })],
+  ["InvalidRequestError", verdict({ kind: "rejected", reason: "invalid_request" })],
+  ["InternalProviderError", verdict({ kind: "server_error" })],
+  ["InvalidResponseError", damaged],
+  ["InvalidOutputError", damaged],
+  ["UnsupportedSchemaError", malformed],
+  ["InvalidUserInputError", malformed],
+  ["ToolNotFoundError", badCall],
+  ["ToolParameterValidationError", badCall],
+  ["InvalidToolResultError", caller],
+  ["ToolResultEncodingError", caller],
+  ["ToolConfigurationError", caller],
+  ["ToolkitRequiredError", caller],
+]);
+
+/**
+ * Recognises one object of a cause chain.
+ *
+ * @param error an object
+ */
+export const recognise = (error: object): Shape | undefined => {
+  const tag = text(error, "_tag");
+  const reason = get(error, "reason");
+  if (tag === "AiError" && isObject(reason)) return aiReason(reason);
+  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
+  if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
+  if (isAiReason(error)) return aiReason(error);
+  for (const name of [text(error, "name"), tag, className(error)]) {
+    const shape = name === undefined ? undefined : byName.get(name);
+    if (shape !== undefined) return shape;
+  }
+  return isDamagedJson(error) ? damaged : apiCall(error);
+};
+
+const aiReason = (reason: object): Shape | undefined => {
+  const tag = text(reason, "_tag") ?? "";
+  if (tag === "NetworkError") return httpClientReasons.get(text(reason, "reason") ?? "") ?? connection;
+  if (tag === "AuthenticationError" && text(reason, "kind") === "InsufficientPermissions")
+    return verdict({ kind: "rejected", reason: "permission" });
+  return aiReasons.get(tag);
+};
+
+const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
+
+/** The AI SDK's call error without a status never reached a provider that answered. */
+const apiCall = (error: object): Shape | undefined =>
+  text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
+
+/**
+ * A JSON SyntaxError inside an attempt is a damaged frame: attempts parse what a provider sent. (All engines name JSON in the
+ * message.) Any other SyntaxError is somebody's code, which is unknown.
+ */
+const isDamagedJson = (error: object): boolean =>
+  (text(error, "name") === "SyntaxError" || className(error) === "SyntaxError") &&
+  /\bJSON\b/.test(text(error, "message") ?? "");

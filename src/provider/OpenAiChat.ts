@@ -1,0 +1,252 @@
+/**
+ * Decodes streams of OpenAI Chat Completions and of the many servers that imitate it.
+ *
+ * The terminal rule (law L5). A stream is complete when every choice has sent its `finish_reason`:
+ *
+ * - with `choices` given (the request's `n`), when that many have finished;
+ * - without it, when all choices from 0 to the highest seen have; if one below the highest was never seen, the finish is
+ *   the marker only together with a clean end or `[DONE]`;
+ * - `[DONE]` without a finish is the marker where the server never sends the field `finish_reason` at all (Snowflake), and
+ *   on demand (`doneWithoutFinish: true`) also where it sends it as null; never after an error.
+ *
+ * `[DONE]` is not needed after a finish: healthy servers leave it out. The first marker wins, and an error object or
+ * `finish_reason: "error"` is never one.
+ */
+import type { Failure } from "../domain/Failure.ts";
+import * as Json from "../domain/Json.ts";
+import { label } from "../domain/Limits.ts";
+import { type CallSignal, failed, none, type Observation } from "../domain/Observation.ts";
+import * as ChatCalls from "./ChatCalls.ts";
+import * as ChatDelta from "./ChatDelta.ts";
+import * as ChatFinish from "./ChatFinish.ts";
+import { classifyEvent } from "./FailureClassifier.ts";
+import * as Payload from "./Payload.ts";
+import type { End, Part, Protocol, SseEvent, Tolerance } from "./Protocol.ts";
+
+/** Most choices of one stream (the API's own limit for `n`). */
+export const choicesMax = 128;
+
+/** Most argument text that a stream may gather over all its calls, in UTF-16 code units. */
+export const argumentCharactersMax = 16 * 1024 * 1024;
+
+interface Choice {
+  readonly index: number;
+  readonly calls: ReadonlyArray<ChatCalls.Call>;
+  readonly finish: string | undefined;
+}
+
+/** The fold's state. Immutable; a text delta leaves it as it is. */
+export interface State {
+  readonly tolerance: Tolerance;
+  readonly choices: ReadonlyArray<Choice>;
+  readonly argumentCharacters: number;
+  /** The server sends the field `finish_reason`, be it null. */
+  readonly saysFinish: boolean;
+  /** A choice finished with a call that cannot be read. */
+  readonly invalid: boolean;
+  readonly terminal: boolean;
+  readonly failure: Failure | undefined;
+}
+
+export const initial = (tolerance: Tolerance = {}): State => ({
+  tolerance,
+  choices: [],
+  argumentCharacters: 0,
+  saysFinish: false,
+  invalid: false,
+  terminal: false,
+  failure: undefined,
+});
+
+/** Takes one event. */
+export const step = (state: State, event: SseEvent): readonly [State, Part] => {
+  if (Payload.isDone(event.data)) return withPart(onDone(state), event, undefined);
+  const parsed = Json.parse(event.data);
+  if (parsed === undefined) {
+    const part = Payload.unparsed("openai-chat", event);
+    return [fail(state, part.observation.failure), part];
+  }
+  const chunk = Json.record(parsed.json);
+  const failure = errorOf(event, chunk);
+  if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
+  return withPart(chunk === undefined ? [state, none] : onChunk(state, chunk), event, parsed.json);
+};
+
+/** The bytes ended cleanly. */
+export const halt = (state: State): End => {
+  if (state.failure !== undefined) return { complete: false, failure: state.failure };
+  const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
+  const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
+  return finished && enough ? { complete: true } : { complete: false, failure: { kind: "truncated" } };
+};
+
+/** What a part proves. */
+export const observe = (part: Part): Observation => part.observation;
+
+export const protocol: Protocol<State> = { id: "openai-chat", initial, step, halt, observe };
+
+const noCalls: ReadonlyArray<CallSignal> = [];
+
+type Stepped = readonly [State, Observation];
+
+const withPart = ([state, observation]: Stepped, event: SseEvent, json: unknown): readonly [State, Part] => [
+  state,
+  { protocol: "openai-chat", event, json, observation },
+];
+
+/** After the marker an error changes nothing. */
+const fail = (state: State, failure: Failure | undefined): State =>
+  state.terminal || state.failure !== undefined ? state : { ...state, failure };
+
+const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
+  const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
+  // Looked for only where an error can be: this runs for every delta.
+  if (!named && !chunk?.error) return undefined;
+  const failure = classifyEvent(chunk?.error || !named ? chunk : { error: chunk ?? {} });
+  return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
+};
+
+const onDone = (state: State): Stepped => {
+  const quiet: Observation = { ...none, quiet: true };
+  if (state.terminal || state.failure !== undefined || state.choices.length === 0) return [state, quiet];
+  const open = state.choices.filter((choice) => choice.finish === undefined);
+  const tolerated = state.tolerance.doneWithoutFinish ?? !state.saysFinish;
+  if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls))))
+    return [state, quiet];
+  const calls = open.flatMap((choice) => ChatCalls.close(choice.calls, choice.index, true).signals);
+  const choices = state.choices.map((choice) => ({ ...choice, finish: choice.finish ?? "done" }));
+  const progress = calls.length > 0 ? "output" : "started";
+  return finish({ ...state, choices }, { ...quiet, quiet: calls.length === 0, progress, calls }, true);
+};
+
+const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
+  const seen: Seen = { text: 0, shows: "nothing", reasoning: 0, input: false, calls: noCalls, failure: undefined };
+  let next = state;
+  const choices = Json.list(chunk.choices);
+  for (const entry of choices) next = onChoice(next, Json.record(entry) ?? {}, seen, chunk);
+  const observation = observed(seen, choices.length, usageOf(chunk));
+  if (seen.failure !== undefined) return [fail(next, seen.failure), { ...observation, failure: seen.failure }];
+  if (next.terminal || next.failure !== undefined) return [next, observation];
+  return finish(next, observation, false);
+};
+
+/** What the choices of one chunk said, gathered in place. */
+interface Seen {
+  text: number;
+  shows: Observation["shows"];
+  reasoning: number;
+  /** A part of a call's input came, which says nothing new about the call. */
+  input: boolean;
+  calls: ReadonlyArray<CallSignal>;
+  failure: Failure | undefined;
+}
+
+const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.JsonRecord): State => {
+  const index = Json.natural(entry.index) ?? 0;
+  const delta = Json.record(entry.delta) ?? Json.record(entry.message) ?? { content: entry.text };
+  look(delta, seen);
+  const position = state.choices.findIndex((choice) => choice.index === index);
+  const before = state.choices[position] ?? { index, calls: [], finish: undefined };
+  const gathered = hasCalls(delta) ? ChatCalls.gather(before.calls, index, delta) : undefined;
+  if (gathered !== undefined) {
+    seen.input = true;
+    seen.calls = [...seen.calls, ...gathered.signals];
+  }
+  const reason = Json.string(entry.finish_reason);
+  const saysFinish = state.saysFinish || "finish_reason" in entry;
+  if (position !== -1 && gathered === undefined && reason === "" && saysFinish === state.saysFinish) {
+    if (entry.error) seen.failure ??= classifyEvent({ error: entry.error });
+    return state;
+  }
+  let choice: Choice = gathered === undefined ? before : { ...before, calls: gathered.calls };
+  let invalid = false;
+  if (reason !== "" && before.finish === undefined) {
+    const ended = end(choice, reason, entry.error ? { error: entry.error } : chunk);
+    choice = { ...choice, finish: ended.failure === undefined ? label(reason) : undefined };
+    invalid = ended.invalid;
+    seen.calls = [...seen.calls, ...ended.signals];
+    seen.failure ??= ended.failure;
+  } else if (entry.error) seen.failure ??= classifyEvent({ error: entry.error });
+  const argumentCharacters = state.argumentCharacters + (gathered?.characters ?? 0);
+  if (argumentCharacters > argumentCharactersMax || choice.calls.length > ChatCalls.callsMax || index >= choicesMax)
+    seen.failure ??= { kind: "protocol", reason: "oversize" };
+  const choices = position === -1 ? [...state.choices, choice] : state.choices.with(position, choice);
+  return { ...state, choices, argumentCharacters, saysFinish, invalid: state.invalid || invalid };
+};
+
+const hasCalls = (delta: Json.JsonRecord): boolean =>
+  isObject(delta.tool_calls) || isObject(delta.function_call) || isObject(delta.executed_tools);
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+const look = (delta: Json.JsonRecord, seen: Seen): void => {
+  const shown = ChatDelta.shown(delta);
+  if (shown.text) seen.shows = "text";
+  else if (shown.reasoning && seen.shows === "nothing") seen.shows = "reasoning";
+  seen.text += shown.textCharacters;
+  seen.reasoning += shown.reasoningCharacters;
+};
+
+interface Ended {
+  readonly signals: ReadonlyArray<CallSignal>;
+  readonly invalid: boolean;
+  readonly failure: Failure | undefined;
+}
+
+const end = (choice: Choice, reason: string, carrier: unknown): Ended => {
+  const ending = ChatFinish.ending(reason);
+  if (ending === "failed")
+    return { signals: [], invalid: false, failure: classifyEvent(carrier) ?? ChatFinish.failureOf(reason) };
+  const closed = ChatCalls.close(choice.calls, choice.index, ending === "whole");
+  return { signals: closed.signals, invalid: closed.invalid || ending === "invalid_call", failure: undefined };
+};
+
+/** Raises the marker with this part if every choice has finished. */
+const finish = (state: State, observation: Observation, done: boolean): Stepped => {
+  const { choices, tolerance } = state;
+  const first = choices.find((choice) => choice.finish !== undefined)?.finish;
+  if (first === undefined || choices.some((choice) => choice.finish === undefined)) return [state, observation];
+  const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
+  if (choices.length < expected && !done && !state.invalid) {
+    return tolerance.choices === undefined
+      ? [state, { ...observation, terminal_at_end: true, finish: first }]
+      : [state, observation];
+  }
+  const marked: Observation = { ...observation, terminal: true, finish: first };
+  if (!state.invalid) return [{ ...state, terminal: true }, marked];
+  // The one case of a marker with a failure: everything was seen, and a call in it cannot be read.
+  const failure = ChatFinish.invalidToolInput;
+  return [
+    { ...state, failure },
+    { ...marked, failure },
+  ];
+};
+
+const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Observation => {
+  const shows = seen.shows;
+  const calls = seen.calls;
+  if (shows === "nothing" && !seen.input && calls.length === 0) {
+    return usage === undefined ? none : { ...none, quiet: choices === 0, usage };
+  }
+  return {
+    ...none,
+    progress: shows === "reasoning" && !seen.input && calls.length === 0 ? "reasoning" : "output",
+    shows,
+    characters: shows === "text" ? seen.text : seen.reasoning,
+    calls,
+    // In one delta the content stands before the calls; with several choices, or an older call going on, who knows.
+    ...(shows === "text" && choices === 1 && allBegin(calls) ? { text_before_calls: true } : {}),
+    ...(usage === undefined ? {} : { usage }),
+  };
+};
+
+const allBegin = (calls: ReadonlyArray<CallSignal>): boolean =>
+  calls.length > 0 &&
+  calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
+
+/** Usage stands at the top, and in Groq's streams under `x_groq`. */
+const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
+  const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
+  if (usage === undefined) return undefined;
+  return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, usage.completion_tokens ?? usage.output_tokens);
+};

@@ -1,0 +1,135 @@
+/**
+ * Says what the error codes of Node, undici, Bun, Deno and browsers mean for a request.
+ */
+import type { TransportOperation } from "../domain/Failure.ts";
+import { known } from "./ErrorLabel.ts";
+
+/**
+ * What a code means. `retry`: the connection broke. `never`: the same request fails again. `dns`: retryable only where the
+ * host was reached before. `cancelled`: an abort. `damaged`, `not_a_stream`, `oversize`: the bytes are not the protocol's.
+ * `malformed`: the request itself cannot be sent.
+ */
+export type TransportMeaning =
+  | "retry"
+  | "never"
+  | "dns"
+  | "cancelled"
+  | "damaged"
+  | "not_a_stream"
+  | "oversize"
+  | "malformed";
+
+export interface TransportRow {
+  readonly meaning: TransportMeaning;
+  readonly operation?: TransportOperation;
+}
+
+const rows = (
+  meaning: TransportMeaning,
+  operation: TransportOperation | undefined,
+  codes: string,
+): ReadonlyArray<readonly [string, TransportRow]> =>
+  codes
+    .trim()
+    .split(/\s+/)
+    .map((code) => [code, operation === undefined ? { meaning } : { meaning, operation }]);
+
+const table: ReadonlyMap<string, TransportRow> = new Map([
+  ...rows(
+    "retry",
+    undefined,
+    "ECONNRESET ECONNABORTED ETIMEDOUT ESOCKETTIMEDOUT ENETRESET ENETDOWN ENOTCONN EAGAIN EINTR",
+  ),
+  ...rows("retry", "write", "EPIPE"),
+  ...rows("retry", "connect", "ECONNREFUSED EHOSTUNREACH EHOSTDOWN ENETUNREACH EADDRNOTAVAIL EAI_AGAIN"),
+  // Node: a server or a socket that closes early.
+  ...rows("retry", undefined, "ERR_STREAM_PREMATURE_CLOSE ERR_SOCKET_CLOSED ERR_SOCKET_CONNECTION_TIMEOUT"),
+  ...rows("retry", "connect", "ERR_TLS_HANDSHAKE_TIMEOUT EAI_FAIL"),
+  // undici. INFO is what its HTTP/2 client says of a stream that closed early.
+  ...rows("retry", undefined, "UND_ERR_SOCKET UND_ERR_INFO"),
+  ...rows("retry", "connect", "UND_ERR_CONNECT_TIMEOUT UND_ERR_PRX_CONN"),
+  ...rows("retry", "head", "UND_ERR_HEADERS_TIMEOUT"),
+  ...rows("retry", "body", "UND_ERR_BODY_TIMEOUT UND_ERR_RES_CONTENT_LENGTH_MISMATCH"),
+  // llhttp: the connection closed inside a message.
+  ...rows("retry", "body", "HPE_INVALID_EOF_STATE HPE_CLOSED_CONNECTION"),
+  // Bun; Chromium's net errors (also Electron).
+  ...rows("retry", undefined, "ConnectionClosed ConnectionReset Timeout ERR_CONNECTION_RESET ERR_CONNECTION_CLOSED"),
+  ...rows(
+    "retry",
+    undefined,
+    "ERR_NETWORK ERR_NETWORK_CHANGED ERR_INTERNET_DISCONNECTED ERR_TIMED_OUT ERR_NETWORK_IO_SUSPENDED",
+  ),
+  ...rows("retry", "connect", "ConnectionRefused FailedToOpenSocket ERR_CONNECTION_REFUSED ERR_CONNECTION_TIMED_OUT"),
+  ...rows("retry", "body", "ERR_INCOMPLETE_CHUNKED_ENCODING ERR_CONTENT_LENGTH_MISMATCH"),
+  // Name lookups: a laptop that wakes gives ENOTFOUND for a name that it resolved an hour ago.
+  ...rows("dns", "connect", "ENOTFOUND ENODATA EAI_NONAME EAI_NODATA ERR_NAME_NOT_RESOLVED"),
+  // TLS: certificates and protocol. The next handshake meets the same certificate.
+  ...rows("never", "connect", "EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED"),
+  ...rows(
+    "never",
+    "connect",
+    "CERT_SIGNATURE_FAILURE CERT_CHAIN_TOO_LONG DEPTH_ZERO_SELF_SIGNED_CERT INVALID_CA INVALID_PURPOSE",
+  ),
+  ...rows("never", "connect", "SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT UNABLE_TO_GET_ISSUER_CERT_LOCALLY"),
+  ...rows(
+    "never",
+    "connect",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE UNABLE_TO_GET_CRL HOSTNAME_MISMATCH ERR_TLS_CERT_ALTNAME_INVALID",
+  ),
+  ...rows(
+    "never",
+    "connect",
+    "UND_ERR_PRX_TLS ERR_CERT_AUTHORITY_INVALID ERR_CERT_DATE_INVALID ERR_CERT_COMMON_NAME_INVALID",
+  ),
+  // Our own side: a dispatcher or socket that was closed here, a limit of the system.
+  ...rows(
+    "never",
+    undefined,
+    "UND_ERR_DESTROYED UND_ERR_CLOSED ERR_STREAM_DESTROYED ERR_STREAM_WRITE_AFTER_END EMFILE ENFILE",
+  ),
+  ...rows(
+    "never",
+    undefined,
+    "UND_ERR_NOT_SUPPORTED UND_ERR_BPL_MISSING_UPSTREAM UND_ERR_MAX_ORIGINS_REACHED EACCES EPERM",
+  ),
+  ...rows("cancelled", undefined, "ABORT_ERR UND_ERR_ABORTED UND_ERR_ABORT ERR_CANCELED ECANCELED ERR_ABORTED"),
+  ...rows("oversize", undefined, "UND_ERR_HEADERS_OVERFLOW UND_ERR_RES_EXCEEDED_MAX_SIZE HPE_HEADER_OVERFLOW"),
+  ...rows("not_a_stream", "head", "HPE_INVALID_CONSTANT HPE_INVALID_VERSION HPE_INVALID_STATUS"),
+  ...rows("damaged", undefined, "Z_DATA_ERROR Z_BUF_ERROR ERR_ENCODING_INVALID_ENCODED_DATA"),
+  ...rows(
+    "malformed",
+    undefined,
+    "ERR_INVALID_URL UND_ERR_REQ_CONTENT_LENGTH_MISMATCH ERR_INVALID_CHAR ERR_UNESCAPED_CHARACTERS",
+  ),
+]);
+
+/** Families that have too many members for a row each. */
+const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
+  [/^ERR_(?:SSL|OSSL)_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
+  [/^ERR_TLS_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
+  [/^HPE_[A-Z_]{1,48}$/, { meaning: "damaged" }],
+];
+
+known(table.keys());
+
+/**
+ * Looks a code up.
+ *
+ * @param code the `code` of an error, as spelt by its runtime
+ */
+export const lookup = (code: string): TransportRow | undefined =>
+  table.get(code) ?? families.find(([pattern]) => pattern.test(code))?.[1];
+
+/** The codes of the table inside a text, such as `read ECONNRESET`: codes are words in capitals that no sentence has. */
+export const inText = (message: string): string | undefined => {
+  for (const [word] of message.matchAll(/\b[A-Z][A-Z0-9_]{3,48}\b/g)) {
+    if (/^(?:E[A-Z]|UND_ERR|ERR_|HPE_|CERT_)/.test(word) && lookup(word) !== undefined) return word;
+  }
+  return undefined;
+};
+
+/** The operation that a system call belongs to (`syscall` of Node's errors). */
+export const operationOf = (syscall: string | undefined): TransportOperation | undefined => {
+  if (syscall === "connect" || syscall === "getaddrinfo" || syscall === "queryA") return "connect";
+  return syscall === "write" ? "write" : undefined;
+};

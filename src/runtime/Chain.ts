@@ -1,0 +1,91 @@
+/**
+ * Holds the attempts of one response: the one that asked for it, and those that resumed it by its cursor.
+ *
+ * What is shown, withdrawn or kept of a resumed response concerns all of them; a decision is still taken on the failed
+ * attempt's own facts (law L3), but for a refused cursor, which leaves the interrupted response to be decided as a whole.
+ */
+import { Effect } from "effect";
+import type { AttemptFacts } from "../domain/Attempt.ts";
+import { join } from "../policy/FactsOrder.ts";
+import type { Attempt } from "./AttemptRunner.ts";
+import type { AttemptDiscarded } from "./RunEvent.ts";
+
+/** The attempts of one response, in the order in which they read it. */
+export class Chain<P> {
+  readonly first: Attempt<P>;
+  readonly links: ReadonlyArray<Attempt<P>>;
+
+  constructor(first: Attempt<P>, resumed: ReadonlyArray<Attempt<P>> = []) {
+    this.first = first;
+    this.links = [first, ...resumed];
+  }
+
+  /** The chain with one more attempt that goes on in the same response. */
+  resumedBy(attempt: Attempt<P>): Chain<P> {
+    return new Chain(this.first, [...this.links.slice(1), attempt]);
+  }
+
+  /** The facts of the response as far as it was read, over all its attempts. */
+  facts(): AttemptFacts {
+    return this.links
+      .map((link) => link.facts.snapshot())
+      .reduce((before, facts, index) => join(before, after(before, facts, index)));
+  }
+
+  suspend(): void {
+    for (const link of this.links) link.fence.suspend();
+  }
+
+  open(): void {
+    for (const link of this.links) link.fence.open();
+  }
+
+  close(): void {
+    for (const link of this.links) link.fence.close();
+  }
+
+  get running(): number {
+    return this.links.reduce((count, link) => count + link.fence.running, 0);
+  }
+
+  /** Waits until no handler of the response runs. */
+  readonly drained: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }),
+  );
+
+  discardFrozen(): void {
+    for (const link of this.links) link.flow.discardFrozen();
+  }
+
+  /** What a caller must throw away when the whole response is asked for again. */
+  withdrawn(): ReadonlyArray<AttemptDiscarded> {
+    return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discarded(link, 0));
+  }
+
+  /** What a caller must throw away when the run goes on from what has settled: everything after the last kept part. */
+  leftOpen(): ReadonlyArray<AttemptDiscarded> {
+    const lastKept = this.links.findLastIndex((link) => link.keepThrough > 0);
+    return this.links
+      .filter((link, index) => index >= lastKept && link.keepThrough < link.flow.ordinal)
+      .map((link) => discarded(link, link.keepThrough));
+  }
+}
+
+const discarded = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded => ({
+  _tag: "AttemptDiscarded",
+  attempt: link.attempt,
+  keep_through,
+});
+
+/** The facts of a later link: its calls are other calls, and what happened in it happened after what came before. */
+const after = (before: AttemptFacts, facts: AttemptFacts, index: number): AttemptFacts => {
+  const ticks = Math.max(before.text_through, before.call_through, before.settled_through);
+  const later = (tick: number) => (tick === 0 ? 0 : tick + ticks);
+  return {
+    ...facts,
+    text_through: later(facts.text_through),
+    call_through: later(facts.call_through),
+    settled_through: later(facts.settled_through),
+    tools: facts.tools.map((row) => ({ ...row, call: `${index + 1}/${row.call}` })),
+  };
+};

@@ -1,0 +1,170 @@
+/**
+ * Carries the parts of one attempt to the caller: through the slot, or frozen until a decision says what becomes of them.
+ *
+ * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order.
+ */
+import type { Effect } from "effect";
+import type { Handoff, Slot } from "./Handoff.ts";
+import type { Batch } from "./Reveal.ts";
+import type { PartEvent } from "./RunEvent.ts";
+import type { LedgerAttempt, ToolLedger } from "./ToolLedger.ts";
+
+/** What the flow needs of its attempt and run. */
+export interface FlowHost<P> {
+  readonly runId: string;
+  readonly handoff: Handoff<P>;
+  readonly ledger: ToolLedger;
+  readonly owner: LedgerAttempt;
+  /** Commits the attempt's facts before something of it is handed over. */
+  readonly recordShown: () => Effect.Effect<void>;
+  /** The slot is free again. */
+  readonly taken: () => void;
+}
+
+/** Parts on their way, and how far they are counted in the facts. */
+interface Transit<P> extends Batch<P> {
+  counted: "no" | "decoded" | "handed_over";
+}
+
+/** The parts of one attempt on their way to the caller. */
+export class PartFlow<P> {
+  readonly #host: FlowHost<P>;
+  #ordinal = 0;
+  #lastTextOrdinal = 0;
+  #inSlot: Transit<P> | undefined;
+  #frozen: Array<Transit<P>> = [];
+
+  constructor(host: FlowHost<P>) {
+    this.#host = host;
+  }
+
+  /** Parts handed over so far. */
+  get ordinal(): number {
+    return this.#ordinal;
+  }
+
+  /** Ordinal of the last text part that was handed over; 0 when there is none. */
+  get lastTextOrdinal(): number {
+    return this.#lastTextOrdinal;
+  }
+
+  /** Whether parts wait for the consumer: nothing more is read meanwhile. */
+  get full(): boolean {
+    return this.#inSlot !== undefined;
+  }
+
+  /** Hands parts to a consumer that waits, or leaves them in the slot. */
+  offer(batch: Batch<P>): void {
+    const transit: Transit<P> = { ...batch, counted: "no" };
+    const { handoff } = this.#host;
+    if (handoff.wanted && !this.#raises(transit)) {
+      this.#count(transit);
+      handoff.give(this.#events(transit));
+      return;
+    }
+    this.#inSlot = transit;
+    handoff.put(this.#slot(transit));
+  }
+
+  /** Keeps parts that came directly before the failure: they were seen, not shown. */
+  keepFrozen(batch: Batch<P>): void {
+    const transit: Transit<P> = { ...batch, counted: "no" };
+    this.#frozen.push(transit);
+    this.#countDecoded(transit);
+  }
+
+  /** Takes back what nobody was handed, with what was held, and counts it as decoded. */
+  freeze(held: Batch<P>): void {
+    if (this.#inSlot !== undefined) this.#frozen.unshift(this.#inSlot);
+    this.#inSlot = undefined;
+    this.#host.handoff.clear();
+    if (held.parts.length > 0) this.#frozen.push({ ...held, counted: "no" });
+    for (const transit of this.#frozen) this.#countDecoded(transit);
+  }
+
+  /** Throws the frozen parts away. */
+  discardFrozen(): void {
+    this.#frozen = [];
+  }
+
+  /**
+   * Counts frozen parts as handed over and gives their events.
+   *
+   * @param textOnly only what shows something and holds no call
+   */
+  releaseFrozen(textOnly: boolean): ReadonlyArray<PartEvent<P>> {
+    const frozen = this.#frozen;
+    this.#frozen = [];
+    return frozen.flatMap((transit) => {
+      const kept = textOnly ? onlyText(transit) : transit;
+      this.#count(kept);
+      return this.#events(kept);
+    });
+  }
+
+  #slot(transit: Transit<P>): Slot<P> {
+    return {
+      record: () => {
+        if (!this.#raises(transit)) return undefined;
+        this.#count(transit);
+        return this.#host.recordShown();
+      },
+      deliver: () => {
+        this.#inSlot = undefined;
+        this.#count(transit);
+        return this.#events(transit);
+      },
+      taken: () => this.#host.taken(),
+    };
+  }
+
+  /** Whether handing these parts over raises what must be on record first (law L8). */
+  #raises(transit: Transit<P>): boolean {
+    return transit.counted !== "handed_over" && transit.observations.some((it) => this.#host.owner.facts.wouldShow(it));
+  }
+
+  /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
+  #count(transit: Transit<P>): void {
+    if (transit.counted === "handed_over") return;
+    for (const observation of transit.observations) {
+      if (transit.counted === "no") this.#host.owner.facts.decoded(observation);
+      this.#host.owner.facts.handedOver(observation);
+    }
+    transit.counted = "handed_over";
+  }
+
+  #events(transit: Transit<P>): ReadonlyArray<PartEvent<P>> {
+    return transit.parts.map((part, index): PartEvent<P> => {
+      this.#ordinal += 1;
+      const ordinal = this.#ordinal;
+      const observation = transit.observations[index];
+      if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
+      if (observation === undefined || observation.calls.length === 0) {
+        return { _tag: "Part", attempt: this.#host.owner.attempt, ordinal, part };
+      }
+      const calls = this.#host.ledger.handedOver(this.#host.owner, this.#host.runId, ordinal, observation.calls);
+      return {
+        _tag: "Part",
+        attempt: this.#host.owner.attempt,
+        ordinal,
+        part,
+        ...(calls.length === 0 ? {} : { calls }),
+      };
+    });
+  }
+
+  #countDecoded(transit: Transit<P>): void {
+    if (transit.counted !== "no") return;
+    for (const observation of transit.observations) this.#host.owner.facts.decoded(observation);
+    transit.counted = "decoded";
+  }
+}
+
+const onlyText = <P>(transit: Transit<P>): Transit<P> => {
+  const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);
+  return {
+    parts: transit.parts.filter((_, index) => keep[index] === true),
+    observations: transit.observations.filter((_, index) => keep[index] === true),
+    counted: transit.counted,
+  };
+};

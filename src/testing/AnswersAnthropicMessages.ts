@@ -1,0 +1,130 @@
+/**
+ * Writes an answer as an Anthropic Messages stream: `message_start`, content blocks, `message_delta`, `message_stop`.
+ */
+import { namedError } from "./AnswerErrors.ts";
+import { frame, tokens } from "./AnswerFrames.ts";
+import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
+import { model } from "./AnswerItems.ts";
+
+export const anthropicMessages = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+  const { input, output } = tokens(answer.items);
+  const message = {
+    id: `msg_r${answer.request}`,
+    type: "message",
+    role: "assistant",
+    model,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: input, output_tokens: 1 },
+  };
+  const events: Array<AnswerEvent> = [write("lifecycle", "message_start", { message }), pingFrame];
+  let index = 0;
+  for (const item of answer.items) {
+    for (const event of itemEvents(item, index)) events.push(event);
+    index += item.type === "ping" || item.type === "error" ? 0 : blocksOf(item);
+  }
+  if (answer.finish === "none") return events;
+  const refused = answer.items.some((item) => item.type === "refusal");
+  events.push(
+    write("terminal", "message_delta", {
+      delta: { stop_reason: refused ? "refusal" : stopReasons[answer.finish], stop_sequence: null },
+      ...(answer.usage ? { usage: { output_tokens: output } } : {}),
+    }),
+    write("terminal", "message_stop", {}),
+  );
+  return events;
+};
+
+const write = (
+  role: EventRole,
+  type: string,
+  fields: object,
+  options: { readonly serials?: ReadonlyArray<string>; readonly call?: ScriptedCall } = {},
+): AnswerEvent => frame(role, { type, ...fields }, { ...options, event: type });
+
+/** The protocol's own keep-alive event. */
+export const pingFrame: AnswerEvent = write("ping", "ping", {});
+
+/** A hosted call and its result are two blocks. */
+const blocksOf = (item: Item): number => (item.type === "call" && item.call.executor === "provider" ? 2 : 1);
+
+const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
+  switch (item.type) {
+    case "reasoning":
+      return [
+        ...block(
+          "reasoning",
+          index,
+          { type: "thinking", thinking: "", signature: "" },
+          item.deltas.map((serial) => ({ type: "thinking_delta", thinking: serial })),
+          item.deltas,
+        ),
+        write("lifecycle", "content_block_delta", { index, delta: { type: "signature_delta", signature: "c2ln" } }),
+        stop(index),
+      ];
+    case "text":
+    case "refusal":
+      return [
+        ...block(
+          "text",
+          index,
+          { type: "text", text: "" },
+          item.deltas.map((serial) => ({ type: "text_delta", text: serial })),
+          item.deltas,
+        ),
+        stop(index),
+      ];
+    case "ping":
+      return Array.from({ length: item.count }, () => pingFrame);
+    case "error": {
+      const { message, type } = namedError("anthropic-messages", item.error);
+      return [write("error", "error", { error: { type, message } })];
+    }
+    case "call":
+      return callEvents(item, index);
+  }
+};
+
+const block = (
+  role: EventRole,
+  index: number,
+  start: object,
+  deltas: ReadonlyArray<object>,
+  serials: ReadonlyArray<string>,
+): ReadonlyArray<AnswerEvent> => [
+  write("lifecycle", "content_block_start", { index, content_block: start }),
+  ...deltas.map((delta, at) =>
+    write(role, "content_block_delta", { index, delta }, { serials: serials.slice(at, at + 1) }),
+  ),
+];
+
+const stop = (index: number): AnswerEvent => write("lifecycle", "content_block_stop", { index });
+
+const callEvents = (item: Extract<Item, { readonly type: "call" }>, index: number): ReadonlyArray<AnswerEvent> => {
+  const hosted = item.call.executor === "provider";
+  const id = hosted ? `srvtoolu_${item.call.serial}` : `toolu_${item.call.serial}`;
+  const start = { type: hosted ? "server_tool_use" : "tool_use", id, name: item.call.name, input: {} };
+  const whole = item.cut ? {} : { call: item.call };
+  const events = [
+    write("call", "content_block_start", { index, content_block: start }),
+    ...["", ...item.pieces].map((piece) =>
+      write("arguments", "content_block_delta", { index, delta: { type: "input_json_delta", partial_json: piece } }),
+    ),
+    write("call", "content_block_stop", { index }, hosted ? {} : whole),
+  ];
+  if (!hosted) return events;
+  const result = { type: `${item.call.name}_tool_result`, tool_use_id: id, content: [] };
+  return [
+    ...events,
+    write("call", "content_block_start", { index: index + 1, content_block: result }, { call: item.call }),
+    stop(index + 1),
+  ];
+};
+
+const stopReasons: Record<Exclude<FinishName, "none">, string> = {
+  stop: "end_turn",
+  tool: "tool_use",
+  length: "max_tokens",
+  content_filter: "refusal",
+};

@@ -1,0 +1,92 @@
+/**
+ * Writes an answer as an OpenAI chat-completions stream: a role delta, deltas, a finish reason, usage and `[DONE]`.
+ */
+import { namedError } from "./AnswerErrors.ts";
+import { commentFrame, frame, tokens } from "./AnswerFrames.ts";
+import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
+import { model } from "./AnswerItems.ts";
+
+export const openAiChat = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+  const chunk = (delta: object, finish: string | null = null) => ({
+    ...envelope(answer.request),
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  });
+  let index = -1;
+  const events: Array<AnswerEvent> = [frame("lifecycle", chunk({ role: "assistant", content: "" }))];
+  for (const item of answer.items) {
+    if (item.type === "call" && item.call.executor === "runtime") index += 1;
+    for (const event of itemEvents(item, index, chunk)) events.push(event);
+  }
+  if (answer.finish === "none") return events;
+  events.push(frame("terminal", chunk({}, finishReasons[answer.finish])));
+  if (answer.usage) {
+    const { input, output } = tokens(answer.items);
+    const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
+    events.push(frame("terminal", { ...envelope(answer.request), choices: [], usage }));
+  }
+  events.push(frame("terminal", "[DONE]"));
+  return events;
+};
+
+const envelope = (request: number) => ({
+  id: `chatcmpl-r${request}`,
+  object: "chat.completion.chunk",
+  created: 1_700_000_000,
+  model,
+});
+
+const itemEvents = (item: Item, index: number, chunk: (delta: object) => object): ReadonlyArray<AnswerEvent> => {
+  switch (item.type) {
+    case "reasoning":
+      return item.deltas.map((serial) =>
+        frame("reasoning", chunk({ reasoning_content: serial }), { serials: [serial] }),
+      );
+    case "text":
+      return item.deltas.map((serial) => frame("text", chunk({ content: serial }), { serials: [serial] }));
+    case "refusal":
+      return item.deltas.map((serial) => frame("text", chunk({ refusal: serial }), { serials: [serial] }));
+    case "ping":
+      return Array.from({ length: item.count }, () => commentFrame);
+    case "error": {
+      const { code, message, type } = namedError("openai-chat", item.error);
+      return [frame("error", { error: { message, type, param: null, code } })];
+    }
+    case "call":
+      return item.call.executor === "provider" ? [executed(item, chunk)] : callEvents(item, index, chunk);
+  }
+};
+
+type CallItem = Extract<Item, { readonly type: "call" }>;
+
+const callEvents = (item: CallItem, index: number, chunk: (delta: object) => object): ReadonlyArray<AnswerEvent> => [
+  frame(
+    "call",
+    chunk({
+      tool_calls: [{ index, id: item.id, type: "function", function: { name: item.call.name, arguments: "" } }],
+    }),
+  ),
+  ...item.pieces.map((piece, at) =>
+    frame("arguments", chunk({ tool_calls: [{ index, function: { arguments: piece } }] }), whole(item, at)),
+  ),
+];
+
+const whole = (item: CallItem, at: number) => (at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {});
+
+/** Chat has no standard event for a tool that the provider ran; Groq's compound models send `executed_tools`. */
+const executed = (item: CallItem, chunk: (delta: object) => object): AnswerEvent =>
+  frame(
+    "call",
+    chunk({
+      executed_tools: [
+        { index: 0, name: item.call.name, type: item.call.name, arguments: item.pieces.join(""), output: "done" },
+      ],
+    }),
+    { call: item.call },
+  );
+
+const finishReasons: Record<Exclude<FinishName, "none">, string> = {
+  stop: "stop",
+  tool: "tool_calls",
+  length: "length",
+  content_filter: "content_filter",
+};

@@ -1,0 +1,148 @@
+/**
+ * Reads HTTP/1.1 requests from bytes, as much of it as a fault server needs: head, length or chunks, and a hash of the body.
+ */
+import { createHash } from "node:crypto";
+
+/** Longest request head, in bytes. */
+export const requestHeadBytesMax = 64 * 1024;
+
+/** Longest request body, in bytes. */
+export const requestBodyBytesMax = 64 * 1024 * 1024;
+
+export interface RequestHead {
+  readonly method: string;
+  /** The request target as sent, with its query. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+}
+
+/** A request as far as it has come. */
+export interface RequestReader {
+  /** Takes bytes; returns those behind the request's end, which belong to the next one. */
+  readonly push: (bytes: Uint8Array) => Uint8Array;
+  readonly head: () => RequestHead | undefined;
+  readonly complete: () => boolean;
+  /** Why the request cannot be read; it stays broken. */
+  readonly problem: () => string | undefined;
+  /** Bytes of this request that have come, head included. */
+  readonly received: () => number;
+  readonly bodyBytes: () => number;
+  /** SHA-256 of the body so far, in hex. */
+  readonly bodyHash: () => string;
+}
+
+const nothing = new Uint8Array(0);
+
+/** Makes a reader for one request. */
+export const make = (): RequestReader => new Reader();
+
+/** A chunked body's next line: a chunk's size, or a trailer. */
+const sizeLine = -1;
+const trailerLine = -2;
+
+class Reader implements RequestReader {
+  #pending: Buffer = Buffer.alloc(0);
+  #head: RequestHead | undefined = undefined;
+  #problem: string | undefined = undefined;
+  #complete = false;
+  #received = 0;
+  #bodyBytes = 0;
+  #chunked = false;
+  /** Body bytes that are still to come of the length or the chunk, or the line that comes next. */
+  #left = 0;
+  readonly #hash = createHash("sha256");
+
+  readonly head = () => this.#head;
+  readonly complete = () => this.#complete;
+  readonly problem = () => this.#problem;
+  readonly received = () => this.#received;
+  readonly bodyBytes = () => this.#bodyBytes;
+  readonly bodyHash = () => this.#hash.copy().digest("hex");
+
+  push(bytes: Uint8Array): Uint8Array {
+    this.#received += bytes.byteLength;
+    this.#pending = Buffer.concat([this.#pending, bytes]);
+    if (this.#head === undefined) this.#readHead();
+    if (this.#head !== undefined) this.#readBody();
+    if (!this.#complete) return nothing;
+    const rest = this.#pending;
+    this.#pending = Buffer.alloc(0);
+    this.#received -= rest.byteLength;
+    return rest;
+  }
+
+  #readHead(): void {
+    const end = this.#pending.indexOf("\r\n\r\n");
+    if (end === -1) {
+      if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "head too large";
+      // No method begins like this: a TLS client has come to a plain port, and its head would never end.
+      if (!/^[A-Z]/.test(this.#pending.toString("latin1", 0, 1))) this.#problem = "not HTTP/1.1";
+      return;
+    }
+    const head = parseHead(this.#pending.toString("latin1", 0, end));
+    this.#pending = this.#pending.subarray(end + 4);
+    if (head === undefined) {
+      this.#problem = "not HTTP/1.1";
+      return;
+    }
+    this.#head = head;
+    this.#chunked = /chunked/i.test(head.headers.get("transfer-encoding") ?? "");
+    const length = Number(head.headers.get("content-length") ?? 0);
+    this.#left = this.#chunked ? sizeLine : length;
+    if (!this.#chunked && !(Number.isSafeInteger(length) && length >= 0)) this.#problem = "bad content-length";
+  }
+
+  #readBody(): void {
+    while (this.#problem === undefined && !this.#complete) {
+      if (this.#left > 0) {
+        const part = this.#pending.subarray(0, this.#left);
+        if (part.byteLength === 0) return;
+        this.#pending = this.#pending.subarray(part.byteLength);
+        this.#left -= part.byteLength;
+        this.#body(part);
+        if (this.#left === 0 && this.#chunked) this.#left = sizeLine;
+      } else if (!this.#chunked) this.#complete = true;
+      else if (!this.#readLine()) return;
+    }
+  }
+
+  #body(part: Uint8Array): void {
+    this.#bodyBytes += part.byteLength;
+    if (this.#bodyBytes > requestBodyBytesMax) this.#problem = "body too large";
+    this.#hash.update(part);
+  }
+
+  /** Reads a chunk's size or a trailer; false when more bytes are needed or nothing follows. */
+  #readLine(): boolean {
+    const end = this.#pending.indexOf("\r\n");
+    if (end === -1) {
+      if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "chunk line too long";
+      return false;
+    }
+    const line = this.#pending.toString("latin1", 0, end);
+    this.#pending = this.#pending.subarray(end + 2);
+    if (this.#left === trailerLine) {
+      this.#complete = line === "";
+      return !this.#complete;
+    }
+    // The line end behind a chunk's bytes.
+    if (line === "") return true;
+    const size = /^[0-9a-f]{1,8}\s*(?:;.*)?$/i.test(line) ? Number.parseInt(line, 16) : undefined;
+    if (size === undefined) this.#problem = "bad chunk";
+    this.#left = size === undefined || size === 0 ? trailerLine : size;
+    return this.#problem === undefined;
+  }
+}
+
+const parseHead = (text: string): RequestHead | undefined => {
+  const [first = "", ...lines] = text.split("\r\n");
+  const match = /^([A-Z]+) (\S+) HTTP\/1\.[01]$/.exec(first);
+  if (match?.[1] === undefined || match[2] === undefined) return undefined;
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    if (colon > 0) headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+  }
+  return { method: match[1], target: match[2], headers };
+};

@@ -1,0 +1,89 @@
+/**
+ * Reads a socket as a queue of byte arrays that ends when the other side is gone.
+ */
+
+import type { Socket } from "node:net";
+import { Effect } from "effect";
+
+/** Bytes that may wait unread before the socket is paused. */
+export const inboxBytesMax = 1024 * 1024;
+
+export interface SocketInbox {
+  /** The next bytes; undefined once the other side is gone. */
+  readonly take: Effect.Effect<Uint8Array | undefined>;
+  /** Puts bytes back to the front. */
+  readonly unread: (bytes: Uint8Array) => void;
+  /** Waits until the other side is gone, throwing away what it still sends. */
+  readonly gone: Effect.Effect<void>;
+}
+
+export const make = (socket: Socket): SocketInbox => {
+  const waiting: Array<Uint8Array> = [];
+  const watchers = new Set<() => void>();
+  let bytes = 0;
+  let over = false;
+  const wake = () => {
+    for (const watcher of [...watchers]) watcher();
+  };
+  const leave = () => {
+    over = true;
+    wake();
+  };
+  socket.on("data", (chunk: Uint8Array) => {
+    waiting.push(chunk);
+    bytes += chunk.byteLength;
+    if (bytes > inboxBytesMax) socket.pause();
+    wake();
+  });
+  socket.on("end", leave);
+  socket.on("close", leave);
+  // A reset by the client is how many clients close: it ends the inbox and is no fault of the server.
+  socket.on("error", leave);
+
+  const shift = (): Uint8Array | undefined => {
+    const chunk = waiting.shift();
+    bytes -= chunk?.byteLength ?? 0;
+    if (bytes <= inboxBytesMax && socket.isPaused()) socket.resume();
+    return chunk;
+  };
+  const when = <A>(look: () => { readonly value: A } | undefined): Effect.Effect<A> =>
+    Effect.callback<A>((resume) => {
+      const watcher = () => {
+        const found = look();
+        if (found === undefined) return;
+        watchers.delete(watcher);
+        resume(Effect.succeed(found.value));
+      };
+      watchers.add(watcher);
+      watcher();
+      return Effect.sync(() => {
+        watchers.delete(watcher);
+      });
+    });
+  return {
+    take: when(() => (waiting.length > 0 ? { value: shift() } : over ? { value: undefined } : undefined)),
+    unread: (chunk) => {
+      if (chunk.byteLength === 0) return;
+      waiting.unshift(chunk);
+      bytes += chunk.byteLength;
+    },
+    gone: when(() => {
+      while (waiting.length > 0) shift();
+      return over ? { value: undefined } : undefined;
+    }),
+  };
+};
+
+/** Writes bytes and waits until the kernel has them; a socket that is gone takes them silently, its inbox says so. */
+export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    if (socket.destroyed || !socket.writable) return resume(Effect.void);
+    socket.write(bytes, () => resume(Effect.void));
+  });
+
+/** Writes last bytes, sends a FIN and waits for the other side to go, so that nothing unread turns the FIN into a reset. */
+export const finish = (socket: Socket, inbox: SocketInbox, bytes: Uint8Array): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (!socket.destroyed && socket.writable) socket.end(bytes);
+    return inbox.gone;
+  });

@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest";
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import { Rule } from "../../src/domain/Decision.ts";
+import type { Failure } from "../../src/domain/Failure.ts";
+import { explain } from "../../src/policy/Explanation.ts";
+
+const decision = (rule: Rule) => ({ action: "ask_user", rule, delay_ms: 0, policy_version: "1", because: [] }) as const;
+const facts: AttemptFacts = {
+  ...freshFacts,
+  tools: [{ call: "planted-call", tool: "planted-tool", executor: "runtime", effect: "mutating", phase: "settled" }],
+};
+
+describe("explain", () => {
+  it("has a sentence of its own for every rule", () => {
+    const said = Rule.literals.map((rule) => explain(decision(rule), { kind: "transport" }, facts));
+    assert.strictEqual(new Set(said).size, Rule.literals.length);
+    for (const message of said) assert.match(message, /^[A-Z].{20,300}\.$/);
+  });
+
+  it("keeps a rejection's own kind: a bill is never a lost connection", () => {
+    const message = explain(decision("not_retryable"), { kind: "rejected", reason: "quota", status: 402 }, facts);
+    assert.strictEqual(
+      message,
+      "The model provider rejected the request: the quota or the balance of the account is used up (status 402); the same request would fail again.",
+    );
+    assert.notMatch(message, /connection|lost/);
+  });
+
+  it("says whether a tool ran", () => {
+    const failure: Failure = { kind: "transport" };
+    assert.include(explain(decision("text_shown"), failure, { ...facts, shown: "text" }), "A tool has run.");
+    assert.include(explain(decision("text_shown"), failure, { ...freshFacts, shown: "text" }), "No tool was called.");
+    assert.include(explain(decision("tool_ran"), failure, facts), "already run");
+  });
+
+  it("repeats nothing that came from outside", () => {
+    const failure: Failure = {
+      kind: "transport",
+      code: "planted-code",
+      fingerprint: { name: "planted-name", depth: 0 },
+    };
+    for (const rule of Rule.literals) assert.notInclude(explain(decision(rule), failure, facts), "planted");
+  });
+});

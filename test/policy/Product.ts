@@ -1,0 +1,244 @@
+/**
+ * Spans the finite product that the laws are checked over, and orders it by covering pairs.
+ *
+ * Every dimension is a small partial order, given by its values and, for each, the values right above it. If a property is
+ * kept by every covering pair it is kept by every pair f ≤ g: between two points of a product of finite orders there is a
+ * path that takes one covering step in one dimension at a time, and "not permitted" is handed on from step to step. So a
+ * check of the steps is a check of all pairs.
+ */
+import type { AttemptFacts, ToolRow } from "../../src/domain/Attempt.ts";
+import type { Failure } from "../../src/domain/Failure.ts";
+import { fresh as freshRun, type RunFacts } from "../../src/domain/Run.ts";
+import { empty, type SideEffects } from "../../src/domain/SideEffects.ts";
+import { foldRows } from "../../src/policy/Ledger.ts";
+
+/** A dimension: its values, and for each value the indices of those that cover it. */
+export interface Dimension<A> {
+  readonly values: ReadonlyArray<A>;
+  readonly above: ReadonlyArray<ReadonlyArray<number>>;
+}
+
+export const chain = <A>(...values: ReadonlyArray<A>): Dimension<A> => ({
+  values,
+  above: values.map((_, i) => (i + 1 < values.length ? [i + 1] : [])),
+});
+
+/** What the caller saw, with the time of it: text that was handed over has a time, anything else has none. */
+export const seen = chain(
+  { shown: "nothing", text_through: 0 },
+  { shown: "reasoning", text_through: 0 },
+  { shown: "text", text_through: 1 },
+  { shown: "text", text_through: 3 },
+) satisfies Dimension<Pick<AttemptFacts, "shown" | "text_through">>;
+
+const runtimePhases = [
+  "input_started",
+  "input_complete",
+  "handed_over",
+  "dispatched",
+  "outcome_unknown",
+  "settled",
+] as const;
+const providerPhases = ["input_started", "input_complete", "settled"] as const;
+
+/** Every row that a call can have, for the given effects. */
+export const rowsOf = (effects: ReadonlyArray<ToolRow["effect"]>): ReadonlyArray<ToolRow> =>
+  effects.flatMap((effect) => [
+    ...runtimePhases.map((phase): ToolRow => ({ call: "a", tool: "t", executor: "runtime", effect, phase })),
+    ...providerPhases.map((phase): ToolRow => ({ call: "a", tool: "t", executor: "provider", effect, phase })),
+  ]);
+
+const nameOf = (row: ToolRow): string => `${row.executor} ${row.effect} ${row.phase}`;
+
+/** The rows right above a row: one phase later, or an effect higher. */
+const aboveRow = (row: ToolRow): ReadonlyArray<ToolRow> => {
+  const phases: ReadonlyArray<ToolRow["phase"]> = row.executor === "runtime" ? runtimePhases : providerPhases;
+  const next = phases[phases.indexOf(row.phase) + 1];
+  return [
+    ...(next === undefined ? [] : [{ ...row, phase: next }]),
+    ...(row.effect === "read_only" ? [{ ...row, effect: "mutating" as const }] : []),
+  ];
+};
+
+/** Ledgers of up to `size` (0 to 2) rows. A fold of two rows of one executor stands above them as a single row. */
+export const ledgers = (size: 0 | 1 | 2): Dimension<ReadonlyArray<ToolRow>> => {
+  const rows = rowsOf(["read_only", "mutating"]);
+  const values: Array<ReadonlyArray<ToolRow>> = [[]];
+  if (size >= 1) for (const row of rows) values.push([row]);
+  if (size === 2)
+    for (const [i, a] of rows.entries()) for (const b of rows.slice(i)) values.push([a, { ...b, call: "b" }]);
+  const keyOf = (ledger: ReadonlyArray<ToolRow>): string => ledger.map(nameOf).sort().join(" + ");
+  const indexOf = new Map(values.map((ledger, i) => [keyOf(ledger), i]));
+  const covers = (ledger: ReadonlyArray<ToolRow>): ReadonlyArray<ReadonlyArray<ToolRow>> => [
+    ...ledger.flatMap((row, i) => aboveRow(row).map((up) => ledger.with(i, up))),
+    ...rows.filter((row) => row.phase === "input_started").map((row) => [...ledger, row]),
+    ...foldsOf(ledger),
+  ];
+  return {
+    values,
+    above: values.map((ledger) =>
+      covers(ledger).flatMap((up) => {
+        const at = indexOf.get(keyOf(up));
+        return at === undefined ? [] : [at];
+      }),
+    ),
+  };
+};
+
+const foldsOf = ([a, b]: ReadonlyArray<ToolRow>): ReadonlyArray<ReadonlyArray<ToolRow>> =>
+  a === undefined || b === undefined || a.executor !== b.executor ? [] : [[foldRows(a, b)]];
+
+const guarded: SideEffects = { ...empty, guarded: true, runtime: { read_only: 1, mutating: 1, unknown: 0 } };
+const hosted: SideEffects = {
+  ...guarded,
+  complete: false,
+  reason: "provider_tools",
+  provider: { read_only: 0, mutating: 1, unknown: 0 },
+};
+
+/** Snapshots, from what proves most to nothing: guarded; unguarded, or with provider tools; both; missing. */
+export const snapshots: Dimension<SideEffects | null> = {
+  values: [guarded, { ...guarded, guarded: false }, hosted, { ...hosted, guarded: false }, null],
+  above: [[1, 2], [3], [3], [4], []],
+};
+
+/** One failure for each way in which the rows can read one. */
+export const failures: ReadonlyArray<Failure> = [
+  { kind: "transport" },
+  { kind: "stalled", clock: "idle" },
+  { kind: "rate_limited" },
+  { kind: "server_error", status: 500 },
+  { kind: "server_error", status: 503 },
+  { kind: "overloaded", in_band: true, not_processed: false },
+  { kind: "rejected", reason: "auth" },
+  { kind: "rejected", reason: "invalid_request" },
+  { kind: "invalid_tool_input" },
+  { kind: "empty", retryable: false },
+  { kind: "cancelled", by: "provider" },
+  { kind: "unknown" },
+];
+
+/** Failures that no row tells from `transport` or `rate_limited` while no budget is spent. */
+const alike: ReadonlyArray<Failure["kind"]> = ["stalled", "cancelled"];
+
+/** One failure for each way in which the rows can read one while no budget is spent. */
+export const distinct: ReadonlyArray<Failure> = failures.filter(
+  (failure) => !alike.includes(failure.kind) && failure.status === undefined,
+);
+
+/** The failures of those that get past row 7 and are not about what the model wrote. */
+export const recoverable: ReadonlyArray<Failure> = [
+  { kind: "transport" },
+  { kind: "rate_limited" },
+  { kind: "overloaded", in_band: true, not_processed: false },
+  { kind: "rejected", reason: "auth" },
+];
+
+/** Every setting of the flags that a decision reads, but cancel and close: those are checked on their own (L3). */
+export const flags: ReadonlyArray<RunFacts> = [false, true].flatMap((can_continue) =>
+  (["ask", "auto"] as const).flatMap((continue_text) =>
+    [false, true].flatMap((resumable) =>
+      [true, false].map((discardable) => ({
+        ...freshRun,
+        mode: resumable ? ("continue" as const) : ("first" as const),
+        can_refresh_credentials: discardable,
+        can_continue,
+        continue_text,
+        resumable,
+        discardable,
+      })),
+    ),
+  ),
+);
+
+/** The dimensions of an attempt's facts. */
+export interface FactsDimensions {
+  readonly delivery: Dimension<AttemptFacts["delivery"]>;
+  readonly progress: Dimension<AttemptFacts["progress"]>;
+  readonly seen: Dimension<Pick<AttemptFacts, "shown" | "text_through">>;
+  readonly call: Dimension<number>;
+  readonly settled: Dimension<number>;
+  readonly terminal: Dimension<boolean>;
+  readonly snapshot: Dimension<SideEffects | null>;
+  readonly ledger: Dimension<ReadonlyArray<ToolRow>>;
+}
+
+/** Every value of every chain, with ledgers of up to one row. */
+export const wide: FactsDimensions = {
+  delivery: chain("not_sent", "ambiguous", "accepted"),
+  progress: chain("none", "started", "reasoning", "output"),
+  seen,
+  call: chain(0, 2),
+  settled: chain(0, 2),
+  terminal: chain(false, true),
+  snapshot: snapshots,
+  ledger: ledgers(1),
+};
+
+/**
+ * Ledgers of up to two rows, with the values of the other chains that the rows tell apart. The terminal marker is spanned
+ * by `deepEnded`: for any failure that it does not leave open, it decides alone (row 1), which `wide` checks.
+ */
+export const deep: FactsDimensions = {
+  ...wide,
+  delivery: chain("not_sent", "accepted"),
+  progress: chain("started", "output"),
+  terminal: chain(false),
+  snapshot: chain(guarded, { ...guarded, guarded: false }, null),
+  ledger: ledgers(2),
+};
+
+/** `deep` with the marker, for failures about what the model wrote. */
+export const deepEnded: FactsDimensions = { ...deep, terminal: chain(false, true) };
+
+/** All facts of a product, and the indices of every pair of which the second covers the first. */
+export interface Span {
+  readonly facts: ReadonlyArray<AttemptFacts>;
+  readonly below: Uint32Array;
+  readonly above: Uint32Array;
+}
+
+export const span = (d: FactsDimensions): Span => {
+  const dimensions: ReadonlyArray<Dimension<unknown>> = [
+    d.delivery,
+    d.progress,
+    d.seen,
+    d.call,
+    d.settled,
+    d.terminal,
+    d.snapshot,
+    d.ledger,
+  ];
+  const strides = dimensions.map((_, i) =>
+    dimensions.slice(0, i).reduce((size, { values }) => size * values.length, 1),
+  );
+  const size = dimensions.reduce((product, { values }) => product * values.length, 1);
+  const at = (index: number, i: number): number =>
+    Math.floor(index / (strides[i] ?? 1)) % (dimensions[i]?.values.length ?? 1);
+  const facts = Array.from(
+    { length: size },
+    (_, index): AttemptFacts => ({
+      delivery: value(d.delivery, at(index, 0)),
+      progress: value(d.progress, at(index, 1)),
+      ...value(d.seen, at(index, 2)),
+      call_through: value(d.call, at(index, 3)),
+      settled_through: value(d.settled, at(index, 4)),
+      terminal_seen: value(d.terminal, at(index, 5)),
+      side_effects: value(d.snapshot, at(index, 6)),
+      tools: value(d.ledger, at(index, 7)),
+      counters: { parts: 0, bytes: 0, characters: 0 },
+    }),
+  );
+  const pairs = facts.flatMap((_, index) =>
+    dimensions.flatMap(({ above }, i) =>
+      (above[at(index, i)] ?? []).map((up) => [index, index + (up - at(index, i)) * (strides[i] ?? 1)] as const),
+    ),
+  );
+  return { facts, below: Uint32Array.from(pairs, ([f]) => f), above: Uint32Array.from(pairs, ([, g]) => g) };
+};
+
+const value = <A>(dimension: Dimension<A>, index: number): A => {
+  const found = dimension.values[index];
+  if (found === undefined) throw new Error(`a dimension has no value ${index}`);
+  return found;
+};

@@ -1,0 +1,87 @@
+import { assert, describe, it } from "@effect/vitest";
+import * as Decoder from "../../src/provider/Decoder.ts";
+import * as Gemini from "../../src/provider/Gemini.ts";
+import * as OpenAiChat from "../../src/provider/OpenAiChat.ts";
+import { encode, endOf } from "./Decoded.ts";
+
+const text = (content: string, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`;
+
+const make = (options?: Decoder.Options) => Decoder.make(OpenAiChat.protocol, options);
+
+describe("Decoder", () => {
+  it("gives the parts before a failure in the same chunk first, then nothing more", () => {
+    const decoder = make();
+    const parts = decoder.push(encode(`${text("a")}${text("b")}data: {"cut\n\n${text("c", "stop")}`));
+    assert.deepStrictEqual(
+      parts.map((part) => part.observation.characters),
+      [1, 1, 0],
+    );
+    assert.deepStrictEqual(decoder.failure, { kind: "protocol", reason: "damaged_frame" });
+    assert.strictEqual(decoder.push(encode(text("d", "stop"))).length, 0);
+    const last = decoder.end();
+    assert.strictEqual(last.parts.length, 0);
+    assert.deepStrictEqual(last.end, { complete: false, failure: { kind: "protocol", reason: "damaged_frame" } });
+    assert.deepStrictEqual(decoder.end().end, last.end, "the answer stays");
+  });
+
+  it("gives the parts before an oversize line, and fails at the line", () => {
+    const decoder = make({ limits: { lineBytesMax: 200 } });
+    const parts = decoder.push(encode(`${text("a")}${text("x".repeat(300))}`));
+    assert.strictEqual(parts.length, 1);
+    assert.deepStrictEqual(decoder.failure, { kind: "protocol", reason: "oversize" });
+  });
+
+  it("an event keeps its original beside its JSON", () => {
+    const [part] = make().push(encode(`id: 4\nevent: x\ndata: {"choices":[]}\n\n`));
+    assert.deepStrictEqual(part?.event, { event: "x", data: '{"choices":[]}', id: "4", bytes: 37 });
+    assert.deepStrictEqual(part?.json, { choices: [] });
+  });
+
+  it("comments and events without a character of data are keep-alives", () => {
+    const parts = make().push(encode(": hi\n\ndata:\n\nevent: ping\ndata: \n\n"));
+    assert.deepStrictEqual(
+      parts.map((part) => [part.event.event, part.event.data, part.observation.keep_alive, part.observation.quiet]),
+      [
+        ["comment", "hi", true, true],
+        ["message", "", true, true],
+        ["ping", "", true, true],
+      ],
+    );
+  });
+
+  it("the plain word of a named event passes, the plain text of an error event fails", () => {
+    for (const protocol of [OpenAiChat.protocol, Gemini.protocol] as const) {
+      const make =
+        protocol.id === "openai-chat" ? () => Decoder.make(OpenAiChat.protocol) : () => Decoder.make(Gemini.protocol);
+      const passing = make();
+      passing.push(encode("event: heartbeat\ndata: 12:00\n\n"));
+      assert.strictEqual(passing.failure, undefined);
+      const failing = make();
+      failing.push(encode("event: error\ndata: upstream went away\n\n"));
+      assert.deepStrictEqual(failing.failure, { kind: "server_error", in_band: true });
+      const damaged = make();
+      damaged.push(encode('event: chunk\ndata: {"a\n\n'));
+      assert.deepInclude(damaged.failure, { reason: "damaged_frame" });
+    }
+  });
+
+  it("an event without its blank line counts when its data is whole, and is dropped when it is cut", () => {
+    const whole = make();
+    whole.push(encode(text("a", "stop").trimEnd()));
+    assert.deepInclude(whole.end(), { end: { complete: true } });
+    const cut = make();
+    assert.strictEqual(cut.push(encode(text("a", "stop").trimEnd().slice(0, -1))).length, 0);
+    const last = cut.end();
+    assert.strictEqual(last.parts.length, 0);
+    assert.strictEqual(endOf(last.end), "truncated");
+  });
+
+  it("nothing after the marker makes it fail, not even an oversize line", () => {
+    const decoder = make({ limits: { lineBytesMax: 200 } });
+    decoder.push(encode(text("a", "stop")));
+    decoder.push(encode(`data: ${"x".repeat(400)}\n\n`));
+    assert.strictEqual(decoder.failure, undefined);
+    assert.deepStrictEqual(decoder.end().end, { complete: true });
+  });
+});
