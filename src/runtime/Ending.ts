@@ -31,18 +31,18 @@ export const complete = <P, E, R>(
   });
 
 /** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
-export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> => {
-  attempt.flow.discardFrozen();
-  run.chain?.open();
-  const seen = attempt.facts.snapshot().terminal_seen;
-  const end = seen
-    ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
-    : ({ state: "stopped", reason: "consumer_finished" } as const);
-  return Effect.as(
-    run.finish(attempt, end, () => run.handoff.end(Cause.done())),
-    "ended",
-  );
-};
+export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    attempt.flow.discardFrozen();
+    run.chain?.open();
+    const end = attempt.facts.snapshot().terminal_seen
+      ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
+      : ({ state: "stopped", reason: "consumer_finished" } as const);
+    return Effect.as(
+      run.finish(attempt, end, () => run.handoff.end(Cause.done())),
+      "ended" as const,
+    );
+  });
 
 /** Keeps the partial answer: hands over the text that was frozen, and nothing that could run. */
 export const acceptPartial = <P, E, R>(
@@ -58,29 +58,29 @@ export const stop = <P, E, R>(
   broken: Broken<P>,
   { decision, incident }: Verdict,
   reason: RunInterrupted["reason"],
-): Effect.Effect<"ended"> => {
-  broken.attempt.fence.close();
-  run.chain?.close();
-  broken.attempt.flow.discardFrozen();
-  const error = new RunInterrupted({
-    reason,
-    run_id: run.runId,
-    rule: decision.rule,
-    failure: incident.failure,
-    attempts: run.attempts,
-    message: incident.message,
-    ...(broken.cause === undefined ? {} : { cause: broken.cause }),
+): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    run.chain?.close();
+    broken.attempt.flow.discardFrozen();
+    const error = new RunInterrupted({
+      reason,
+      run_id: run.runId,
+      rule: decision.rule,
+      failure: incident.failure,
+      attempts: run.attempts,
+      message: incident.message,
+      ...(broken.cause === undefined ? {} : { cause: broken.cause }),
+    });
+    const end = {
+      state: "stopped",
+      reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
+      incident: incident.id,
+    } as const;
+    return Effect.as(
+      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(error))),
+      "ended" as const,
+    );
   });
-  const end = {
-    state: "stopped",
-    reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
-    incident: incident.id,
-  } as const;
-  return Effect.as(
-    run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(error))),
-    "ended",
-  );
-};
 
 /** Hands over frozen parts; what they show is on record before (law L8). */
 export const handOverFrozen = <P, E, R>(

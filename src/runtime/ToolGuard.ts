@@ -71,7 +71,8 @@ const makeGuard = (): ToolGuard["Service"] => {
         name,
         effect,
         executor: "runtime" as const,
-        run: (call: CallReference, input: I) => dispatch(ledgers.get(call.run_id), name, call, handler, input),
+        run: (call: CallReference, input: I) =>
+          Effect.suspend(() => dispatch(ledgers.get(call.run_id), name, call, handler, input)),
       });
       tools.add(tool);
       return tool;

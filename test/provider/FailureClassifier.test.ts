@@ -71,6 +71,13 @@ describe("a connection that broke", () => {
     it(`${code} of TLS is not retryable`, () =>
       expectFailure(classify(wrapped(coded(code))), { kind: "transport", code, retryable: false }));
 
+  it("a certificate under a closed socket is the cause, and a failed lookup under a network error", () => {
+    const closed = Object.assign(coded("UND_ERR_SOCKET"), { cause: coded("CERT_HAS_EXPIRED") });
+    expectFailure(classify(closed), { kind: "transport", code: "CERT_HAS_EXPIRED", retryable: false });
+    const lookup = Object.assign(coded("ERR_NETWORK"), { cause: coded("ENOTFOUND") });
+    expectFailure(classify(lookup), { kind: "transport", code: "ENOTFOUND", retryable: false });
+  });
+
   it("a clock of undici or an AbortSignal.timeout is retryable transport and no cancel", () => {
     expectFailure(classify(new DOMException("The operation was aborted due to timeout", "TimeoutError")), {
       kind: "transport",
