@@ -1,83 +1,48 @@
 /**
- * Packs the package as npm would, installs it into a project of its own, and uses it from there.
- *
- * The build and the tarball are made in a temporary folder: no test finds a half-written `dist`. What the package declares as a
- * dependency is linked from this repository's node_modules, and nothing else is: an undeclared import fails.
+ * Installs the package from its tarball into a project of its own, and uses it from there.
  */
-import { execFileSync, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { spawnSync } from "node:child_process";
+import { existsSync, globSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
+import * as Consumer from "./package/Consumer.ts";
+import { manifest, specifierOf } from "./package/Consumer.ts";
 
-const Manifest = Schema.fromJsonString(
-  Schema.Struct({
-    name: Schema.String,
-    version: Schema.String,
-    files: Schema.Array(Schema.String),
-    bin: Schema.Record(Schema.String, Schema.String),
-    exports: Schema.Record(Schema.String, Schema.Unknown),
-    dependencies: Schema.Record(Schema.String, Schema.String),
-    peerDependencies: Schema.Record(Schema.String, Schema.String),
-  }),
-);
-
-const root = fileURLToPath(new URL("..", import.meta.url));
-const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
 const entries = Object.keys(manifest.exports).filter((entry) => entry !== "./package.json");
-const nameOf = (entry: string): string => manifest.name + entry.slice(1);
 
-const temporary = realpathSync(mkdtempSync(join(tmpdir(), "package-test-")));
-const staged = join(temporary, "staged");
-const consumer = join(temporary, "consumer");
-const installed = join(consumer, "node_modules", manifest.name);
+let consumer: Consumer.Consumer;
 
 beforeAll(() => {
-  stage();
-  install();
+  consumer = Consumer.make(["@types/node"]);
 }, 120_000);
 
-afterAll(() => rmSync(temporary, { recursive: true, force: true }));
+afterAll(() => consumer.remove());
 
 describe("the packed package", () => {
   it("holds the build and its papers, and nothing else", () => {
-    for (const name of [...manifest.files, "package.json"]) assert.isTrue(existsSync(join(installed, name)), name);
-    const roots = globSync("*", { cwd: installed }).sort();
-    assert.deepStrictEqual(roots, [...manifest.files, "package.json"].sort());
-    assert.deepStrictEqual(
-      globSync("dist/**/*.*", { cwd: installed }).filter((path) => !/\.(js|d\.ts|css|html|svg)$/.test(path)),
-      [],
+    const expected = [...manifest.files, "package.json"].sort();
+    assert.deepStrictEqual(globSync("*", { cwd: consumer.installed }).sort(), expected);
+    const strangers = globSync("dist/**/*.*", { cwd: consumer.installed }).filter(
+      (path) => !/\.(js|d\.ts|css|html|svg)$/.test(path),
     );
+    assert.deepStrictEqual(strangers, []);
   });
 
   it("exports only files that it has", () => {
     const targets = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === "object" && entry !== null ? Object.values(entry) : [entry],
     );
-    assert.deepStrictEqual(
-      targets.filter((target) => typeof target !== "string" || !existsSync(join(installed, target))),
-      [],
+    const missing = targets.filter(
+      (target) => typeof target !== "string" || !existsSync(join(consumer.installed, target)),
     );
+    assert.deepStrictEqual(missing, []);
   });
 
   for (const entry of entries) {
-    it(`answers import("${nameOf(entry)}") under Node`, () => {
-      const script = `console.log(Object.keys(await import("${nameOf(entry)}")).length)`;
-      assert.isAbove(Number(run(["--input-type=module", "-e", script])), 0);
+    it(`answers import("${specifierOf(entry)}") under Node`, () => {
+      const script = `console.log(Object.keys(await import("${specifierOf(entry)}")).length)`;
+      assert.isAbove(Number(consumer.node("--input-type=module", "-e", script)), 0);
     });
   }
 
@@ -94,12 +59,9 @@ describe("the packed package", () => {
 
   it("runs its command through the link that npm makes", () => {
     for (const command of Object.keys(manifest.bin)) {
-      const link = join(consumer, "node_modules", ".bin", command);
-      const { status, stdout, stderr } = spawnSync(link, ["--version"], {
-        cwd: consumer,
-        encoding: "utf8",
-        env: environment,
-      });
+      const link = join(consumer.folder, "node_modules", ".bin", command);
+      const options = { cwd: consumer.folder, encoding: "utf8", env: consumer.environment } as const;
+      const { status, stdout, stderr } = spawnSync(link, ["--version"], options);
       assert.include(stdout, manifest.version, stderr);
       assert.strictEqual(status, 0);
     }
@@ -107,18 +69,15 @@ describe("the packed package", () => {
 });
 
 describe("an embedder loads no more than it asked for", () => {
-  const packageOnly = (urls: ReadonlySet<string>): ReadonlyArray<string> =>
-    [...urls].filter((url) => url.includes(`/node_modules/${manifest.name}/`));
-
   for (const entry of [".", "./policy", "./provider"]) {
-    // `import "effect"` itself loads some of its own http and sql modules (Persistence does): they are its own affair.
-    it(`"${nameOf(entry)}" loads itself and what \`import "effect"\` loads`, () => {
+    // `import "effect"` itself loads some of its own http and sql modules (its Persistence does): that is its own affair.
+    it(`"${specifierOf(entry)}" loads itself and what \`import "effect"\` loads`, () => {
       const fromEffect = loaded("effect");
-      const fromUs = loaded(nameOf(entry));
-      const own = packageOnly(fromUs);
+      const fromUs = [...loaded(specifierOf(entry))];
+      const own = fromUs.filter((url) => url.includes(`/node_modules/${manifest.name}/`));
       assert.isAbove(own.length, 0);
       assert.deepStrictEqual(
-        [...fromUs].filter((url) => !own.includes(url) && !fromEffect.has(url)),
+        fromUs.filter((url) => !own.includes(url) && !fromEffect.has(url)),
         [],
       );
       assert.deepStrictEqual(
@@ -129,16 +88,20 @@ describe("an embedder loads no more than it asked for", () => {
   }
 
   it("and the trace sees more where there is more: the client loads undici", () => {
-    assert.isTrue([...loaded(nameOf("./client"))].some((url) => url.includes("/node_modules/undici/")));
+    assert.isTrue([...loaded(specifierOf("./client"))].some((url) => url.includes("/node_modules/undici/")));
   });
 });
 
 describe("on a Node that is too old", () => {
   const old = oldNode();
+  const starts = [
+    ["the command", () => join(consumer.installed, "dist/cli/bin.js")],
+    ["the check before every script", () => join(Consumer.root, "scripts/require-node.mjs")],
+  ] as const;
 
-  for (const start of [join(installed, "dist/cli/bin.js"), join(root, "scripts/require-node.mjs")]) {
-    it.skipIf(old === undefined)(`${start.split("/").at(-1)} says so in one line`, () => {
-      const { status, stdout, stderr } = spawnSync(old ?? "", [start], { cwd: consumer, encoding: "utf8" });
+  for (const [name, start] of starts) {
+    it.skipIf(old === undefined)(`${name} says so in one line`, () => {
+      const { status, stdout, stderr } = spawnSync(old ?? "", [start()], { encoding: "utf8" });
       assert.strictEqual(stdout, "");
       assert.match(stderr, /^[^\n]* needs Node 22\.19 or newer, this is \d+\.\d+\.\d+\.[^\n]*\n$/);
       assert.strictEqual(status, 1);
@@ -148,8 +111,8 @@ describe("on a Node that is too old", () => {
 
 /** Uses every entry point: each must have types. */
 const program = [
-  ...entries.map((entry, index) => `import * as entry${index} from "${nameOf(entry)}";`),
-  `import { decide } from "${nameOf("./policy")}";`,
+  ...entries.map((entry, index) => `import * as entry${index} from "${specifierOf(entry)}";`),
+  `import { decide } from "${specifierOf("./policy")}";`,
   `import { StreamProcessor } from "${manifest.name}";`,
   `export const all = [${entries.map((_, index) => `entry${index}`).join(", ")}];`,
   "export const decided: (...input: Parameters<typeof decide>) => ReturnType<typeof decide> = decide;",
@@ -157,56 +120,18 @@ const program = [
   "",
 ].join("\n");
 
-/** What tests start must not inherit the test runner's own options. */
-const environment = { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ""}` };
-
-const stage = (): void => {
-  mkdirSync(staged);
-  for (const name of ["package.json", ...manifest.files.filter((file) => file !== "dist")]) {
-    // what is missing is named by the first test
-    if (existsSync(join(root, name))) copyFileSync(join(root, name), join(staged, name));
-  }
-  execFileSync(process.execPath, [
-    join(root, "node_modules/typescript/bin/tsc"),
-    "-p",
-    join(root, "scripts/tsconfig.build.json"),
-    "--outDir",
-    join(staged, "dist"),
-  ]);
-  execFileSync("npm", ["pack", "--ignore-scripts", "--pack-destination", temporary], {
-    cwd: staged,
-    env: { ...process.env, ...environment },
-    stdio: "pipe",
-  });
-};
-
-const install = (): void => {
-  mkdirSync(installed, { recursive: true });
-  const tarball = join(temporary, `${manifest.name}-${manifest.version}.tgz`);
-  execFileSync("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"]);
-  for (const name of [...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }), "@types/node"]) {
-    const link = join(consumer, "node_modules", name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(root, "node_modules", name), link);
-  }
-  mkdirSync(join(consumer, "node_modules", ".bin"));
-  for (const [command, file] of Object.entries(manifest.bin)) {
-    chmodSync(join(installed, file), 0o755);
-    symlinkSync(join("..", manifest.name, file), join(consumer, "node_modules", ".bin", command));
-  }
-  writeFileSync(join(consumer, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
-};
-
-/** Runs Node in the consumer's project; gives what it printed. */
-const run = (args: ReadonlyArray<string>): string => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: consumer,
-    encoding: "utf8",
-    env: environment,
-  });
-  if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}\n${stderr}`);
-  return stdout;
-};
+/** The compiler's errors. Those in effect's own declarations are left out: it names types of the DOM, which ours do without. */
+const typeErrors = (resolution: string, text: string): ReadonlyArray<string> =>
+  consumer
+    .compile(
+      { "program.ts": text },
+      {
+        module: resolution === "bundler" ? "esnext" : resolution,
+        moduleResolution: resolution,
+        skipLibCheck: false,
+      },
+    )
+    .filter((line) => !line.includes("/node_modules/effect/"));
 
 /** Every module that an import resolves, as its URL. */
 const loaded = (specifier: string): ReadonlySet<string> => {
@@ -218,34 +143,9 @@ const loaded = (specifier: string): ReadonlySet<string> => {
     "console.log(JSON.stringify([...urls]));",
   ].join("\n");
   const urls = Schema.decodeSync(Schema.fromJsonString(Schema.Array(Schema.String)))(
-    run(["--input-type=module", "-e", trace]),
+    consumer.node("--input-type=module", "-e", trace),
   );
   return new Set(urls);
-};
-
-/** The compiler's errors. Those in effect's own declarations are left out: it names types of the DOM, which ours do without. */
-const typeErrors = (resolution: string, text: string): ReadonlyArray<string> => {
-  const compilerOptions = {
-    target: "es2024",
-    lib: ["es2024", "esnext.disposable"],
-    module: resolution === "bundler" ? "esnext" : resolution,
-    moduleResolution: resolution,
-    types: ["node"],
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    skipLibCheck: false,
-    noEmit: true,
-  };
-  writeFileSync(join(consumer, "program.ts"), text);
-  writeFileSync(join(consumer, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
-  const { error, stdout } = spawnSync(
-    process.execPath,
-    [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.json", "--pretty", "false"],
-    { cwd: consumer, encoding: "utf8" },
-  );
-  if (error !== undefined) throw error;
-  return stdout.split("\n").filter((line) => line !== "" && !line.includes("/node_modules/effect/"));
 };
 
 /** A Node below 22.19, where the machine has one. */

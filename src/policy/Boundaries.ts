@@ -8,10 +8,12 @@ import { type Executor, type ToolBoundary, ToolEffect } from "../domain/SideEffe
 
 /** The declared boundaries of one attempt. A name that is declared twice has the higher effect of the two. */
 export class Boundaries {
+  readonly #declared: ReadonlyArray<ToolBoundary>;
   readonly #runtime = new Map<string, ToolEffect>();
   readonly #provider = new Map<string, ToolEffect>();
 
   constructor(boundaries: ReadonlyArray<ToolBoundary>) {
+    this.#declared = boundaries;
     for (const { name, executor, effect } of boundaries) {
       const declared = executor === "runtime" ? this.#runtime : this.#provider;
       const known = declared.get(label(name));
@@ -27,6 +29,6 @@ export class Boundaries {
   /** The declared effect; for a tool that the provider runs also that of the hosted tool; else unknown. */
   effectOf(executor: Executor, name: string): ToolEffect {
     if (executor === "runtime") return this.#runtime.get(name) ?? "unknown";
-    return this.#provider.get(name) ?? HostedTools.effectOf(name);
+    return this.#provider.get(name) ?? HostedTools.effectOf(name, this.#declared);
   }
 }

@@ -115,16 +115,19 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "QuestionAsked":
       return { ...record, state: "asking", questions: [...record.questions.slice(1 - incidentsMax), entry.question] };
     case "QuestionAnswered":
-      return {
-        ...record,
-        state: "live",
-        questions: record.questions.map((it) =>
-          it.revision === entry.revision && it.answer === undefined ? { ...it, answer: entry.answer } : it,
-        ),
-      };
+      return answered(record, entry);
     case "RunEnded":
       return { ...record, state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
   }
+};
+
+/** An answer counts for an open question of its revision and for no other; only the newest question keeps a run asking. */
+const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
+  const questions = record.questions.map((it) =>
+    it.revision === entry.revision && it.answer === undefined ? { ...it, answer: entry.answer } : it,
+  );
+  const open = questions.at(-1);
+  return { ...record, questions, state: open !== undefined && open.answer === undefined ? record.state : "live" };
 };
 
 const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({
@@ -167,12 +170,26 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
 const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
   if (record.incidents.some((it) => it.id === incident.id)) return record;
   if (record.incidents.length < incidentsMax) return { ...record, incidents: [...record.incidents, incident] };
-  const spent = record.incidents.findIndex((it) => it.status !== "open");
   return {
     ...record,
-    incidents: [...record.incidents.toSpliced(Math.max(spent, 0), 1), incident],
+    incidents: [...record.incidents.toSpliced(leastNeeded(record.incidents), 1), incident],
     incidents_omitted: record.incidents_omitted + 1,
   };
+};
+
+/** Which incident gives way: the oldest that is over, then one that was carried out; never the one that ended the run. */
+const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
+  const over = incidents.findIndex(
+    ({ status }) => status === "recovered" || status === "superseded" || status === "late",
+  );
+  if (over >= 0) return over;
+  const carriedOut = incidents.findIndex(({ status }) => status === "acted_on");
+  return carriedOut >= 0
+    ? carriedOut
+    : Math.max(
+        0,
+        incidents.findIndex(({ status }) => status !== "final"),
+      );
 };
 
 const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "IncidentMarked" }>): RunIncident =>

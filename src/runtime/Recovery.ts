@@ -232,12 +232,15 @@ const carryOut = <P, E, R>(
       case "accept":
         return yield* Ending.acceptPartial(run, broken, verdict);
       case "it_ran":
-      case "it_did_not_run":
-        run.ledger.settleBy(broken.attempt, choice);
-        yield* run.recordFacts(broken.attempt);
+      case "it_did_not_run": {
+        const owners = run.chain?.links ?? [broken.attempt];
+        // A word that settles nothing (rows that were folded) would be asked for again without end.
+        if (run.ledger.settleBy(owners, choice) === 0) return yield* Ending.stop(run, broken, verdict, "stopped");
+        for (const owner of owners) yield* run.recordFacts(owner);
         // Without a continuation the person's word only settles the call; what may be done now is decided anew.
         if (run.options.canContinue !== true) return "again";
         break;
+      }
       case "retry":
         run.counters = freshCounters();
         yield* waited(run, broken.failure.retry_after_ms ?? 0);

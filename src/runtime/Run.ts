@@ -266,6 +266,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return Effect.asVoid(this.recordFacts(attempt));
   };
 
+  readonly guards = (tool: string): boolean =>
+    this.sideEffects.guarded && this.options.tools.some((it) => label(it.name) === tool);
+
   readonly settledLate = (attempt: LedgerAttempt): Effect.Effect<void> => {
     const { decided } = this;
     return decided?.attempt === attempt ? this.#hooks.late(this, decided.attempt, decided.failure) : Effect.void;

@@ -29,6 +29,8 @@ export interface LedgerAttempt {
 
 /** What the ledger needs of its run. */
 export interface LedgerRun {
+  /** Whether a call of this tool can only have started through the guard. */
+  readonly guards: (tool: string) => boolean;
   /** Commits the attempt's facts; whether that worked. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
   /** A call has settled, or never will, after its attempt's decision was taken. */
@@ -131,14 +133,24 @@ export class ToolLedger {
     Deferred.doneUnsafe(this.#stop, Effect.void);
   }
 
-  /** A person's word on the calls of an attempt whose outcome nobody knows. */
-  settleBy(owner: LedgerAttempt, verdict: "it_ran" | "it_did_not_run"): void {
-    for (const call of this.#calls) {
-      if (call.owner !== owner || (call.state !== "outcome_unknown" && call.state !== "dispatched")) continue;
-      call.state = "settled";
-      call.verdict = verdict;
-      owner.facts.settled(call.key, call.tool);
+  /**
+   * Settles by a person's word every runtime call of these attempts whose outcome nobody knows.
+   *
+   * The facts say which those are: they hold calls too that no guard has seen. Returns how many there were.
+   */
+  settleBy(owners: ReadonlyArray<LedgerAttempt>, verdict: "it_ran" | "it_did_not_run"): number {
+    let settled = 0;
+    for (const owner of owners) {
+      for (const row of owner.facts.snapshot().tools) {
+        if (row.executor !== "runtime" || (row.phase !== "dispatched" && row.phase !== "outcome_unknown")) continue;
+        if (owner.facts.settled(row.call, row.tool)) settled += 1;
+        const call = this.#calls.find((it) => it.owner === owner && it.key === row.call);
+        if (call === undefined) continue;
+        call.state = "settled";
+        call.verdict = verdict;
+      }
     }
+    return settled;
   }
 
   /** What became of every call of the run, for a continuation. */
@@ -148,7 +160,8 @@ export class ToolLedger {
       call: it.key,
       id: it.id,
       tool: it.tool,
-      outcome: it.verdict ?? outcomes[it.state],
+      outcome:
+        it.verdict ?? (it.state === "handed_over" && !this.#run.guards(it.tool) ? "unknown" : outcomes[it.state]),
     }));
   }
 

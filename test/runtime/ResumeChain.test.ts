@@ -15,14 +15,22 @@ const played = (scenario: Pick<RuleCase, "attempts" | "play" | "answers">) =>
     const its = yield* bench;
     const { options, onEvent, provider } = optionsOf({ play: () => byName, ...scenario }, its);
     const seen = yield* S.played(its.processor.run(options), onEvent);
-    const requests = provider.attempts.map(({ mode, cursor }) => (cursor === undefined ? mode : `${mode} at ${cursor}`));
+    const requests = provider.attempts.map(({ mode, cursor }) =>
+      cursor === undefined ? mode : `${mode} at ${cursor}`,
+    );
     return { ...seen, requests, record: yield* S.recordOf(runId) };
   }).pipe(Effect.provide(S.processor(scenario.answers).pipe(Layer.provide(patient))));
 
 describe("A response that is resumed is one response", () => {
   it.effect("resumes behind the last part of each attempt", () =>
     Effect.gen(function* () {
-      const it = yield* played({ attempts: [[text("a"), S.wait(1), reset], [text("b"), S.wait(1), reset], [text("c"), done]] });
+      const it = yield* played({
+        attempts: [
+          [text("a"), S.wait(1), reset],
+          [text("b"), S.wait(1), reset],
+          [text("c"), done],
+        ],
+      });
       assert.deepStrictEqual(it.requests, ["first", "resume at a", "resume at b"]);
       assert.deepStrictEqual(
         it.lines.filter((line) => line.startsWith("discard")),
@@ -87,7 +95,11 @@ describe("A response that is resumed is one response", () => {
   it.effect("a person's retry withdraws the whole response, every attempt of it", () =>
     Effect.gen(function* () {
       const it = yield* played({
-        attempts: [[text("a"), S.wait(1), reset], [text("b"), S.wait(1), fail({ kind: "unknown" })], [text("a"), done]],
+        attempts: [
+          [text("a"), S.wait(1), reset],
+          [text("b"), S.wait(1), fail({ kind: "unknown" })],
+          [text("a"), done],
+        ],
         answers: ["retry"],
       });
       assert.deepStrictEqual(it.requests, ["first", "resume at a", "replay"]);
@@ -102,7 +114,11 @@ describe("A response that is resumed is one response", () => {
   it.effect("a refused cursor waits for the handlers of the attempt that it was to resume", () =>
     Effect.gen(function* () {
       const it = yield* played({
-        attempts: [[S.callReady("bash"), S.wait(1), fail({ kind: "protocol", reason: "damaged_frame" })], [refused], [done]],
+        attempts: [
+          [S.callReady("bash"), S.wait(1), fail({ kind: "protocol", reason: "damaged_frame" })],
+          [refused],
+          [done],
+        ],
         play: (its) => {
           const tool = bash(its, Effect.as(Effect.sleep("1 hour"), "ran"));
           return { options: { ...byName.options, tools: [tool], canContinue: true }, onEvent: starts(tool) };

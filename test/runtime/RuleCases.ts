@@ -47,7 +47,8 @@ export const bash = (bench: Bench, handler: Effect.Effect<string> = Effect.succe
 export const read = (bench: Bench): Guarded => bench.guard.readOnly("read", () => Effect.succeed("read"));
 /** A runtime tool that no guard was made for. */
 export const plain: ToolBoundary = { name: "bash", executor: "runtime", effect: "mutating" };
-const hosted: ToolBoundary = { name: "deploy", executor: "provider", effect: "mutating" };
+/** A tool that the provider runs and that changes something. */
+export const hosted: ToolBoundary = { name: "deploy", executor: "provider", effect: "mutating" };
 
 /** The caller of an agent runtime: runs every call that it is handed, and goes on when a handler has ended. */
 export const runs =
@@ -74,7 +75,7 @@ export const at =
 const { done, fail, reset, start, text } = S;
 const whole = ["done", "completed"];
 /** A finish with a call in it that cannot be read: marker and failure in one part, as the protocols give it. */
-const malformed: S.Step = {
+export const malformed: S.Step = {
   part: {
     name: "malformed",
     says: { ...Observation.terminal("tool_calls"), failure: { kind: "invalid_tool_input", in_band: true } },
@@ -210,7 +211,13 @@ const tools: ReadonlyArray<RuleCase> = [
       const tool = bash(bench, Effect.never);
       return { options: { tools: [tool] }, onEvent: starts(tool) };
     },
-    lines: ["attempt 1 first", "bash:ready", "ask tool_outcome_unknown", "answer stop", "end stopped tool_outcome_unknown"],
+    lines: [
+      "attempt 1 first",
+      "bash:ready",
+      "ask tool_outcome_unknown",
+      "answer stop",
+      "end stopped tool_outcome_unknown",
+    ],
   },
   {
     rule: "tool_call_handed_over",

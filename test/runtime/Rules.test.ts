@@ -58,9 +58,7 @@ describe("Every rule through run, its incident replayable (L9)", () => {
       const fibers = yield* Effect.forEach(storm, (run) => Effect.forkChild(S.watch(run)));
       yield* TestClock.adjust(1);
       const provider = S.scripted([S.reset]);
-      const seen = yield* S.played(
-        processor.run(S.options(provider, { runId, budget: { max_retry_after_ms: 50 } })),
-      );
+      const seen = yield* S.played(processor.run(S.options(provider, { runId, budget: { max_retry_after_ms: 50 } })));
       assert.deepStrictEqual(seen.lines, ["attempt 1 first", "ask throttled", "answer stop", "end stopped throttled"]);
       assert.strictEqual(provider.attempts.length, 1);
       for (const fiber of fibers) assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "completed");

@@ -138,14 +138,14 @@ export interface Seen {
 /** Runs to the end under TestClock and gives the transcript. `onEvent` runs for each event before the next is pulled. */
 export const watch = <R>(
   stream: Stream.Stream<RunEvent<ScriptedPart>, RunInterrupted, R>,
-  onEvent: (event: RunEvent<ScriptedPart>) => Effect.Effect<unknown> = () => Effect.void,
+  onEvent: (event: RunEvent<ScriptedPart>) => Effect.Effect<unknown, unknown> = () => Effect.void,
 ): Effect.Effect<Seen, never, R> =>
   Effect.gen(function* () {
     const events: Array<RunEvent<ScriptedPart>> = [];
     const exit = yield* Effect.exit(
       Stream.runForEach(stream, (event) => {
         events.push(event);
-        return onEvent(event);
+        return Effect.orDie(onEvent(event));
       }),
     );
     return { lines: [...events.map(line), ...endLine(exit)], events, exit };
@@ -165,7 +165,7 @@ export const errorOf = <A, E>(exit: Exit.Exit<A, E>): E | undefined => {
 /** Forks the run and lets the virtual clock run until it has ended, at most ten virtual hours. */
 export const played = <R>(
   stream: Stream.Stream<RunEvent<ScriptedPart>, RunInterrupted, R>,
-  onEvent?: (event: RunEvent<ScriptedPart>) => Effect.Effect<unknown>,
+  onEvent?: (event: RunEvent<ScriptedPart>) => Effect.Effect<unknown, unknown>,
 ): Effect.Effect<Seen, never, R> =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(watch(stream, onEvent));

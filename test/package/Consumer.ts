@@ -1,0 +1,155 @@
+/**
+ * A project of its own, in a temporary folder, that has this package installed from its tarball.
+ *
+ * The build and the tarball are made there too: no test finds a half-written `dist`. What the package declares as a dependency is
+ * linked from this repository's node_modules, and nothing else is: an undeclared import fails.
+ */
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Schema } from "effect";
+
+const Manifest = Schema.fromJsonString(
+  Schema.Struct({
+    name: Schema.String,
+    version: Schema.String,
+    files: Schema.Array(Schema.String),
+    bin: Schema.Record(Schema.String, Schema.String),
+    exports: Schema.Record(Schema.String, Schema.Unknown),
+    dependencies: Schema.Record(Schema.String, Schema.String),
+    peerDependencies: Schema.Record(Schema.String, Schema.String),
+  }),
+);
+
+/** The root of the repository. */
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+
+export const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
+
+/** What an import of an entry of `exports` names. */
+export const specifierOf = (entry: string): string => manifest.name + entry.slice(1);
+
+export interface Consumer {
+  readonly folder: string;
+  /** The package as it was unpacked. */
+  readonly installed: string;
+  /** Nothing of the test runner's own options, and the package's command before everything else. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Runs Node in the project; gives what it printed. */
+  readonly node: (...args: ReadonlyArray<string>) => string;
+  /** The compiler's lines about the files that `compilerOptions` meet. */
+  readonly compile: (files: Readonly<Record<string, string>>, options: object) => ReadonlyArray<string>;
+  readonly remove: () => void;
+}
+
+/**
+ * Makes the project. Takes some seconds: the package is built.
+ *
+ * @param links packages that are linked besides what the package declares
+ */
+export const make = (links: ReadonlyArray<string>): Consumer => {
+  const temporary = realpathSync(mkdtempSync(join(tmpdir(), "consumer-")));
+  const folder = join(temporary, "consumer");
+  const installed = join(folder, "node_modules", manifest.name);
+  unpack(pack(temporary), installed);
+  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) link(folder, name);
+  for (const name of links) link(folder, name);
+  linkCommands(folder, installed);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  const environment = environmentOf(folder);
+  return {
+    folder,
+    installed,
+    environment,
+    node: (...args) => succeed(process.execPath, args, { cwd: folder, env: environment }),
+    compile: (files, options) => compile(folder, files, options),
+    remove: () => rmSync(temporary, { recursive: true, force: true }),
+  };
+};
+
+const compiler = join(root, "node_modules/typescript/bin/tsc");
+
+/** Builds, and packs as npm would; gives the tarball. */
+const pack = (temporary: string): string => {
+  const staged = join(temporary, "staged");
+  mkdirSync(staged);
+  for (const name of ["package.json", ...manifest.files.filter((file) => file !== "dist")]) {
+    // what is missing is named by the package's own test
+    if (existsSync(join(root, name))) copyFileSync(join(root, name), join(staged, name));
+  }
+  const build = join(root, "scripts/tsconfig.build.json");
+  succeed(process.execPath, [compiler, "-p", build, "--outDir", join(staged, "dist")], { cwd: root });
+  succeed("npm", ["pack", "--ignore-scripts", "--pack-destination", temporary], { cwd: staged });
+  return join(temporary, `${manifest.name}-${manifest.version}.tgz`);
+};
+
+const unpack = (tarball: string, installed: string): void => {
+  mkdirSync(installed, { recursive: true });
+  succeed("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"], { cwd: installed });
+};
+
+const link = (folder: string, name: string): void => {
+  const path = join(folder, "node_modules", name);
+  mkdirSync(dirname(path), { recursive: true });
+  if (!existsSync(path)) symlinkSync(join(root, "node_modules", name), path);
+};
+
+/** As npm does it: a link, and a file that may be executed. */
+const linkCommands = (folder: string, installed: string): void => {
+  mkdirSync(join(folder, "node_modules", ".bin"));
+  for (const [command, file] of Object.entries(manifest.bin)) {
+    chmodSync(join(installed, file), 0o755);
+    symlinkSync(join("..", manifest.name, file), join(folder, "node_modules", ".bin", command));
+  }
+};
+
+const environmentOf = (folder: string): Readonly<Record<string, string>> => ({
+  HOME: process.env.HOME ?? folder,
+  PATH: [join(folder, "node_modules", ".bin"), dirname(process.execPath), process.env.PATH ?? ""].join(delimiter),
+});
+
+const compile = (folder: string, files: Readonly<Record<string, string>>, options: object): ReadonlyArray<string> => {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  const compilerOptions = {
+    target: "es2024",
+    lib: ["es2024", "esnext.disposable"],
+    module: "nodenext",
+    types: ["node"],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noEmit: true,
+    ...options,
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: Object.keys(files) }));
+  const { error, stdout } = spawnSync(process.execPath, [compiler, "-p", "tsconfig.json", "--pretty", "false"], {
+    cwd: folder,
+    encoding: "utf8",
+  });
+  if (error !== undefined) throw error;
+  return stdout.split("\n").filter((line) => line !== "");
+};
+
+const succeed = (
+  command: string,
+  args: ReadonlyArray<string>,
+  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
+): string => {
+  const { error, status, stdout, stderr } = spawnSync(command, args, { ...options, encoding: "utf8" });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}\n${stdout}${stderr}`);
+  return stdout;
+};
