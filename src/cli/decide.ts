@@ -27,6 +27,7 @@ export const policyFlag = Flag.Literals("policy", ["default", "strict"]).pipe(
   Flag.map((name): RecoveryPolicy => presets[name]),
 );
 
+/** The command `decide`: takes a decision input as JSON on stdin and prints the decision, with its rule and reason, as JSON. */
 export const decideCommand = Command.make(
   "decide",
   {

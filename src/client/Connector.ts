@@ -26,6 +26,7 @@ export interface Waiting {
   connecting: Socket | undefined;
 }
 
+/** Opens sockets for undici within the `connect` clock, and lets an exchange reach the socket that is being opened for it. */
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: buildConnector.connector;

@@ -23,6 +23,7 @@ export interface Reporters {
   readonly bytes?: (count: number) => void;
 }
 
+/** A response's status and headers, names in lower case; a header that came several times is joined by commas (RFC 9110, 5.3). */
 export interface Head {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -31,6 +31,7 @@ export const errorBodyMs = 10_000;
 /** Hosts whose being reached is remembered, for the meaning of a failed name lookup. */
 export const reachedHostsMax = 1024;
 
+/** How a client connects. It has no other clocks: those of a run belong to the watchdog. */
 export interface ProviderClientOptions {
   /** The `connect` clock, in milliseconds; default 30,000. */
   readonly connectMs?: number;
@@ -40,6 +41,7 @@ export interface ProviderClientOptions {
   readonly tls?: Connector.TlsOptions;
 }
 
+/** One streaming request, and who wants to be told how far it got. `S` is the state of its protocol's fold. */
 export interface ProviderRequest<S> extends Reporters {
   readonly protocol: Protocol<S>;
   readonly tolerance?: Tolerance;
@@ -52,6 +54,7 @@ export interface ProviderRequest<S> extends Reporters {
   readonly body?: unknown;
 }
 
+/** Reaches providers over kept connections and gives their streams as parts; every failure is a `ProviderError`. */
 export class ProviderClient extends Context.Service<
   ProviderClient,
   {

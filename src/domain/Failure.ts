@@ -97,6 +97,7 @@ export type FailureKind = keyof typeof kinds;
 export const Failure = Schema.Union(Object.values(kinds) as unknown as FailureMembers);
 // `Object.values` loses the tuple; the union's type is rebuilt from the record so that both stay one list.
 type FailureMembers = ReadonlyArray<(typeof kinds)[FailureKind]>;
+/** A decoded failure; `resolve` fills in the flags that it leaves open. */
 export type Failure = (typeof kinds)[FailureKind]["Type"];
 
 /** A failure whose three flags are known. */

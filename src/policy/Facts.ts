@@ -33,7 +33,10 @@ export interface FactsFold {
   readonly decoded: (o: Observation) => boolean;
   /** Counts what is known when the caller got a part. Returns whether `shown` rose or a call's row changed. */
   readonly handedOver: (o: Observation) => boolean;
-  /** Whether `handedOver(o)` would return true: such a part is recorded before it is handed over (law L8). */
+  /**
+   * Whether handing the part over raises what must be on record first (law L8): `shown`, a runtime call's row, or the row of
+   * a call that the provider runs and that no earlier part told of.
+   */
   readonly wouldShow: (o: Observation) => boolean;
   /** The request got at least so far. Returns whether that is news. */
   readonly delivery: (d: Delivery) => boolean;
@@ -136,6 +139,8 @@ class Fold implements FactsFold {
     if (shownRank[this.#shows(o)] > shownRank[this.#shown]) return true;
     for (const signal of o.calls) {
       if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
+      // Counted when decoded, but a caller must not know of it before the record does.
+      if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
     }
     return false;
   }
@@ -202,8 +207,7 @@ class Fold implements FactsFold {
         changed = true;
       }
       if (signal.executor === "provider") {
-        const phase = signal.phase === "ready" ? "input_complete" : signal.phase;
-        changed = this.#raise(this.#row(call, signal.tool ?? "", "provider", phase)) || changed;
+        changed = this.#raise(this.#providerRow(signal)) || changed;
       } else if (signal.phase === "settled") {
         changed = this.settled(call, signal.tool) || changed;
       }
@@ -226,6 +230,11 @@ class Fold implements FactsFold {
         signal.phase === "input_started" ||
         (counted(signal) && this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal)) === undefined),
     );
+  }
+
+  #providerRow(signal: CallSignal): ToolRow {
+    const phase = signal.phase === "ready" ? "input_complete" : signal.phase;
+    return this.#row(callKey(signal.choice, signal.ordinal), signal.tool ?? "", "provider", phase);
   }
 
   #handedRow(signal: CallSignal): ToolRow {

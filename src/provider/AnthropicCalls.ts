@@ -43,6 +43,7 @@ export interface Calls {
   readonly broken: boolean;
 }
 
+/** The calls of a message before its first block. */
 export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false };
 
 /** The next calls with what became known of them; undefined past a limit. */

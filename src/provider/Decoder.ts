@@ -10,6 +10,7 @@ import * as Payload from "./Payload.ts";
 import type { End, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
 
+/** What a decoder tolerates and what it may hold. */
 export interface Options {
   /** How this server's healthy streams differ. */
   readonly tolerance?: Tolerance;

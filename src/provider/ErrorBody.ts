@@ -15,6 +15,7 @@ const nestingMax = 4;
 /** `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`: nothing seen. */
 export type BodyForm = "schema" | "json" | "text" | "absent";
 
+/** What an error body says, read once for all dialects. */
 export interface BodyReading {
   readonly form: BodyForm;
   /** An error is in it: a code, a status or a message that is not empty. */
@@ -31,6 +32,7 @@ export interface BodyReading {
   readonly retryAfterMs?: number;
 }
 
+/** The reading where no body was seen, or an empty one. */
 export const absent: BodyReading = { form: "absent", carries: false, codes: [], messages: [] };
 
 /**

@@ -8,6 +8,7 @@ import * as Http2Codes from "./Http2Codes.ts";
 import { isError } from "./HttpStatus.ts";
 import { lookup, operationOf, type TransportRow } from "./TransportCodes.ts";
 
+/** A finding, and the object of the cause chain that it was read from. */
 export interface Found<A> {
   readonly value: A;
   readonly link: Link;
@@ -15,12 +16,14 @@ export interface Found<A> {
   readonly index: number;
 }
 
+/** What one object says about the connection, by its code or by how HTTP/2 ended. */
 export interface TransportFinding {
   readonly row: TransportRow;
   readonly code?: string;
   readonly http2?: Http2Codes.Http2End;
 }
 
+/** Everything that a cause chain proves; `FailureClassifier` concludes from it in its order of precedence. */
 export interface Evidence {
   readonly links: ReadonlyArray<Link>;
   readonly status?: Found<number>;

@@ -4,6 +4,7 @@
 import type { TransportOperation } from "../domain/Failure.ts";
 import type { TransportMeaning } from "./TransportCodes.ts";
 
+/** What a sentence means, and the part of the request that it speaks of. */
 export interface TextRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;

@@ -40,6 +40,7 @@ export interface State {
   readonly failure: Failure | undefined;
 }
 
+/** The state before the first event. */
 export const initial = (tolerance: Tolerance = {}): State => ({
   tolerance,
   candidates: [],
@@ -75,6 +76,7 @@ export const halt = (state: State): End => {
 /** What a part proves. */
 export const observe = (part: Part): Observation => part.observation;
 
+/** Google Gemini, `streamGenerateContent` with `alt=sse`. */
 export const protocol: Protocol<State> = { id: "google-gemini", initial, step, halt, observe };
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {

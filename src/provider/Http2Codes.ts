@@ -43,6 +43,7 @@ known([
   ..."ERR_HTTP2_INVALID_SESSION ERR_HTTP2_INVALID_STREAM ERR_HTTP2_ERROR ERR_HTTP2_PING_CANCEL".split(" "),
 ]);
 
+/** How an HTTP/2 stream or session ended, and what that means for the same request. */
 export interface Http2End {
   /** The code of the reset or GOAWAY, as in RFC 9113. */
   readonly http2_code?: string;

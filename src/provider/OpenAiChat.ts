@@ -48,6 +48,7 @@ export interface State {
   readonly failure: Failure | undefined;
 }
 
+/** The state before the first event. */
 export const initial = (tolerance: Tolerance = {}): State => ({
   tolerance,
   choices: [],
@@ -83,6 +84,7 @@ export const halt = (state: State): End => {
 /** What a part proves. */
 export const observe = (part: Part): Observation => part.observation;
 
+/** OpenAI Chat Completions. */
 export const protocol: Protocol<State> = { id: "openai-chat", initial, step, halt, observe };
 
 const noCalls: ReadonlyArray<CallSignal> = [];

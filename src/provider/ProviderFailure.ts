@@ -93,6 +93,7 @@ const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   return undefined;
 };
 
+/** The provider's code for a failure's fingerprint: one of the known words, labelled; nothing of unknown origin passes. */
 export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } => {
   const spelt = [body.code, ...body.codes].filter((code) => code !== undefined && !/^\d+$/.test(code));
   const passed = spelt.map(codeLabel).find((code) => code !== undefined);

@@ -19,6 +19,7 @@ export interface Limits {
 /** 16 MiB each: the largest frames known are base64 images of a few megabytes in one `data:` line. */
 export const defaultLimits: Limits = { lineBytesMax: 16 * 1024 * 1024, eventBytesMax: 16 * 1024 * 1024 };
 
+/** What a framer gives out: an event, or a comment, which proves only that the connection lives. */
 export type Frame = SseEvent | SseComment;
 
 /**

@@ -19,6 +19,7 @@ export type TransportMeaning =
   | "oversize"
   | "malformed";
 
+/** What a code means, and the part of the request that it belongs to. */
 export interface TransportRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;

@@ -229,7 +229,10 @@ export class Attempt<P> implements LedgerAttempt {
       if (observation.progress === "output" || observation.progress === "reasoning") progress = true;
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
-      if (observation.terminal) this.#host.note(this.attempt, "terminal_candidate", observation.finish);
+      if (observation.terminal) {
+        this.#host.note(this.attempt, "terminal_candidate", observation.finish);
+        this.#watch?.terminal();
+      }
       this.#terminalAtEnd = observation.terminal_at_end === true;
       this.cursor = options.cursor?.(part) ?? this.cursor;
       batch.parts.push(part);

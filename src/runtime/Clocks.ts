@@ -38,6 +38,9 @@ export const silenceMs = 90_000;
 /** Keep-alives that prove that a provider sends them; only then does silence mean something. */
 export const keepAlivesToArm = 2;
 
+/** Idle limit once the terminal marker was seen: usage may follow it, but a socket that is left open must not hold the end. */
+export const lingerMs = 10_000;
+
 /** Extra time after the machine slept: sockets and providers need a moment to notice. */
 export const suspendGraceMs = 10_000;
 

@@ -1,7 +1,7 @@
 /**
  * Ends a run, each way that it can end, and records the end before anyone is told (laws L7, L8).
  */
-import { Cause, Effect } from "effect";
+import { Cause, Deferred, Effect } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { Broken, Verdict } from "./Broken.ts";
@@ -79,6 +79,23 @@ export const stop = <P, E, R>(
     return Effect.as(
       run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(error))),
       "ended" as const,
+    );
+  });
+
+/** Ends a run whose recovery has died: the defect reaches the caller, nothing of the run starts any more. */
+export const collapse = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  cause: Cause.Cause<never>,
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    run.chain?.close();
+    attempt.flow.discardFrozen();
+    const end = { state: "stopped", reason: "defect" } as const;
+    const collapsed = run.finish(attempt, end, () => run.handoff.end(Effect.failCause(cause)));
+    return Effect.ensuring(
+      Effect.catchCause(collapsed, () => Effect.sync(() => run.handoff.end(Effect.failCause(cause)))),
+      Deferred.succeed(run.done, undefined),
     );
   });
 

@@ -33,6 +33,12 @@ export const settle = <P, E, R>(
   attempt: Attempt<P>,
   outcome: Outcome,
 ): Effect.Effect<void, never, R> =>
+  settled(run, attempt, outcome).pipe(
+    // A defect of ours or of a service must end the run: nobody else would, and its caller would wait for ever.
+    Effect.catchCause((cause) => Ending.collapse(run, attempt, cause)),
+  );
+
+const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Effect.Effect<void, never, R> =>
   Effect.gen(function* () {
     const closed = yield* beginClose(run, attempt);
     let next: Next = "again";

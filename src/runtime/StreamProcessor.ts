@@ -134,7 +134,10 @@ const stream = <P, E, R>(
         if (!run.ledger.ended) run.stop(stopperOf(exit));
         return Effect.andThen(
           Deferred.await(run.done),
-          Effect.sync(() => register.live.delete(runId)),
+          Effect.sync(() => {
+            register.live.delete(runId);
+            shared.guard.release(runId);
+          }),
         );
       });
       yield* begin(run);

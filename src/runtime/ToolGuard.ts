@@ -37,7 +37,7 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
 export type Tool = ToolBoundary;
 
 /** Runs whose ledgers are kept for tools that run after their stream has ended; the oldest ended run goes first. */
-export const ledgersMax = 4_096;
+export const ledgersMax = 1_024;
 
 type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
 
@@ -55,6 +55,8 @@ export class ToolGuard extends Context.Service<
     readonly made: (tool: Tool) => boolean;
     /** @internal The processor's side: makes a run's calls known. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
+    /** @internal Forgets an ended run that handed over no call. */
+    readonly release: (runId: string) => void;
   }
 >()("effect-stream-recovery/ToolGuard") {
   static readonly layer = Layer.sync(ToolGuard, () => makeGuard());
@@ -86,6 +88,9 @@ const makeGuard = (): ToolGuard["Service"] => {
     enrol: (runId, ledger) => {
       ledgers.set(runId, ledger);
       if (ledgers.size > ledgersMax) forgetOldestEnded(ledgers);
+    },
+    release: (runId) => {
+      if (ledgers.get(runId)?.isEmpty === true) ledgers.delete(runId);
     },
   });
 };

@@ -81,6 +81,11 @@ export class ToolLedger {
     this.#run = run;
   }
 
+  /** Whether no call was handed over whole. */
+  get isEmpty(): boolean {
+    return this.#calls.length === 0;
+  }
+
   /** A part that makes calls whole is being handed over. Returns the references that go with it. */
   handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
     const ready: Array<ReadyCall> = [];

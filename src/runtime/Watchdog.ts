@@ -6,7 +6,7 @@
  */
 import { Clock, Deferred, Duration, Effect, type Scope } from "effect";
 import type { ClockName } from "../domain/Failure.ts";
-import { type Clocks, keepAlivesToArm, suspendGraceMs, suspendJumpMs } from "./Clocks.ts";
+import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs, suspendJumpMs } from "./Clocks.ts";
 
 /** What a watch tells its attempt. Both are called by the watchdog's fiber and must not block. */
 export interface WatchListener {
@@ -28,6 +28,7 @@ export class Watch {
   #progressed = false;
   #keepAlives = 0;
   #graceMs = 0;
+  #terminal = false;
 
   constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
     this.#watchdog = watchdog;
@@ -59,6 +60,12 @@ export class Watch {
     if (this.#keepAlives === keepAlivesToArm) this.#watchdog.nearer(this);
   }
 
+  /** The terminal marker was seen: what still comes is an afterthought. */
+  terminal(): void {
+    this.#terminal = true;
+    this.#watchdog.nearer(this);
+  }
+
   /** Stops the clocks until as many `release` calls: no read is outstanding, or a tool runs. */
   hold(now: number): void {
     if (this.#holds === 0) this.#heldAt = now;
@@ -86,8 +93,9 @@ export class Watch {
     let at = Number.POSITIVE_INFINITY;
     if (this.#holds > 0) return { clock, at };
     const { clocks } = this;
-    const progress = this.#progressed ? clocks.idle : clocks.first_progress;
-    if (!this.#progressed) clock = "first_progress";
+    const idle = this.#progressed ? clocks.idle : clocks.first_progress;
+    const progress = this.#terminal ? Math.min(idle, lingerMs) : idle;
+    if (!this.#progressed && !this.#terminal) clock = "first_progress";
     at = this.#progressAt + progress;
     if (this.#keepAlives >= keepAlivesToArm && this.#bytesAt + clocks.silence < at) {
       clock = "silence";

@@ -38,6 +38,7 @@ export type Item =
   | { readonly type: "error"; readonly error: ProviderErrorName }
   | { readonly type: "ping"; readonly count: number };
 
+/** How an answer ends, in the same words for every protocol; `none` writes no terminal event. */
 export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
 
 /** Everything that a protocol needs to write an answer. */

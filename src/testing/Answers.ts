@@ -15,6 +15,7 @@ import type { Block } from "./FaultScript.ts";
 
 export type { AnswerEvent, EventRole, FinishName, ScriptedCall } from "./AnswerItems.ts";
 
+/** What an answer says and how it ends; everything has a healthy default. */
 export interface AnswerOptions {
   readonly content?: ReadonlyArray<Block>;
   readonly finish?: FinishName;

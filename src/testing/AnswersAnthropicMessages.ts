@@ -6,6 +6,7 @@ import { frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 
+/** The events of an answer in Anthropic Messages, each with its role, so that a plan can cut at it. */
 export const anthropicMessages = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const message = {

@@ -7,6 +7,7 @@ import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItem
 import { model } from "./AnswerItems.ts";
 import type { ProviderErrorName } from "./FaultScript.ts";
 
+/** The events of an answer in Gemini's stream, each with its role; there is no terminal event but the last finishReason. */
 export const googleGemini = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const counts = { promptTokenCount: input, candidatesTokenCount: output, totalTokenCount: input + output };

@@ -6,6 +6,7 @@ import { commentFrame, frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 
+/** The events of an answer in Chat Completions, each with its role, so that a plan can cut at it. */
 export const openAiChat = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const chunk = (delta: object, finish: string | null = null) => ({
     ...envelope(answer.request),

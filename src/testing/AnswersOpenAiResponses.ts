@@ -12,6 +12,7 @@ interface EventOptions {
 }
 type Write = (role: EventRole, type: string, fields: object, options?: EventOptions) => AnswerEvent;
 
+/** The events of an answer in OpenAI Responses, numbered as the API numbers them, each with its role. */
 export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   let sequence = 0;
   const write: Write = (role, type, fields, options = {}) =>

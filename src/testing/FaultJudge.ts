@@ -6,6 +6,7 @@
  */
 import type { RequestLog } from "./FaultLog.ts";
 
+/** What a caller ended up with, beside what the fault server sent it. */
 export interface Evidence {
   /** All text that is visible to the user at the end, withdrawn text left out. */
   readonly transcript: string;
@@ -18,6 +19,7 @@ export interface Evidence {
   readonly log: ReadonlyArray<RequestLog>;
 }
 
+/** What went wrong between server and caller; a run without fault has only empty lists. */
 export interface Verdict {
   /** Visible deltas that stand there twice, or in two answers to the same request. */
   readonly duplicates: ReadonlyArray<string>;

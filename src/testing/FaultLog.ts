@@ -55,6 +55,7 @@ export type OpenLog = { -readonly [K in keyof RequestLog]: RequestLog[K] } & {
   calls: Array<ScriptedCall>;
 };
 
+/** The rows of a fault server, one a request, and a way to wait for them without sleeping. */
 export interface FaultLog {
   readonly open: (connection: number, reused: boolean, started_ms: number) => OpenLog;
   /** Ends a row; a row that has ended stays as it is. */
@@ -67,6 +68,7 @@ export interface FaultLog {
   readonly until: <A>(look: (rows: ReadonlyArray<RequestLog>) => A | undefined) => Effect.Effect<A>;
 }
 
+/** Makes an empty log; past its limit the oldest rows are dropped and counted as omitted. */
 export const make = (): FaultLog => {
   const rows: Array<OpenLog> = [];
   const watchers = new Set<() => void>();

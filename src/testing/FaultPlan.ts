@@ -17,6 +17,7 @@ export interface Piece {
   readonly terminal: boolean;
 }
 
+/** Everything that will be written for one answer, and where it breaks. */
 export interface Plan {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -17,6 +17,7 @@ import { finish, type SocketInbox, write } from "./SocketInbox.ts";
 /** Milliseconds between keep-alives of the break `keep_alive` where the script says no other. */
 export const keepAliveEveryMs = 100;
 
+/** One answer on its socket: what is to be written, and whom to tell. */
 export interface Playback {
   readonly socket: Socket;
   readonly inbox: SocketInbox;

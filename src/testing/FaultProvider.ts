@@ -22,6 +22,7 @@ export class FaultListenError extends Schema.TaggedError<FaultListenError>()("Fa
   cause: Schema.Defect(),
 }) {}
 
+/** Where a fault server listens and what it plays. */
 export interface FaultProviderOptions {
   /** Left out: a healthy answer to every request. */
   readonly script?: FaultScriptInput;
@@ -33,6 +34,7 @@ export interface FaultProviderOptions {
   readonly directory?: string;
 }
 
+/** A provider of all four protocols on a real socket that breaks where its script says and logs what each request saw. */
 export class FaultProvider extends Context.Service<
   FaultProvider,
   {

@@ -102,6 +102,7 @@ export type BreakPlace = typeof BreakPlace.Type;
 
 const headless: ReadonlyArray<BreakPlace> = ["accept", "request", "before_head", "next_request"];
 
+/** What breaks, where, and after how many of the place's units; a break before the head cannot end or keep alive. */
 export const Break = Schema.Struct({
   kind: BreakKind,
   at: BreakPlace,
@@ -152,6 +153,7 @@ export type Answer = typeof Answer.Type;
 
 const answers = Schema.Array(Answer).check(Schema.isMinLength(1));
 
+/** What a fault server answers, conversation by conversation. */
 export const FaultScript = Schema.Struct({
   answers: Schema.optionalKey(answers),
   /** Scripts of further conversations, by name. */

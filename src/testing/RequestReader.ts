@@ -9,6 +9,7 @@ export const requestHeadBytesMax = 64 * 1024;
 /** Longest request body, in bytes. */
 export const requestBodyBytesMax = 64 * 1024 * 1024;
 
+/** The head of an HTTP/1.1 request. */
 export interface RequestHead {
   readonly method: string;
   /** The request target as sent, with its query. */

@@ -8,6 +8,7 @@ import { Effect } from "effect";
 /** Bytes that may wait unread before the socket is paused. */
 export const inboxBytesMax = 1024 * 1024;
 
+/** The bytes that a socket brought and that nobody has taken yet. */
 export interface SocketInbox {
   /** The next bytes; undefined once the other side is gone. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
@@ -17,6 +18,7 @@ export interface SocketInbox {
   readonly gone: Effect.Effect<void>;
 }
 
+/** Makes the inbox of a socket, which it reads from then on. */
 export const make = (socket: Socket): SocketInbox => {
   const waiting: Array<Uint8Array> = [];
   const watchers = new Set<() => void>();

@@ -132,11 +132,9 @@ describe("The choice retry, through run", () => {
         answers: ["retry"],
         play: (its) => {
           const tool = bash(its);
-          const late = Effect.suspend(() => Effect.flip(tool.run({ run_id: runId, attempt: 1, call: "0.0" }, ""))).pipe(
-            Effect.map((error) => {
-              refusal = error.reason;
-            }),
-          );
+          const late = Effect.gen(function* () {
+            refusal = (yield* Effect.flip(tool.run({ run_id: runId, attempt: 1, call: "0.0" }, ""))).reason;
+          });
           return {
             options: { tools: [tool] },
             onEvent: (event) => (event._tag === "RunCompleted" ? Effect.exit(late) : Effect.void),

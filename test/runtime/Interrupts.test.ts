@@ -2,9 +2,11 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, ManagedRuntime, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as S from "./Scripted.ts";
 
 const hanging = () => S.scripted([S.start, S.text("half"), S.never]);
@@ -219,6 +221,26 @@ describe("L10 whose cancel", () => {
       assert.isTrue(stopped);
       assert.strictEqual((yield* S.recordOf("r")).incidents.at(-1)?.facts.tools[0]?.phase, "outcome_unknown");
     }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("a service that dies during recovery ends the run with its defect, never in silence", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.text("half"), S.reset]);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
+      assert.isTrue(Exit.isFailure(seen.exit) && seen.exit.cause.reasons.some((it) => it._tag === "Die"));
+      assert.strictEqual((yield* S.recordOf("r")).end?.reason, "defect");
+    }).pipe(
+      Effect.provide(
+        StreamProcessor.layer.pipe(
+          Layer.provideMerge(
+            Layer.merge(
+              RunRecorder.layerMemory(),
+              UserDecisions.layerAsk(() => Effect.die("the prompt broke")),
+            ),
+          ),
+        ),
+      ),
+    ),
   );
 
   it.effect("cancelling a run that is not live says so", () =>

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Fiber, Layer, Schema, Stream } from "effect";
+import { Context, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import * as AttemptFacts from "../../src/domain/Attempt.ts";
 import { Rule } from "../../src/domain/Decision.ts";
 import { RunIncident } from "../../src/domain/RunIncident.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import type { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
+import type { RunEvent } from "../../src/runtime/RunEvent.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { tokensMax } from "../../src/runtime/Throttle.ts";
 import { bench, cases, optionsOf, runId } from "./RuleCases.ts";
@@ -35,13 +38,52 @@ const assertOnRecord = (id: string, rule: Rule) =>
     }
   });
 
-describe("Every rule through run, its incident replayable (L9)", () => {
+/** What a caller's own check threw while it consumed the run. */
+const rethrow = (exit: S.Seen["exit"]): void => {
+  if (Exit.isSuccess(exit)) return;
+  for (const reason of exit.cause.reasons) if (reason._tag === "Die") throw reason.defect;
+};
+
+/** Law L8: what the caller sees of a decision, a hand-over or an end is on record before the caller sees it. */
+const assertRecordedFirst = (event: RunEvent<S.ScriptedPart>, recorder: RunRecorder["Service"]) =>
+  Effect.gen(function* () {
+    const record = yield* Effect.orDie(recorder.run(runId));
+    const attempt = (n: number) => record?.attempts.find((it) => it.attempt === n);
+    const decision = record?.incidents.at(-1)?.decision;
+    switch (event._tag) {
+      case "AttemptStarted":
+        return assert.strictEqual(attempt(event.attempt)?.mode, event.mode);
+      case "Part": {
+        const { shows } = event.part.says;
+        const calls = event.part.says.calls.filter((it) => it.executor === "runtime");
+        const facts = attempt(event.attempt)?.facts ?? AttemptFacts.fresh;
+        assert.isTrue(AttemptFacts.atMost(AttemptFacts.Shown, shows, facts.shown), `${event.part.name} on record`);
+        return assert.isAtLeast(facts.tools.length, calls.length, `${event.part.name} on record`);
+      }
+      case "RetryScheduled":
+        return assert.deepStrictEqual([decision?.action, decision?.rule], ["auto_retry_once", event.rule]);
+      case "QuestionAsked":
+        assert.deepStrictEqual([decision?.action, decision?.rule], ["ask_user", event.question.rule]);
+        return assert.strictEqual(record?.questions.at(-1)?.revision, event.question.revision);
+      case "QuestionAnswered":
+        return assert.strictEqual(record?.questions.at(-1)?.answer, event.choice);
+      case "RunCompleted":
+        return assert.strictEqual(record?.end?.state, "completed");
+      case "AttemptDiscarded":
+        return;
+    }
+  });
+
+describe("Every rule through run, recorded before it is acted on (L8), its incident replayable (L9)", () => {
   for (const rule of cases) {
     it.effect(`${rule.rule}: ${rule.when}`, () =>
       Effect.gen(function* () {
         const its = yield* bench;
         const { options, onEvent, provider } = optionsOf(rule, its);
-        const seen = yield* S.played(its.processor.run(options), onEvent);
+        const seen = yield* S.played(its.processor.run(options), (event) =>
+          Effect.andThen(assertRecordedFirst(event, its.recorder), onEvent?.(event) ?? Effect.void),
+        );
+        rethrow(seen.exit);
         assert.deepStrictEqual(seen.lines, rule.lines);
         assert.strictEqual(provider.attempts.length, rule.attempts.length);
         yield* assertOnRecord(runId, rule.rule);
@@ -78,6 +120,21 @@ describe("Every rule through run, its incident replayable (L9)", () => {
       const scheduled = seen.events.find((event) => event._tag === "RetryScheduled");
       // 500 ms at half jitter, and 99 ms until the token that one millisecond has begun to bring back.
       assert.strictEqual(scheduled?.delay_ms, 375 + 99);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("a provider-executed call is on record before its part is handed over (L8)", () =>
+    Effect.gen(function* () {
+      const { processor } = yield* bench;
+      const provider = S.scripted([S.start, S.providerCall("deploy"), S.done]);
+      let phases: ReadonlyArray<string> | undefined;
+      const look = Effect.gen(function* () {
+        phases = (yield* S.recordOf(runId)).attempts[0]?.facts.tools.map((row) => row.phase);
+      });
+      yield* Stream.runForEach(processor.run(S.options(provider, { runId })), (event) =>
+        S.line(event) === "deploy:input_started" ? look : Effect.void,
+      );
+      assert.deepStrictEqual(phases, ["input_started"]);
     }).pipe(Effect.provide(S.processor())),
   );
 

@@ -70,7 +70,7 @@ describe("ToolGuard", () => {
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const bash = guard.mutating("bash", () => Effect.void);
-      const provider = S.scripted(answer);
+      const provider = S.scripted([S.start, S.callReady("bash"), S.done]);
       yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash], runId: "r" })));
       assert.strictEqual(yield* reasonOf(bash.run({ run_id: "x", attempt: 1, call: "0.0" }, undefined)), "unknown_run");
       assert.strictEqual(

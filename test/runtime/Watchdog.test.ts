@@ -191,6 +191,15 @@ describe("clocks", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("a socket that is left open after the terminal marker holds the end for ten seconds, not for idle", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.text("all"), S.done, S.wait(9_000), S.start, S.never]);
+      const fiber = yield* Effect.forkChild(S.watch((yield* StreamProcessor).run(S.options(provider))));
+      yield* TestClock.adjust("30 seconds");
+      assert.deepStrictEqual((yield* Fiber.join(fiber)).lines.slice(-2), ["start", "completed"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect(
     "a retry after a stall has twice that clock: the same prefill is never cut at the same deadline twice",
     () =>

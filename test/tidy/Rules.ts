@@ -274,6 +274,28 @@ const docstrings: Rule = {
   },
 };
 
+/** A reason stands on the line of the cast or so many lines above it. */
+const castReasonLines = 3;
+
+const castReasons: Rule = {
+  name: "a cast has its reason beside it",
+  find: perSource(({ casts, comments }) => {
+    const lines = comments.split("\n");
+    return casts
+      .filter(({ line }) =>
+        lines.slice(Math.max(0, line - 1 - castReasonLines), line).every((text) => text.trim() === ""),
+      )
+      .map(({ name, line }) => ({
+        line,
+        banned: `the cast to ${name} without a reason`,
+        use: "a comment that says why",
+      }));
+  }),
+  bad: { "src/client/Bad.ts": "const a = 1 as const;\nconst b = a as unknown;\n" },
+  at: "src/client/Bad.ts:2",
+  good: { "src/client/Good.ts": "// The library says nothing of it.\nconst b = a as unknown;\n" },
+};
+
 /** All rules, each once. */
 export const rules: ReadonlyArray<Rule> = [
   importDirection,
@@ -286,5 +308,6 @@ export const rules: ReadonlyArray<Rule> = [
   fileLength,
   functionLength,
   docstrings,
+  castReasons,
   ...bans,
 ];

@@ -36,6 +36,8 @@ export interface Source {
   readonly functions: ReadonlyArray<Place & { readonly lines: number }>;
   /** Exported declarations without a docstring directly before them. */
   readonly undocumented: ReadonlyArray<Place>;
+  /** Casts other than `as const`. */
+  readonly casts: ReadonlyArray<Place>;
   /** Top-level statements other than re-exports. */
   readonly declarations: ReadonlyArray<Place>;
 }
@@ -141,6 +143,10 @@ const source = (path: string, text: string, file: SourceFile): Source => {
     undocumented: statements
       .filter((statement, index) => isExported(statement) && !isDocumented(statements, index, file, text))
       .map((statement) => ({ name: nameOf(statement, file), line: lineAt(statement.getStart(file)) })),
+    casts: nodes
+      .filter(is.isAsExpression)
+      .map(({ type }) => ({ name: type.getText(file), line: lineAt(type.getStart(file)) }))
+      .filter(({ name }) => name !== "const"),
     declarations: statements
       .filter((statement) => !(is.isExportDeclaration(statement) && statement.moduleSpecifier !== undefined))
       .map((statement) => ({ name: nameOf(statement, file), line: lineAt(statement.getStart(file)) })),

@@ -1,0 +1,30 @@
+/**
+ * Plays the person who is asked: the answer of each run stands in its script.
+ */
+import { Context, Effect, Layer } from "effect";
+import type { Choice } from "../../domain/Decision.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { UserDecisions } from "../../runtime/UserDecisions.ts";
+
+/** The answers that are given, by run. */
+export class Answering extends Context.Service<
+  Answering,
+  { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }
+>()("effect-stream-recovery/cli/Answering") {}
+
+const person = Layer.effectContext(
+  Effect.sync(() => {
+    const answers = new Map<string, Choice>();
+    return Context.make(Answering, {
+      expect: (runId: string, answer: Choice) => Effect.sync(() => void answers.set(runId, answer)),
+    }).pipe(
+      Context.add(UserDecisions, {
+        ask: (question) => Effect.sync(() => answers.get(question.run_id) ?? "stop"),
+      }),
+    );
+  }),
+);
+
+/** A processor with a recorder in memory and a person whose answers are known beforehand. */
+export const layer = StreamProcessor.layer.pipe(Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), person)));

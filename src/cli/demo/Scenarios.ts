@@ -1,0 +1,43 @@
+/**
+ * Puts the demo's runs together and finds those that `--only` names.
+ */
+import { Result } from "effect";
+import type { Scenario } from "./Scenario.ts";
+import { scenariosAnthropic } from "./ScenariosAnthropic.ts";
+import { scenariosChat } from "./ScenariosChat.ts";
+import { scenariosGemini } from "./ScenariosGemini.ts";
+import { scenariosResponses } from "./ScenariosResponses.ts";
+
+/** Every run of the demo, by protocol. */
+export const scenarios: ReadonlyArray<Scenario> = [
+  ...scenariosAnthropic,
+  ...scenariosChat,
+  ...scenariosResponses,
+  ...scenariosGemini,
+];
+
+/**
+ * Finds the runs that are asked for.
+ *
+ * @param only names, parts of names or protocol ids, each possibly a list with commas; none asks for all
+ * @returns the runs in their order, or what is wrong in one line
+ */
+export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray<Scenario>, string> => {
+  const asked = only
+    .flatMap((value) => value.split(","))
+    .map((value) => value.trim())
+    .filter((value) => value !== "");
+  if (asked.length === 0) {
+    return only.length === 0 ? Result.succeed(scenarios) : Result.fail("--only: expected a name, got nothing");
+  }
+  const unknown = asked.find((value) => !scenarios.some((scenario) => matches(scenario, value)));
+  if (unknown !== undefined) {
+    const names = scenarios.map((scenario) => scenario.name).join(", ");
+    return Result.fail(`--only: no run is called "${unknown}"; there are ${names}`);
+  }
+  return Result.succeed(scenarios.filter((scenario) => asked.some((value) => matches(scenario, value))));
+};
+
+/** A name that is given whole means that run alone, also where it is a part of another name. */
+const matches = ({ name, protocol }: Scenario, asked: string): boolean =>
+  scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol === asked;

@@ -1,0 +1,102 @@
+/**
+ * Holds the runs over Anthropic Messages.
+ */
+import { ended, guarded, recovered, type Scenario } from "./Scenario.ts";
+
+const protocol = "anthropic-messages";
+const call = { tool: "bash", input: { cmd: "make deploy" } };
+
+/** Breaks of Anthropic Messages. */
+export const scenariosAnthropic: ReadonlyArray<Scenario> = [
+  {
+    name: "reset-before-head",
+    fault: "reset before the response head",
+    protocol,
+    tools: [guarded],
+    answers: [{ break: { kind: "rst", at: "before_head" } }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "reset-in-thinking",
+    fault: "reset while it was thinking",
+    protocol,
+    tools: [guarded],
+    answers: [
+      { content: [{ reasoning: 4 }, { text: 4 }], delay_ms: 20, break: { kind: "rst", at: "event", n: 6 } },
+      { content: [{ reasoning: 4 }, { text: 4 }] },
+    ],
+    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+  },
+  {
+    name: "overloaded-529",
+    fault: "status 529, overloaded",
+    protocol,
+    answers: [{ status: 529 }, {}],
+    expect: recovered("not_processed"),
+  },
+  {
+    name: "overloaded-in-stream",
+    fault: "overloaded event while thinking",
+    protocol,
+    answers: [{ content: [{ reasoning: 3 }, { error: "overloaded" }], delay_ms: 10 }, {}],
+    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+  },
+  {
+    name: "arguments-clean-end",
+    fault: "arguments cut by a clean end",
+    protocol,
+    tools: [guarded],
+    answers: [{ content: [call], delay_ms: 10, break: { kind: "end", at: "tool_arguments" } }, { content: [call] }],
+    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+  },
+  {
+    name: "call-complete-then-cut",
+    fault: "call complete, then cut",
+    protocol,
+    tools: [guarded],
+    answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "terminal" } }, { content: [call] }],
+    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+  },
+  {
+    name: "text-then-call-cut",
+    fault: "text, then a call cut",
+    protocol,
+    tools: [guarded],
+    canContinue: true,
+    answers: [
+      { content: [{ text: 3 }, call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } },
+      { content: [call] },
+    ],
+    expect: recovered("text_closed_by_call", { saw: "whole, continued", toolRuns: 1 }),
+  },
+  {
+    name: "pings-for-ever",
+    fault: "thinking, then pings for ever",
+    protocol,
+    clocks: { idle: 300 },
+    answers: [
+      {
+        content: [{ reasoning: 3 }],
+        keep_alive: { every_ms: 40, style: "event" },
+        break: { kind: "keep_alive", at: "event", n: 5 },
+      },
+      {},
+    ],
+    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+  },
+  {
+    name: "late-error",
+    fault: "connection lost after the end",
+    protocol,
+    answers: [{ content: [{ text: 4 }], break: { kind: "fin", at: "event", n: 1_000 } }],
+    expect: ended("whole answer", "do_not_retry already_complete"),
+  },
+  {
+    name: "user-cancels",
+    fault: "the user cancels",
+    protocol,
+    cancelAfter: 3,
+    answers: [{ content: [{ text: 40 }], delay_ms: 50 }],
+    expect: ended("partial, stopped", "do_not_retry user_cancelled"),
+  },
+];

@@ -1,0 +1,143 @@
+/**
+ * Holds the runs over OpenAI Chat Completions.
+ */
+import { ended, guarded, recovered, type Scenario, unguarded } from "./Scenario.ts";
+
+const protocol = "openai-chat";
+const call = { tool: "bash", input: { cmd: "make deploy" } };
+const proxyPage = "<html><body><h1>503 Service Unavailable</h1>nginx</body></html>";
+
+/** Breaks of OpenAI Chat Completions. */
+export const scenariosChat: ReadonlyArray<Scenario> = [
+  {
+    name: "reset-after-head",
+    fault: "reset after the response head",
+    protocol,
+    answers: [{ break: { kind: "rst", at: "after_head" } }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "clean-end-held-back",
+    fault: "clean end, no finish; held back",
+    protocol,
+    reveal: "on_complete",
+    answers: [{ content: [{ text: 6 }], break: { kind: "end", at: "event", n: 4 } }, { content: [{ text: 6 }] }],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "clean-end-live",
+    fault: "clean end, no finish; live text",
+    protocol,
+    answers: [{ content: [{ text: 6 }], delay_ms: 10, break: { kind: "end", at: "event", n: 4 } }],
+    expect: ended("partial, asked", "ask_user text_shown"),
+  },
+  {
+    name: "rate-limited-429",
+    fault: "status 429, retry-after 1 s",
+    protocol,
+    answers: [{ status: 429, headers: { "retry-after": "1" } }, {}],
+    expect: recovered("not_processed"),
+  },
+  {
+    name: "proxy-503",
+    fault: "status 503, a proxy's HTML page",
+    protocol,
+    answers: [{ status: 503, body: proxyPage }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "stall-before-head",
+    fault: "silence before the head",
+    protocol,
+    clocks: { first_progress: 300 },
+    answers: [{ break: { kind: "stall", at: "before_head" } }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "arguments-reset",
+    fault: "arguments cut by a reset",
+    protocol,
+    tools: [guarded],
+    answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } }, { content: [call] }],
+    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+  },
+  {
+    name: "arguments-reset-unguarded",
+    fault: "the same, tools not guarded",
+    protocol,
+    tools: [unguarded],
+    answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } }],
+    expect: ended("no text, asked", "ask_user tool_input_shown"),
+  },
+  {
+    name: "arguments-broken-json",
+    fault: "broken arguments, proper finish",
+    protocol,
+    tools: [guarded],
+    answers: [{ content: [{ ...call, cut: true }], delay_ms: 10 }, { content: [call] }],
+    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+  },
+  {
+    name: "stale-socket",
+    fault: "kept connection had died",
+    protocol,
+    warmUp: true,
+    answers: [{ break: { kind: "rst", at: "next_request" } }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "reset-every-time",
+    fault: "reset at every attempt",
+    protocol,
+    answers: [{ break: { kind: "rst", at: "after_head" } }],
+    expect: {
+      saw: "no text, asked",
+      decisions: [
+        "auto_retry_once nothing_shown",
+        "auto_retry_once nothing_shown",
+        "auto_retry_once nothing_shown",
+        "ask_user budget_exhausted",
+      ],
+      attempts: 4,
+      requests: 4,
+      toolRuns: 0,
+    },
+  },
+  {
+    name: "overloaded-first-event",
+    fault: "overloaded as the first event",
+    protocol,
+    answers: [
+      { raw: 'data: {"error":{"message":"Overloaded","type":"server_error","code":"server_is_overloaded"}}\n\n' },
+      {},
+    ],
+    expect: recovered("not_processed"),
+  },
+  {
+    name: "context-overflow",
+    fault: "status 400, context too long",
+    protocol,
+    answers: [
+      {
+        status: 400,
+        body: {
+          error: {
+            message: "This model's maximum context length is 128000 tokens.",
+            type: "invalid_request_error",
+            param: "messages",
+            code: "context_length_exceeded",
+          },
+        },
+      },
+    ],
+    expect: ended("provider's error", "do_not_retry not_retryable"),
+  },
+  {
+    name: "slow-but-healthy",
+    fault: "slow but healthy",
+    protocol,
+    clocks: { first_progress: 900, idle: 900 },
+    answers: [{ content: [{ reasoning: 4 }, { text: 6 }], head_delay_ms: 200, delay_ms: 150 }],
+    expect: { saw: "whole answer", decisions: [], attempts: 1, requests: 1, toolRuns: 0 },
+  },
+];

@@ -1,0 +1,101 @@
+/**
+ * Holds the runs over OpenAI Responses.
+ */
+import { type DemoTool, ended, guarded, recovered, type Scenario, unguarded } from "./Scenario.ts";
+
+const protocol = "openai-responses";
+const call = { tool: "bash", input: { cmd: "make deploy" } };
+const atOnce: DemoTool = { ...guarded, runs: "at_once" };
+
+/** Breaks of OpenAI Responses. */
+export const scenariosResponses: ReadonlyArray<Scenario> = [
+  {
+    name: "port-refused",
+    fault: "connection refused",
+    protocol,
+    refusedFirst: true,
+    tools: [unguarded],
+    answers: [{}],
+    expect: recovered("not_sent", { requests: 1 }),
+  },
+  {
+    name: "stall-before-first-event",
+    fault: "silence before the first event",
+    protocol,
+    clocks: { first_progress: 300 },
+    answers: [{ break: { kind: "stall", at: "after_head" } }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "credentials-expired",
+    fault: "status 401, new credentials",
+    protocol,
+    canRefresh: true,
+    answers: [{ status: 401 }, {}],
+    expect: recovered("credentials_refreshed"),
+  },
+  {
+    name: "server-error-500",
+    fault: "status 500",
+    protocol,
+    answers: [{ status: 500 }, {}],
+    expect: recovered("nothing_shown"),
+  },
+  {
+    name: "tool-ran-then-cut",
+    fault: "tool had run, then cut",
+    protocol,
+    tools: [atOnce],
+    canContinue: true,
+    answers: [
+      { content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } },
+      { content: [{ text: 4 }] },
+    ],
+    expect: recovered("tools_settled", { saw: "whole, continued", toolRuns: 1 }),
+  },
+  {
+    name: "tool-ran-cannot-continue",
+    fault: "the same, cannot continue",
+    protocol,
+    tools: [atOnce],
+    answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],
+    expect: ended("no text, asked", "ask_user tool_ran", { toolRuns: 1 }),
+  },
+  {
+    name: "tool-ran-unguarded",
+    fault: "the same, tools not guarded",
+    protocol,
+    tools: [{ ...unguarded, runs: "at_once" }],
+    canContinue: true,
+    answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],
+    expect: ended("no text, asked", "ask_user tool_call_handed_over", { toolRuns: 1 }),
+  },
+  {
+    name: "hosted-tool-begun",
+    fault: "the provider's own tool had run",
+    protocol,
+    answers: [
+      { content: [{ provider_tool: "mcp" }, { reasoning: 3 }], delay_ms: 20, break: { kind: "fin", at: "terminal" } },
+    ],
+    expect: ended("no text, asked", "ask_user provider_tool_activity"),
+  },
+  {
+    name: "overloaded-after-text",
+    fault: "overloaded event after text",
+    protocol,
+    answer: "accept",
+    answers: [{ content: [{ text: 4 }, { error: "overloaded" }], delay_ms: 10 }],
+    expect: ended("partial, asked", "ask_user text_shown"),
+  },
+  {
+    name: "reset-person-retries",
+    fault: "reset in text; a person: retry",
+    protocol,
+    answer: "retry",
+    answers: [
+      { content: [{ text: 6 }], delay_ms: 20, break: { kind: "rst", at: "event", n: 7 } },
+      { content: [{ text: 6 }] },
+    ],
+    expect: { saw: "draft, then whole", decisions: ["ask_user text_shown"], attempts: 2, requests: 2, toolRuns: 0 },
+  },
+];

@@ -1,0 +1,146 @@
+/**
+ * Makes the entries that recorder tests write.
+ */
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import type { Choice } from "../../src/domain/Decision.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import type { Evidence, RunEnd, RunIncident } from "../../src/domain/RunIncident.ts";
+import { explain } from "../../src/policy/Explanation.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import * as RunRecord from "../../src/recorder/RunRecord.ts";
+
+/** A provider whose names would break a store that builds its statements by hand. */
+export const provider = { id: "scripted'; -- ünï 漢", model: 'model "x"\\', reasoning: true } as const;
+
+export const begun = (run_id: string, at = 1_000): RunRecord.Entry => ({ _tag: "RunStarted", run_id, provider, at });
+
+export const facts = (more: Partial<AttemptFacts> = {}): AttemptFacts => ({
+  ...freshFacts,
+  delivery: "accepted",
+  ...more,
+});
+
+export const attempt = (number: number, mode: RunRecord.AttemptRecord["mode"] = "first"): RunRecord.Entry => ({
+  _tag: "AttemptStarted",
+  attempt: number,
+  mode,
+  at_ms: number * 10,
+  facts: freshFacts,
+});
+
+export const raised = (number: number, more: Partial<AttemptFacts> = {}): RunRecord.Entry => ({
+  _tag: "FactsRaised",
+  attempt: number,
+  facts: facts(more),
+});
+
+export const noted = (at_ms: number, event: Evidence["event"] = "progress", detail?: string): RunRecord.Entry => ({
+  _tag: "EvidenceNoted",
+  evidence: { at_ms, attempt: 1, event, ...(detail === undefined ? {} : { detail }) },
+});
+
+/** Incident number `n` of a run: text was shown, so that its decision is a question. */
+export const incident = (run_id: string, n: number, more: Partial<RunIncident> = {}): RunIncident => {
+  const input = {
+    facts: facts({ progress: "output", shown: "text", text_through: 1 }),
+    failure: { kind: "transport", code: "ECONNRESET" } as const,
+    run: freshRun,
+    budget: defaultBudget,
+    jitter: 0.25,
+  };
+  const decision = RecoveryPolicy.decide(input);
+  return {
+    schema_version: 1,
+    id: incidentId(run_id, n),
+    run_id,
+    attempt: n,
+    mode: "first",
+    at: 1_000 + n,
+    provider,
+    ...input,
+    policy: "default",
+    decision,
+    message: explain(decision, input.failure, input.facts),
+    status: "open",
+    ...more,
+  };
+};
+
+export const incidentId = (run_id: string, n: number): string => `${run_id}.${n}`;
+
+export const opened = (run_id: string, n: number, more: Partial<RunIncident> = {}): RunRecord.Entry => ({
+  _tag: "IncidentOpened",
+  incident: incident(run_id, n, more),
+});
+
+export const marked = (run_id: string, n: number, status: RunIncident["status"], answer?: Choice): RunRecord.Entry => ({
+  _tag: "IncidentMarked",
+  incident: incidentId(run_id, n),
+  status,
+  ...(answer === undefined ? {} : { answer }),
+});
+
+export const asked = (run_id: string, revision: number): RunRecord.Entry => ({
+  _tag: "QuestionAsked",
+  question: {
+    revision,
+    incident: incidentId(run_id, revision),
+    rule: "text_shown",
+    choices: ["retry", "accept", "stop"],
+  },
+});
+
+export const answered = (revision: number, answer: Choice): RunRecord.Entry => ({
+  _tag: "QuestionAnswered",
+  revision,
+  answer,
+});
+
+export const ended = (more: Partial<RunEnd> = {}): RunRecord.Entry => ({
+  _tag: "RunEnded",
+  end: { state: "completed", reason: "stop", attempts: 1, at: 9_000, ...more },
+});
+
+/** The record that the pure fold gives; a misfit throws. */
+export const folded = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord => {
+  let record: RunRecord.RunRecord | undefined;
+  for (const entry of entries) {
+    const next = RunRecord.apply(record, entry);
+    if (typeof next === "string") throw new Error(`${entry._tag}: ${next}`);
+    record = next;
+  }
+  if (record === undefined) throw new Error("no entries");
+  return record;
+};
+
+/** A whole life of a run: two attempts, a question, its answer, an end, and a settle that came late. */
+export const life = (run_id: string): ReadonlyArray<RunRecord.Entry> => [
+  begun(run_id),
+  attempt(1),
+  noted(0, "attempt_started", "first"),
+  raised(1, { progress: "output", shown: "text", text_through: 1, call_through: 2, tools: [call("handed_over")] }),
+  noted(20, "failure", "transport"),
+  opened(run_id, 1),
+  asked(run_id, 1),
+  answered(1, "retry"),
+  marked(run_id, 1, "acted_on", "retry"),
+  attempt(2, "replay"),
+  raised(2, {
+    progress: "output",
+    terminal_seen: true,
+    counters: { parts: 3, bytes: 40, characters: 12, output_tokens: 5 },
+  }),
+  noted(40, "terminal_candidate", "stop"),
+  ended({ attempts: 2 }),
+  raised(1, { tools: [call("settled")], settled_through: 3 }),
+  noted(50, "late_settle"),
+  opened(run_id, 2, { status: "late" }),
+];
+
+const call = (phase: "handed_over" | "settled"): AttemptFacts["tools"][number] => ({
+  call: "0.0",
+  tool: "bash",
+  executor: "runtime",
+  effect: "mutating",
+  phase,
+});

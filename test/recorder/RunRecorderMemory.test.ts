@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { memoryRunsMax, RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import * as E from "./Entries.ts";
+import { suite } from "./RunRecorderSuite.ts";
+
+suite("RunRecorder.layerMemory", RunRecorder.layerMemory());
+
+describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
+  const ids = Effect.flatMap(RunRecorder, (recorder) =>
+    Effect.map(recorder.runs({ limit: 10_000 }), (runs) => runs.map((run) => run.run_id)),
+  );
+  const begin = (runId: string, ...more: Parameters<RunRecorder["Service"]["write"]>[1]) =>
+    Effect.flatMap(RunRecorder, (recorder) => recorder.write(runId, [E.begun(runId), ...more]));
+
+  it.effect("the oldest ended run goes first, live ones stay however old", () =>
+    Effect.gen(function* () {
+      yield* begin("live");
+      yield* begin("ended-1", E.ended());
+      yield* begin("ended-2", E.ended());
+      yield* begin("new-1");
+      assert.deepStrictEqual(yield* ids, ["new-1", "ended-2", "live"]);
+      yield* begin("new-2");
+      assert.deepStrictEqual(yield* ids, ["new-2", "new-1", "live"]);
+    }).pipe(Effect.provide(RunRecorder.layerMemory({ runsMax: 3 }))),
+  );
+
+  it.effect("a new run is refused as full while every kept one is live or asks, and nothing is forgotten", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* begin("live");
+      yield* begin("asking", E.asked("asking", 1));
+      const error = yield* Effect.flip(begin("new"));
+      assert.deepInclude(error, { _tag: "RecorderError", reason: "full", run_id: "new" });
+      assert.deepStrictEqual(yield* ids, ["asking", "live"]);
+      yield* recorder.write("live", [E.attempt(1), E.ended()]);
+      yield* begin("new");
+      assert.deepStrictEqual(yield* ids, ["new", "asking"]);
+    }).pipe(Effect.provide(RunRecorder.layerMemory({ runsMax: 2 }))),
+  );
+
+  it.effect("a refused first write forgets no ended run", () =>
+    Effect.gen(function* () {
+      yield* begin("ended", E.ended());
+      yield* Effect.flip(begin("new", E.begun("new")));
+      assert.deepStrictEqual(yield* ids, ["ended"]);
+    }).pipe(Effect.provide(RunRecorder.layerMemory({ runsMax: 1 }))),
+  );
+
+  it.effect("a thousand runs are kept by default, and not one more", () =>
+    Effect.gen(function* () {
+      for (let index = 0; index <= memoryRunsMax; index += 1) yield* begin(`r${index}`, E.ended());
+      const kept = yield* ids;
+      assert.deepStrictEqual([memoryRunsMax, kept.length, kept[0], kept.at(-1)], [1_000, 1_000, "r1000", "r1"]);
+    }).pipe(Effect.provide(RunRecorder.layerMemory())),
+  );
+});
