@@ -4,7 +4,8 @@
  * Facts only grow within an attempt (law L1): every field is a chain, a flag, a counter or a growing ledger. The order of
  * the literals is the order of growth; `rank` compares two of them.
  */
-import { Effect, Schema } from "effect";
+import * as Effect from "effect/Effect";
+import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
 import { Executor, empty, SideEffects, ToolEffect } from "./SideEffects.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Holds what the policy answers: one of three actions, the rule that gave it, and what it rests on.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { ToolPhase } from "./Attempt.ts";
 import { Label, Milliseconds } from "./Limits.ts";
 import { AttemptMode } from "./Run.ts";

@@ -4,7 +4,7 @@
  * A failure is a value: it travels as JSON in snake_case, is stored in incidents and is all that the policy sees of an
  * error. `retryable`, `not_processed` and `in_band` may be left out; `resolve` then says them from the table below.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { Label, Milliseconds, Status } from "./Limits.ts";
 
 /** The clock that ran out. Defaults and meaning: README, "Clocks". */

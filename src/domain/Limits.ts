@@ -1,7 +1,7 @@
 /**
  * Names every limit on what the domain may hold, with its unit. Law L11: nothing here grows without one.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 
 /** Longest label (tool name, call id, error code, model name) that is kept, in UTF-16 code units. */
 export const labelCharactersMax = 128;

@@ -1,7 +1,8 @@
 /**
  * Holds what a decision takes from the run around an attempt: flags and counters, which can only veto, and the budget.
  */
-import { Effect, Schema } from "effect";
+import * as Effect from "effect/Effect";
+import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
 
 /** How an attempt came to be: the run's first request, a repeat of the failed attempt's own request, a request built from the settled transcript, or a cursor into the very same response. */

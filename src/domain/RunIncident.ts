@@ -1,7 +1,7 @@
 /**
  * Holds one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { AttemptFacts } from "./Attempt.ts";
 import { Choice, Decision } from "./Decision.ts";
 import { Failure } from "./Failure.ts";

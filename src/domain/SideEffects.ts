@@ -1,7 +1,7 @@
 /**
  * Says what a request could do to the world: the tools it exposes, counted before the attempt starts.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 
 /** What running a tool does, from harmless to not known. Growing. */
 export const ToolEffect = Schema.Literals(["read_only", "mutating", "unknown"]);

@@ -4,7 +4,10 @@
  * The same five values are stored with an incident to decide it again (law L9). In JSON everything but `failure.kind` may
  * be left out: facts are then those of a fresh attempt, run and budget have their defaults, jitter is 0.5.
  */
-import { Effect, Result, Schema, SchemaIssue } from "effect";
+import * as Effect from "effect/Effect";
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
+import * as SchemaIssue from "effect/SchemaIssue";
 import { AttemptFacts, fresh as freshFacts } from "../domain/Attempt.ts";
 import * as Failure from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";

@@ -1,7 +1,7 @@
 /**
  * Makes rules stricter by configuration, and refuses to make one looser.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { type Action, Rule } from "../domain/Decision.ts";
 import { label } from "../domain/Limits.ts";
 import type { Verdict } from "./PolicyRow.ts";

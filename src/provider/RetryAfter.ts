@@ -1,7 +1,7 @@
 /**
  * Reads how long a provider wants to be left alone.
  */
-import { Duration } from "effect";
+import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "./CauseChain.ts";
 
 /** Longest wait that is kept, in milliseconds: 30 days. Longer ones are a mistake and would overflow nothing but patience. */

@@ -4,7 +4,7 @@
  * A recorder is a fold over entries: `RunRecord.apply` is that fold, pure, and every layer gives the record that it gives.
  * Entries are transitions, never deltas, and hold facts, lengths and labels, never content.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/Attempt.ts";
 import { Choice, Rule } from "../domain/Decision.ts";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";

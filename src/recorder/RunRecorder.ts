@@ -3,7 +3,10 @@
  *
  * The service is the seam that durable layers share. It never decides; it commits what it is given, or says why not.
  */
-import { Context, Effect, Layer, Schema } from "effect";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Schema from "effect/Schema";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as RunRecord from "./RunRecord.ts";
 

@@ -1,7 +1,12 @@
 /**
  * Says how an attempt ended, and reads it from what a source left behind.
  */
-import { Cause, Exit, Predicate, Pull, Result, Schema } from "effect";
+import * as Cause from "effect/Cause";
+import * as Exit from "effect/Exit";
+import * as Predicate from "effect/Predicate";
+import * as Pull from "effect/Pull";
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
 import { Failure } from "../domain/Failure.ts";
 import * as FailureClassifier from "../provider/FailureClassifier.ts";
 

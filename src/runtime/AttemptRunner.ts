@@ -5,7 +5,13 @@
  * moment the attempt is frozen: what has not been handed over stays here until the decision says what becomes of it, and
  * whatever the source still says is refused (law L6).
  */
-import { type Cause, type Context, Deferred, Effect, Fiber, Option, Stream } from "effect";
+import type * as Cause from "effect/Cause";
+import type * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
+import * as Option from "effect/Option";
+import * as Stream from "effect/Stream";
 import type { Failure } from "../domain/Failure.ts";
 import { none, type Observation } from "../domain/Observation.ts";
 import type { AttemptMode } from "../domain/Run.ts";

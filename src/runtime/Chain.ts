@@ -4,7 +4,7 @@
  * What is shown, withdrawn or kept of a resumed response concerns all of them; a decision is still taken on the failed
  * attempt's own facts (law L3), but for a refused cursor, which leaves the interrupted response to be decided as a whole.
  */
-import { Effect } from "effect";
+import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../domain/Attempt.ts";
 import { join } from "../policy/FactsOrder.ts";
 import type { Attempt } from "./AttemptRunner.ts";

@@ -1,7 +1,9 @@
 /**
  * Waits for running tool handlers: what they did is a fact that nobody should have to guess.
  */
-import { Deferred, Duration, Effect } from "effect";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
 import type { Run } from "./Run.ts";
 
 /**

@@ -1,7 +1,9 @@
 /**
  * Ends a run, each way that it can end, and records the end before anyone is told (laws L7, L8).
  */
-import { Cause, Deferred, Effect } from "effect";
+import * as Cause from "effect/Cause";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { Broken, Verdict } from "./Broken.ts";

@@ -5,7 +5,8 @@
  * attempt is superseded or stopped, nothing of it starts any more. A running handler is counted until it has ended, so
  * that a decision can wait for what it would otherwise have to guess.
  */
-import { Deferred, Effect } from "effect";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
 
 /** The fence of one attempt. */
 export class Fence {

@@ -4,7 +4,8 @@
  * Events of the run itself wait in a short queue; parts wait in one slot, and count as shown only when the consumer has
  * taken them (law L4). While the slot is full nothing more is read, so at most one chunk of parts is in flight.
  */
-import { type Cause, Effect } from "effect";
+import type * as Cause from "effect/Cause";
+import * as Effect from "effect/Effect";
 import type { RunEvent, RunInterrupted } from "./RunEvent.ts";
 
 type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;

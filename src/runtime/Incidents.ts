@@ -1,7 +1,9 @@
 /**
  * Takes a decision and puts it on record before anyone acts on it (law L8).
  */
-import { Deferred, Effect, Random } from "effect";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import * as Random from "effect/Random";
 import type { Decision } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";

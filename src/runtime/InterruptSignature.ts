@@ -1,7 +1,10 @@
 /**
  * Says who stopped a run that ended from outside (law L10): only a signature makes an interrupt a user's or a lifecycle's.
  */
-import { Cause, Context, Exit, Option } from "effect";
+import * as Cause from "effect/Cause";
+import * as Context from "effect/Context";
+import * as Exit from "effect/Exit";
+import * as Option from "effect/Option";
 import type { Stopper } from "./Run.ts";
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Launches the next attempt of a run: withdraws or keeps what the last one showed, and puts the start on record first.
  */
-import { Effect } from "effect";
+import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../domain/Run.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import type { AttemptSetup } from "./AttemptRunner.ts";

@@ -3,7 +3,7 @@
  *
  * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order.
  */
-import type { Effect } from "effect";
+import type * as Effect from "effect/Effect";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch } from "./Reveal.ts";
 import type { PartEvent } from "./RunEvent.ts";

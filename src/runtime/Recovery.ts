@@ -4,7 +4,9 @@
  * Its order is the law: what the attempt did is read, the decision is taken and recorded, and only then acted on (L8).
  * After every wait everything is looked at again, and nothing is done that the newest decision does not say.
  */
-import { Deferred, Duration, Effect } from "effect";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import * as RetryBudget from "../policy/RetryBudget.ts";

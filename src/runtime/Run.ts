@@ -3,7 +3,10 @@
  *
  * It decides nothing and waits for nothing; Recovery does both.
  */
-import { type Clock, type Context, Deferred, Effect } from "effect";
+import type * as Clock from "effect/Clock";
+import type * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
 import * as Runs from "../domain/Run.ts";

@@ -7,7 +7,7 @@
  * that is cut short withdraws nothing. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
  * with `RunInterrupted`.
  */
-import { Schema } from "effect";
+import * as Schema from "effect/Schema";
 import { type Choice, Rule } from "../domain/Decision.ts";
 import { Failure } from "../domain/Failure.ts";
 import type { AttemptMode } from "../domain/Run.ts";

@@ -1,7 +1,8 @@
 /**
  * Describes what a caller gives to `StreamProcessor.run`, and what an attempt's factory is given.
  */
-import type { Effect, Stream } from "effect";
+import type * as Effect from "effect/Effect";
+import type * as Stream from "effect/Stream";
 import type { Delivery } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { labelCharactersMax } from "../domain/Limits.ts";

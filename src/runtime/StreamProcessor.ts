@@ -5,7 +5,15 @@
  * The service that an agent runtime embeds. `run` gives events and can withdraw what a broken attempt showed; `parts`
  * gives plain parts to callers that cannot.
  */
-import { Clock, Context, Deferred, Effect, Layer, Random, Result, Scope, Stream } from "effect";
+import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Random from "effect/Random";
+import * as Result from "effect/Result";
+import * as Scope from "effect/Scope";
+import * as Stream from "effect/Stream";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";

@@ -4,7 +4,12 @@
  * A guarded tool is the only proof of `guarded`: the processor knows the tools that were made here and takes nobody's
  * word. A dispatch is on record before its handler starts, its outcome before it is returned (law L8).
  */
-import { Cause, Context, Effect, Exit, Layer, Schema } from "effect";
+import * as Cause from "effect/Cause";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import * as Layer from "effect/Layer";
+import * as Schema from "effect/Schema";
 import type { ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
 import type { CallReference, ToolLedger } from "./ToolLedger.ts";
 

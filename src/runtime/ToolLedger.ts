@@ -4,7 +4,8 @@
  * A call's key is (run, attempt, choice, ordinal). Provider ids are labels: they come empty, as `0`, or repeated every
  * turn, so an id stands for the newest call that carried it, and is refused while an earlier one with it is unsettled.
  */
-import { Deferred, Effect } from "effect";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
 import { callKey } from "../domain/Attempt.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal } from "../domain/Observation.ts";

@@ -1,7 +1,9 @@
 /**
  * Answers the questions that the policy leaves to a person.
  */
-import { Context, Effect, Layer } from "effect";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
 
 /** A question: which run broke how, in one sentence, and what may be answered. */

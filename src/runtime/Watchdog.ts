@@ -4,7 +4,11 @@
  * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest
  * deadline of all watches and looks. A watch that is held (no read outstanding, a tool running) stands still.
  */
-import { Clock, Deferred, Duration, Effect, type Scope } from "effect";
+import * as Clock from "effect/Clock";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import type * as Scope from "effect/Scope";
 import type { ClockName } from "../domain/Failure.ts";
 import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs, suspendJumpMs } from "./Clocks.ts";
 
