@@ -13,6 +13,7 @@ export * as SideEffects from "./domain/SideEffects.ts";
 export * as RecoveryPolicy from "./policy/RecoveryPolicy.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
 export { RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
+export { fromAsyncIterable } from "./runtime/AsyncSource.ts";
 export { InterruptSignature } from "./runtime/InterruptSignature.ts";
 export * as RunEvent from "./runtime/RunEvent.ts";
 export { RunInterrupted } from "./runtime/RunEvent.ts";

@@ -70,14 +70,19 @@ describe("the packed package", () => {
 
 describe("an embedder loads no more than it asked for", () => {
   for (const entry of [".", "./policy", "./provider"]) {
-    // `import "effect"` itself loads some of its own http and sql modules (its Persistence does): that is its own affair.
-    it(`"${specifierOf(entry)}" loads itself and what \`import "effect"\` loads`, () => {
-      const fromEffect = loaded("effect");
-      const fromUs = [...loaded(specifierOf(entry))];
-      const own = fromUs.filter((url) => url.includes(`/node_modules/${manifest.name}/`));
+    it(`"${specifierOf(entry)}" loads nothing but itself and stable effect modules`, () => {
+      const urls = [...loaded(specifierOf(entry))];
+      const own = urls.filter((url) => url.includes(`/node_modules/${manifest.name}/`));
       assert.isAbove(own.length, 0);
+      const others = urls.filter((url) => !own.includes(url) && !url.startsWith("node:"));
       assert.deepStrictEqual(
-        fromUs.filter((url) => !own.includes(url) && !fromEffect.has(url)),
+        others.filter((url) => !url.includes("/node_modules/effect/")),
+        [],
+      );
+      // Schema itself loads three http modules, for its codecs of headers and urls: nobody can use it without them.
+      const fromSchema = loaded("effect/Schema");
+      assert.deepStrictEqual(
+        others.filter((url) => /\/dist\/(http|http-api|sql|ai|cli|persistence)\//.test(url) && !fromSchema.has(url)),
         [],
       );
       assert.deepStrictEqual(

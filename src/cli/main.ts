@@ -6,10 +6,11 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node";
 import { Effect, Schema } from "effect";
 import { Command } from "effect/cli";
 import { decideCommand } from "./decide.ts";
+import { demoCommand } from "./demo.ts";
 import { faultsCommand } from "./faults.ts";
 import { policyCommand } from "./policy.ts";
 
-const commands = [decideCommand, policyCommand, faultsCommand] as const;
+const commands = [demoCommand, decideCommand, policyCommand, faultsCommand] as const;
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));
 

@@ -11,11 +11,13 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
+import type * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import type { Failure } from "../domain/Failure.ts";
 import { none, type Observation } from "../domain/Observation.ts";
 import type { AttemptMode } from "../domain/Run.ts";
 import type { FactsFold } from "../policy/Facts.ts";
+import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
 import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
 import { closeGraceMs } from "./Clocks.ts";
 import { Fence } from "./Fence.ts";
@@ -149,7 +151,12 @@ export class Attempt<P> implements LedgerAttempt {
   });
 
   /** The read loop: parked while the slot is full, else reading. */
-  #read<E, R>(stream: Stream.Stream<P, E, R>, options: RunOptions<P, E, R>) {
+  #read<E, R>(
+    stream: Stream.Stream<P, E, R>,
+    options: RunOptions<P, E, R>,
+  ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> {
+    const source = sourceOf(stream);
+    if (source !== undefined) return this.#readDirectly(source, options);
     return Effect.flatMap(Stream.toPull(stream), (pull) => {
       this.#pulled = true;
       return Effect.whileLoop({
@@ -162,16 +169,46 @@ export class Attempt<P> implements LedgerAttempt {
     });
   }
 
+  /** Reads a source without a fiber in between: it hands its chunks over in the step in which they arrive. */
+  #readDirectly<E, R>(source: AsyncSource<P, E>, options: RunOptions<P, E, R>): Effect.Effect<void, E | Cause.Done> {
+    return Effect.callback((resume) => {
+      const reader = source.open();
+      this.#pulled = true;
+      const step = (): void => {
+        let polled = this.#over ? undefined : reader.poll();
+        while (polled?._tag === "chunk") {
+          const { chunk } = polled;
+          this.#guarded(() => this.#arrived(chunk, options));
+          if (this.flow.full) {
+            this.#park(step);
+            return;
+          }
+          polled = this.#over ? undefined : reader.poll();
+        }
+        if (this.#over || polled?._tag === "end") resume(Effect.void);
+        else if (polled?._tag === "error") resume(Effect.fail(source.onError(polled.error)));
+        else reader.wait(step);
+      };
+      step();
+      return Effect.sync(() => reader.close());
+    });
+  }
+
   /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
   readonly #parked: Effect.Effect<ReadonlyArray<P>> = Effect.callback((resume) => {
     if (!this.flow.full) return resume(Effect.succeed([]));
+    return this.#park(() => resume(Effect.succeed([])));
+  });
+
+  /** Stops the clocks until the slot is taken. */
+  #park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
     this.#unpark = () => {
       this.#watch?.release(this.#host.now());
       this.#unpark = undefined;
-      resume(Effect.succeed([]));
+      free();
     };
-  });
+  }
 
   /** Runs the caller's own code: what it throws is the caller's failure, never the provider's. */
   #guarded<A>(run: () => A): A | undefined {

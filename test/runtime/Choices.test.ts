@@ -1,51 +1,18 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
-import { ProcessorConfig } from "../../src/runtime/StreamProcessor.ts";
-import type { GuardedTool } from "../../src/runtime/ToolGuard.ts";
-import {
-  type Bench,
-  bash,
-  bench,
-  type OnEvent,
-  optionsOf,
-  plain,
-  type RuleCase,
-  runId,
-  runs,
-  starts,
-} from "./RuleCases.ts";
+import * as Observation from "../../src/domain/Observation.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { bash, bench, plain, playedOut, runId, starts } from "./RuleBench.ts";
 import * as S from "./Scripted.ts";
 
 const { done, fail, reset, start, text } = S;
 
-/** A handler that runs longer than this is asked about: a test may leave one running for ever. */
-const drainSoon = Layer.succeed(ProcessorConfig, { drainMs: 1_000 });
-
-const played = (scenario: Pick<RuleCase, "attempts" | "play" | "answers">) =>
-  Effect.gen(function* () {
-    const its = yield* bench;
-    const { options, onEvent, provider } = optionsOf(scenario, its);
-    const seen = yield* S.played(its.processor.run(options), onEvent);
-    return { ...seen, provider, record: yield* S.recordOf(runId), its };
-  }).pipe(Effect.provide(S.processor(scenario.answers).pipe(Layer.provide(drainSoon))));
-
-/** Two guarded calls: the handler of the first dies, the second is never started. */
-const twoCalls: ReadonlyArray<S.Step> = [S.callReady("bash", 0), S.callReady("bash", 1), S.wait(1), reset];
-const firstDies =
-  (more: { readonly canContinue: boolean }) =>
-  (its: Bench): ReturnType<NonNullable<RuleCase["play"]>> => {
-    const tool = bash(its, Effect.die(new Error("half done")));
-    return { options: { tools: [tool], ...more }, onEvent: onlyFirst(tool) };
-  };
-const onlyFirst =
-  (tool: GuardedTool<unknown, string, never, never>): OnEvent =>
-  (event) =>
-    event._tag === "Part" && event.calls?.[0]?.call === "0.0" ? runs(tool)(event) : Effect.void;
-
 describe("The choice retry, through run", () => {
   it.effect("starts over and withdraws what was shown", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [
           [text("hi"), S.wait(1), reset],
           [start, done],
@@ -76,7 +43,7 @@ describe("The choice retry, through run", () => {
 
   it.effect("has a fresh budget", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [[reset], [reset], [reset], [done]],
         answers: ["retry"],
         play: () => ({ options: { budget: { max_auto_retries: 1 } } }),
@@ -98,7 +65,7 @@ describe("The choice retry, through run", () => {
 
   it.effect("does not start before the provider's Retry-After", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [[fail({ kind: "rate_limited", retry_after_ms: 90_000 })], [done]],
         answers: ["retry"],
       });
@@ -112,7 +79,7 @@ describe("The choice retry, through run", () => {
 
   it.effect("can be cancelled while it waits for the Retry-After", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [[fail({ kind: "rate_limited", retry_after_ms: 90_000 })]],
         answers: ["retry"],
         play: ({ processor }) => ({
@@ -127,7 +94,7 @@ describe("The choice retry, through run", () => {
   it.effect("keeps the fence closed: what the withdrawn attempt called never starts", () =>
     Effect.gen(function* () {
       let refusal: unknown;
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [[text("hi"), S.callReady("bash"), S.wait(1), reset], [done]],
         answers: ["retry"],
         play: (its) => {
@@ -147,176 +114,72 @@ describe("The choice retry, through run", () => {
   );
 });
 
-describe("The choice continue, through run", () => {
-  it.effect("builds on what is settled and closes the other calls as not run or unknown", () =>
+describe("A question whose facts grow while it is open", () => {
+  const asksAgain = Layer.succeed(UserDecisions, {
+    ask: (question) => (question.revision === 1 ? Effect.never : Effect.succeed("stop" as const)),
+  });
+
+  it.effect("is put anew, on what is known now; the older one stays unanswered (L1)", () =>
     Effect.gen(function* () {
-      const it = yield* played({
-        attempts: [twoCalls, [start, done]],
-        answers: ["continue"],
-        play: firstDies({ canContinue: true }),
-      });
-      assert.deepStrictEqual(it.lines, [
+      const its = yield* bench;
+      const tool = bash(its, Effect.as(Effect.sleep("1 hour"), "ran"));
+      const provider = S.scripted([S.callReady("bash"), S.wait(1), reset]);
+      const seen = yield* S.played(its.processor.run(S.options(provider, { runId, tools: [tool] })), starts(tool));
+      assert.deepStrictEqual(seen.lines, [
         "attempt 1 first",
         "bash:ready",
-        "bash:ready",
         "ask tool_outcome_unknown",
-        "answer continue",
-        "discard 1 after 0",
-        "attempt 2 continue",
-        "start",
-        "done",
-        "completed",
+        "ask tool_ran",
+        "answer stop",
+        "end stopped tool_ran",
       ]);
-      const second = it.provider.attempts[1];
-      assert.deepStrictEqual([second?.mode, second?.request], ["continue", "continue"]);
+      const { incidents, questions } = yield* S.recordOf(runId);
       assert.deepStrictEqual(
-        second?.calls.map(({ call, outcome }) => [call, outcome]),
+        questions.map(({ revision, answer }) => [revision, answer]),
         [
-          ["0.0", "unknown"],
-          ["0.1", "not_run"],
+          [1, undefined],
+          [2, "stop"],
         ],
       );
-    }),
+      assert.deepStrictEqual(
+        incidents.map(({ decision, facts, status }) => [decision.rule, facts.tools[0]?.phase, status]),
+        [
+          ["tool_outcome_unknown", "dispatched", "superseded"],
+          ["tool_ran", "settled", "final"],
+        ],
+      );
+    }).pipe(
+      Effect.provide(
+        StreamProcessor.layer.pipe(
+          Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), asksAgain)),
+          Layer.provide(Layer.succeed(ProcessorConfig, { drainMs: 1_000 })),
+        ),
+      ),
+    ),
   );
-
-  it.effect(
-    "does not wait for a handler that outlives the drain limit",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* played({
-          attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
-          answers: ["continue"],
-          play: (its) => {
-            const tool = bash(its, Effect.never);
-            return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
-          },
-        });
-        assert.strictEqual(it.lines.at(-1), "completed");
-        assert.deepStrictEqual(
-          it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
-          ["unknown"],
-        );
-      }),
-    { timeout: 5_000 },
-  );
-});
-
-describe("The choices it_ran and it_did_not_run, through run", () => {
-  for (const choice of ["it_ran", "it_did_not_run"] as const) {
-    it.effect(`${choice} settles the call by the person's word and continues`, () =>
-      Effect.gen(function* () {
-        const it = yield* played({
-          attempts: [twoCalls, [start, done]],
-          answers: [choice],
-          play: firstDies({ canContinue: true }),
-        });
-        assert.deepStrictEqual(it.lines, [
-          "attempt 1 first",
-          "bash:ready",
-          "bash:ready",
-          "ask tool_outcome_unknown",
-          `answer ${choice}`,
-          "discard 1 after 1",
-          "attempt 2 continue",
-          "start",
-          "done",
-          "completed",
-        ]);
-        assert.deepStrictEqual(
-          it.provider.attempts[1]?.calls.map(({ call, outcome }) => [call, outcome]),
-          [
-            ["0.0", choice],
-            ["0.1", "not_run"],
-          ],
-        );
-        assert.deepStrictEqual(
-          it.record.attempts[0]?.facts.tools.map(({ call, phase }) => [call, phase]),
-          [
-            ["0.0", "settled"],
-            ["0.1", "handed_over"],
-          ],
-        );
-      }),
-    );
-
-    it.effect(
-      `${choice} does not wait for the very handler that it speaks of`,
-      () =>
-        Effect.gen(function* () {
-          const it = yield* played({
-            attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
-            answers: [choice],
-            play: (its) => {
-              const tool = bash(its, Effect.never);
-              return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
-            },
-          });
-          assert.strictEqual(it.lines.at(-1), "completed");
-          assert.deepStrictEqual(
-            it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
-            [choice],
-          );
-        }),
-      { timeout: 5_000 },
-    );
-
-    it.effect(`${choice} settles also the call of a tool that nobody declared`, () =>
-      Effect.gen(function* () {
-        const it = yield* played({
-          attempts: [[S.callReady("mystery"), S.wait(1), reset], [done]],
-          answers: [choice, "stop"],
-          play: (its) => ({ options: { tools: [bash(its)], canContinue: true } }),
-        });
-        assert.deepStrictEqual(
-          it.lines.filter((line) => line.startsWith("ask")),
-          ["ask tool_outcome_unknown"],
-        );
-        assert.deepStrictEqual(
-          it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
-          [choice],
-        );
-      }),
-    );
-
-    it.effect(`${choice} is decided anew where nothing can continue`, () =>
-      Effect.gen(function* () {
-        const it = yield* played({
-          attempts: [[S.callReady("bash"), S.wait(1), reset]],
-          answers: [choice, "stop"],
-          play: firstDies({ canContinue: false }),
-        });
-        assert.deepStrictEqual(it.lines, [
-          "attempt 1 first",
-          "bash:ready",
-          "ask tool_outcome_unknown",
-          `answer ${choice}`,
-          "ask tool_ran",
-          "answer stop",
-          "end stopped tool_ran",
-        ]);
-        assert.deepStrictEqual(
-          it.record.questions.map(({ revision, rule, answer }) => [revision, rule, answer]),
-          [
-            [1, "tool_outcome_unknown", choice],
-            [2, "tool_ran", "stop"],
-          ],
-        );
-      }),
-    );
-  }
 });
 
 describe("The choices that end a run, through run", () => {
-  /** Text, a whole call and more text that had arrived and were not handed over when the error event came. */
+  const textAndCall: S.Step = {
+    part: {
+      name: "x+bash",
+      says: {
+        ...Observation.text(1),
+        calls: [{ choice: 0, ordinal: 1, tool: "bash", executor: "runtime", phase: "ready" }],
+      },
+    },
+  };
+
+  /** Text, whole calls and more text that had arrived and were not handed over when the error event came. */
   const frozen: ReadonlyArray<S.Step> = [
     text("a"),
     S.wait(1),
-    S.together(text("b"), S.callReady("bash"), text("c"), S.errorEvent({ kind: "server_error" })),
+    S.together(text("b"), S.callReady("bash"), textAndCall, text("c"), S.errorEvent({ kind: "server_error" })),
   ];
 
   it.effect("accept hands over the text that was frozen, never its calls, and stops", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [frozen],
         answers: ["accept"],
         play: (its) => ({ options: { tools: [bash(its)] } }),
@@ -340,7 +203,7 @@ describe("The choices that end a run, through run", () => {
 
   it.effect("stop discards what was frozen, and the caller gets the original error (L12)", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [[text("a"), S.callReady("bash"), S.wait(1), reset]],
         answers: ["stop"],
         play: () => ({ options: { tools: [plain] } }),
@@ -358,7 +221,7 @@ describe("The choices that end a run, through run", () => {
 
   it.effect("stop hands over nothing that was frozen", () =>
     Effect.gen(function* () {
-      const it = yield* played({
+      const it = yield* playedOut({
         attempts: [frozen],
         answers: ["stop"],
         play: () => ({ options: { tools: [plain] } }),
@@ -375,7 +238,7 @@ describe("The choices that end a run, through run", () => {
 
   it.effect("a choice that the question does not offer is taken as stop", () =>
     Effect.gen(function* () {
-      const it = yield* played({ attempts: [[text("hi"), S.wait(1), reset]], answers: ["continue"] });
+      const it = yield* playedOut({ attempts: [[text("hi"), S.wait(1), reset]], answers: ["continue"] });
       assert.deepStrictEqual(it.lines.slice(-2), ["answer stop", "end stopped text_shown"]);
     }),
   );

@@ -1,25 +1,20 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Layer } from "effect";
-import { ProcessorConfig } from "../../src/runtime/StreamProcessor.ts";
-import { bash, bench, optionsOf, type Play, type RuleCase, runId, starts } from "./RuleCases.ts";
+import { Effect } from "effect";
+import { bash, type Play, plain, playedOut, type Scenario, starts } from "./RuleBench.ts";
 import * as S from "./Scripted.ts";
 
 const { done, fail, reset, text } = S;
 const refused = fail({ kind: "rejected", reason: "not_found" });
-const patient = Layer.succeed(ProcessorConfig, { drainMs: Number.POSITIVE_INFINITY });
-
 const byName: Play = { options: { cursor: (part) => part.name } };
 
-const played = (scenario: Pick<RuleCase, "attempts" | "play" | "answers">) =>
+const played = (scenario: Scenario) =>
   Effect.gen(function* () {
-    const its = yield* bench;
-    const { options, onEvent, provider } = optionsOf({ play: () => byName, ...scenario }, its);
-    const seen = yield* S.played(its.processor.run(options), onEvent);
-    const requests = provider.attempts.map(({ mode, cursor }) =>
+    const it = yield* playedOut({ play: () => byName, ...scenario }, {}, Number.POSITIVE_INFINITY);
+    const requests = it.provider.attempts.map(({ mode, cursor }) =>
       cursor === undefined ? mode : `${mode} at ${cursor}`,
     );
-    return { ...seen, requests, record: yield* S.recordOf(runId) };
-  }).pipe(Effect.provide(S.processor(scenario.answers).pipe(Layer.provide(patient))));
+    return { ...it, requests };
+  });
 
 describe("A response that is resumed is one response", () => {
   it.effect("resumes behind the last part of each attempt", () =>
@@ -63,6 +58,16 @@ describe("A response that is resumed is one response", () => {
         attempts: [[S.reasoning("hm"), S.wait(1), reset], [text("a"), S.wait(1), reset], [refused]],
       });
       assert.deepStrictEqual(it.lines.slice(-3), ["ask text_shown", "answer stop", "end stopped text_shown"]);
+    }),
+  );
+
+  it.effect("a cursor that is refused is decided on the calls of the resumed attempts too", () =>
+    Effect.gen(function* () {
+      const it = yield* played({
+        attempts: [[S.reasoning("hm"), S.wait(1), reset], [S.callReady("bash"), S.wait(1), reset], [refused]],
+        play: () => ({ options: { ...byName.options, tools: [plain] } }),
+      });
+      assert.deepStrictEqual(it.lines.slice(-3, -1), ["ask tool_call_handed_over", "answer stop"]);
     }),
   );
 

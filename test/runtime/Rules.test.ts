@@ -10,7 +10,8 @@ import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import type { RunEvent } from "../../src/runtime/RunEvent.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { tokensMax } from "../../src/runtime/Throttle.ts";
-import { bench, cases, optionsOf, runId } from "./RuleCases.ts";
+import { bench, optionsOf, runId } from "./RuleBench.ts";
+import { cases } from "./RuleCases.ts";
 import * as S from "./Scripted.ts";
 
 const throughJson = Schema.toCodecJson(RunIncident);

@@ -57,7 +57,8 @@ const unstableHomes = /^src\/recorder\/Sql\w*\.ts$/;
 /** What the package promises to load nothing but stable `effect` modules. */
 const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];
 
-const stable = /^effect(\/[A-Z]\w*)?$/;
+/** Single modules: `effect` as a whole pulls in sql modules of its own. */
+const stable = /^effect\/[A-Z]\w*$/;
 
 const inSrc = ({ path }: { readonly path: string }): boolean => path.startsWith("src/");
 
@@ -108,10 +109,10 @@ const stableImports: Rule = {
           .map(({ specifier, line }) => ({
             line,
             banned: `importing ${specifier} in the core`,
-            use: "a stable `effect` module, or client, gateway or cli as its place",
+            use: "a single stable module (effect/Effect), or client, gateway or cli as its place",
           })),
   ),
-  bad: { "src/runtime/Bad.ts": 'import { Effect } from "effect";\nimport { HttpClient } from "effect/http";\n' },
+  bad: { "src/runtime/Bad.ts": 'import * as Effect from "effect/Effect";\nimport { Stream } from "effect";\n' },
   at: "src/runtime/Bad.ts:2",
   good: {
     "src/runtime/Good.ts": 'import * as Effect from "effect/Effect";\n',
@@ -141,7 +142,7 @@ const coreReach: Rule = {
   at: "src/recorder/SqlStore.ts:1",
   good: {
     "src/index.ts": 'export * from "./recorder/Store.ts";\n',
-    "src/recorder/Store.ts": 'import { Effect } from "effect";\nexport const x = Effect;\n',
+    "src/recorder/Store.ts": 'import * as Effect from "effect/Effect";\nexport const x = Effect;\n',
     "src/recorder/SqlStore.ts": 'import { SqlClient } from "effect/sql";\nexport const x = SqlClient;\n',
   },
 };

@@ -49,7 +49,7 @@ export interface Outcome {
  * @param seed seeds the jitter of the waits
  */
 export const play = Effect.fn("demo.play")(
-  function* (scenario: Scenario, seed: number) {
+  function* (scenario: Scenario, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
     // One connection, so that the run meets the one that the warm-up left behind.
     const client = yield* ProviderClient.make(scenario.warmUp === true ? { connections: 1 } : {});

@@ -1,0 +1,156 @@
+/**
+ * `stream-recovery demo`: breaks streams on this machine in four protocols and shows what becomes of each.
+ */
+import { basename, relative } from "node:path";
+import { Clock, Console, Effect, Option, Random, Result, Runtime, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { layer } from "./demo/Answering.ts";
+import { summary, table, totalsOf } from "./demo/DemoTable.ts";
+import { choose, document, story } from "./demo/IncidentStory.ts";
+import { inkFor } from "./demo/Ink.ts";
+import { judge } from "./demo/Judge.ts";
+import * as Progress from "./demo/Progress.ts";
+import { Recordings } from "./demo/Recordings.ts";
+import { playRecordings } from "./demo/RecordingsRun.ts";
+import * as RecordingsTable from "./demo/RecordingsTable.ts";
+import type { Scenario } from "./demo/Scenario.ts";
+import { play } from "./demo/ScenarioRun.ts";
+import { select } from "./demo/Scenarios.ts";
+
+/** Runs that are played at the same time; their waits are real, their work is little. */
+export const runsAtOnce = 6;
+
+/** The demo was asked for something that does not exist. What, stands on stderr; the exit code is 2. */
+export class BadDemo extends Schema.TaggedError<BadDemo>()("BadDemo", {
+  reason: Schema.Literals(["bad_option", "bad_recordings"]),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+/** Some runs were not as expected. Each is named in the output; the exit code is 1. */
+export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
+  reason: Schema.Literal("not_as_expected"),
+  runs: Schema.Natural,
+}) {
+  override readonly [Runtime.errorExitCode] = 1;
+  override readonly [Runtime.errorReported] = false;
+}
+
+const flags = {
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one JSON document instead of a table"),
+    Flag.withDefault(false),
+  ),
+  only: Flag.String("only").pipe(
+    Flag.withDescription("Play only runs whose name contains this, or of this protocol; repeat it or use commas"),
+    Flag.atLeast(0),
+  ),
+  streams: Flag.String("streams").pipe(
+    Flag.withDescription(
+      "Play the recordings of this folder (with its manifest.json) instead: whole, and broken at seeded places",
+    ),
+    Flag.optional,
+  ),
+  seed: Flag.Int("seed").pipe(
+    Flag.withDescription("Seed of the waits' jitter and of the places of breaks; made up and printed when left out"),
+    Flag.optional,
+  ),
+  cuts: Flag.Int("cuts").pipe(
+    Flag.withDescription("With --streams: breaks of each kind (reset, FIN, clean end, stall) in every recording"),
+    Flag.withDefault(2),
+    Flag.filter(
+      (cuts) => cuts >= 1 && cuts <= cutsMax,
+      (cuts) => `Expected 1 to ${cutsMax}, got ${cuts}`,
+    ),
+  ),
+};
+
+/** Most breaks of a kind in one recording. */
+const cutsMax = 1_000;
+
+/** `demo`: plays the runs, prints what came of them, and fails where anything is not as expected. */
+export const demoCommand = Command.make("demo", flags, ({ cuts, json, only, seed, streams }) =>
+  Effect.gen(function* () {
+    const chosen = Option.isSome(seed) ? seed.value : yield* Random.nextIntBetween(1, 1_000_000);
+    return yield* Option.isSome(streams)
+      ? recordings(streams.value, only, chosen, cuts, json)
+      : scenarios(only, chosen, json);
+  }).pipe(Effect.provide(layer)),
+).pipe(
+  Command.withDescription(
+    "Break streams of a provider on this machine in four protocols, and show for each what the caller saw and why",
+  ),
+  Command.withExamples([
+    { command: "stream-recovery demo", description: "All runs, a table, and one incident in plain words" },
+    { command: "stream-recovery demo --only arguments,late-error --json", description: "Some runs, for machines" },
+    { command: "stream-recovery demo --streams ./streams --seed 7", description: "Recordings of real providers" },
+  ]),
+);
+
+const refuse = (reason: BadDemo["reason"], message: string) =>
+  Effect.andThen(Console.error(`demo: ${message}`), Effect.fail(new BadDemo({ reason, message })));
+
+const scenarios = Effect.fn("demo.scenarios")(function* (only: ReadonlyArray<string>, seed: number, json: boolean) {
+  const selected = select(only);
+  if (Result.isFailure(selected)) return yield* refuse("bad_option", selected.failure);
+  const progress = Progress.make(process.stderr, selected.success.length);
+  const playOne = (scenario: Scenario) =>
+    Effect.gen(function* () {
+      const outcome = yield* play(scenario, seed);
+      const row = judge(scenario, outcome);
+      yield* progress.finished(scenario.name, row.problems.length === 0);
+      return { row, outcome };
+    });
+  const [took, played] = yield* timed(Effect.forEach(selected.success, playOne, { concurrency: runsAtOnce }));
+  yield* progress.done;
+  const rows = played.map((it) => it.row);
+  const totals = totalsOf(rows);
+  const told = choose(played);
+  if (json) {
+    const incident =
+      told === undefined ? {} : { incident: { run: told.row.name, ...told.incident }, decide: document(told.incident) };
+    const ok = totals.as_expected === totals.runs;
+    yield* Console.log(JSON.stringify({ ok, seed, duration_ms: took, totals, rows, ...incident }, null, 2));
+  } else {
+    const ink = inkFor(process.stdout);
+    yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
+    if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
+  }
+  const wrong = totals.runs - totals.as_expected;
+  if (wrong > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: wrong });
+});
+
+const recordings = Effect.fn("demo.recordings")(function* (
+  folder: string,
+  only: ReadonlyArray<string>,
+  seed: number,
+  cuts: number,
+  json: boolean,
+) {
+  const read = yield* Effect.result(Recordings.read(folder, only));
+  if (Result.isFailure(read)) return yield* refuse("bad_recordings", read.failure.message);
+  const [took, results] = yield* timed(playRecordings(read.success, seed, cuts));
+  const totals = RecordingsTable.totalsOf(results);
+  if (json) {
+    yield* Console.log(JSON.stringify(RecordingsTable.report(results, totals, seed, cuts, took), null, 2));
+  } else {
+    yield* Console.log(`\n${RecordingsTable.table(results, totals, seed, took / 1_000, inkFor(process.stdout))}`);
+  }
+  if (totals.failures > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: totals.failures });
+});
+
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [number, A], E, R> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const before = clock.currentTimeMillisUnsafe();
+    const value = yield* effect;
+    return [clock.currentTimeMillisUnsafe() - before, value] as const;
+  });
+
+/** How this program was started, so that a printed command can be pasted. */
+const program = (): string => {
+  const script = process.argv[1] ?? "stream-recovery";
+  return basename(script) === "stream-recovery" ? "stream-recovery" : `node ${relative(process.cwd(), script)}`;
+};

@@ -1,0 +1,116 @@
+/**
+ * Prints the demo's rows as a table that fits into a hundred columns.
+ */
+import type { Ink, Tone } from "./Ink.ts";
+import type { Row } from "./Judge.ts";
+import { protocolIds } from "./Protocols.ts";
+import { faultCharactersMax, protocolNames } from "./Scenario.ts";
+
+const widths = { fault: faultCharactersMax, saw: 17, tries: 5, decision: 33, twice: 5 } as const;
+
+const line = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
+  [
+    fault.padEnd(widths.fault),
+    saw.padEnd(widths.saw),
+    tries.padStart(widths.tries),
+    ` ${decision.padEnd(widths.decision)}`,
+    twice.padStart(widths.twice),
+    time.padStart(6),
+  ].join(" ");
+
+/** Cells are padded before they are coloured: colours have no width. */
+const head = `  ${line("FAULT", "THE CALLER SAW", "TRIES", "DECISION AND RULE", "TWICE", "BACK")}`.trimEnd();
+
+/**
+ * The table, by protocol.
+ *
+ * @param rows judged runs
+ * @param ink colours
+ */
+export const table = (rows: ReadonlyArray<Row>, ink: Ink): string =>
+  [
+    ink("quiet", head),
+    ...protocolIds.flatMap((protocol) => {
+      const group = rows.filter((row) => row.protocol === protocol);
+      return group.length === 0
+        ? []
+        : ["", ink("strong", protocolNames[protocol]), ...group.flatMap((row) => lines(row, ink))];
+    }),
+  ].join("\n");
+
+const lines = (row: Row, ink: Ink): ReadonlyArray<string> => {
+  const ok = row.problems.length === 0;
+  const [first = "nothing broke", ...more] = row.decisions;
+  const text = line(
+    row.fault,
+    row.saw,
+    String(row.attempts),
+    first,
+    String(row.duplicates),
+    row.recovery_ms === null ? "-" : `${(row.recovery_ms / 1_000).toFixed(2)} s`,
+  );
+  const indent = " ".repeat(widths.fault + widths.saw + widths.tries + 5);
+  return [
+    `${ink(ok ? "good" : "bad", ok ? "✓" : "✗")} ${colour(text, first, ink)}`,
+    ...more.map((decision) => `${indent}${colour(decision, decision, ink)}`),
+    ...row.problems.map((problem) => ink("bad", `    ${problem}`)),
+  ];
+};
+
+const tones: Readonly<Record<string, Tone>> = {
+  auto_retry_once: "good",
+  ask_user: "careful",
+  do_not_retry: "quiet",
+};
+
+const colour = (text: string, decision: string, ink: Ink): string => {
+  const tone = tones[decision.split(" ", 1)[0] ?? ""];
+  return tone === undefined ? text : text.replace(decision, ink(tone, decision));
+};
+
+/** What the rows add up to, in numbers. */
+export interface Totals {
+  readonly runs: number;
+  readonly as_expected: number;
+  readonly protocols: number;
+  readonly recovered: number;
+  readonly asked: number;
+  readonly duplicates: number;
+  readonly lost: number;
+  readonly cut_inputs: number;
+  readonly requests: number;
+}
+
+/** Adds up the rows. */
+export const totalsOf = (rows: ReadonlyArray<Row>): Totals => {
+  const sum = (of: (row: Row) => number) => rows.reduce((total, row) => total + of(row), 0);
+  return {
+    runs: rows.length,
+    as_expected: sum((row) => (row.problems.length === 0 ? 1 : 0)),
+    protocols: new Set(rows.map((row) => row.protocol)).size,
+    recovered: sum((row) => (isRecovered(row) ? 1 : 0)),
+    asked: sum((row) => (row.decisions.at(-1)?.startsWith("ask_user") === true ? 1 : 0)),
+    duplicates: sum((row) => row.duplicates),
+    lost: sum((row) => row.lost),
+    cut_inputs: sum((row) => row.cut_inputs),
+    requests: sum((row) => row.requests),
+  };
+};
+
+const isRecovered = (row: Row): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
+
+/** The totals in a sentence or two. */
+export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink): string => {
+  const ok = totals.as_expected === totals.runs;
+  const verdict = `${totals.as_expected} of ${totals.runs} runs as expected`;
+  return [
+    `${ink(ok ? "good" : "bad", verdict)}, in ${totals.protocols} protocol${totals.protocols === 1 ? "" : "s"} and ` +
+      `${seconds.toFixed(1)} s: ${totals.recovered} recovered by themselves, ${totals.asked} asked a person.`,
+    `Shown or run twice: ${totals.duplicates}. Lost: ${totals.lost}. Tools run with cut arguments: ${totals.cut_inputs}. ` +
+      `Requests: ${totals.requests}, as counted by the server.`,
+    ink(
+      "quiet",
+      `TRIES: attempts. TWICE: deltas and calls that came twice. BACK: from the break to new content. Seed ${seed}.`,
+    ),
+  ].join("\n");
+};

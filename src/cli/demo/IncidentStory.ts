@@ -1,0 +1,160 @@
+/**
+ * Tells one incident in plain words: what broke, what was known, what was decided and why, and how to decide it again.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { type AttemptFacts, fresh as freshFacts } from "../../domain/Attempt.ts";
+import { defaultBudget, fresh as freshRun } from "../../domain/Run.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import type { Ink } from "./Ink.ts";
+import type { Row } from "./Judge.ts";
+import { protocolNames } from "./Scenario.ts";
+import type { Outcome } from "./ScenarioRun.ts";
+
+/** A run with an incident to tell of. */
+export interface Told {
+  readonly row: Row;
+  readonly outcome: Outcome;
+  readonly incident: RunIncident;
+}
+
+/** The story that shows most: a call that was handed over and fenced; else the first incident there is. */
+export const choose = (played: ReadonlyArray<{ readonly row: Row; readonly outcome: Outcome }>): Told | undefined => {
+  const told = played.flatMap(({ outcome, row }): ReadonlyArray<Told> => {
+    const incident = outcome.incidents[0];
+    return incident === undefined ? [] : [{ row, outcome, incident }];
+  });
+  return told.find((it) => it.row.name === favourite) ?? told[0];
+};
+
+const favourite = "call-complete-then-cut";
+
+/** Widest line of the story's text, in characters. */
+const columns = 96;
+
+/**
+ * The story.
+ *
+ * @param told the run and its incident
+ * @param program how this program was started, for the command that decides again
+ * @param ink colours
+ */
+export const story = ({ incident, outcome, row }: Told, program: string, ink: Ink): string => {
+  const [broke = "", why = ""] = split(incident.message);
+  const { decision } = incident;
+  const mode = decision.mode === undefined ? "" : `, ${modes[decision.mode]} after ${Math.round(decision.delay_ms)} ms`;
+  const paragraphs: ReadonlyArray<readonly [string, string]> = [
+    ["What broke", `${broke}.`],
+    ["What was known", known(incident.facts).join(" ")],
+    ["The decision", `${decision.action} by rule ${decision.rule}${mode}.`],
+    ["Why", capital(why)],
+    ["What came next", next(row, outcome)],
+  ];
+  return [
+    ink("strong", `One of them in plain words: ${row.fault} (${protocolNames[row.protocol]}, ${row.name})`),
+    "",
+    ...paragraphs.map(([title, text]) => wrapped(title, text, ink)),
+    "",
+    "Decide it again, from the facts alone:",
+    "",
+    `echo '${JSON.stringify(document(incident))}' | ${program} decide --explain`,
+  ].join("\n");
+};
+
+/** The decision input of an incident, without what `decide` fills in by itself: counters and default values. */
+export const document = ({ budget, facts, failure, jitter, run }: RunIncident): object => {
+  const { counters: _, ...deciding } = facts;
+  const { fingerprint: _name, ...named } = failure;
+  return {
+    facts: changed(deciding, freshFacts),
+    failure: named,
+    ...section("run", changed(run, freshRun)),
+    ...section("budget", changed(budget, defaultBudget)),
+    jitter: Number(jitter.toFixed(3)),
+  };
+};
+
+const changed = <A extends object>(value: A, byDefault: object): object => {
+  const defaults = new Map(Object.entries(byDefault));
+  return Object.fromEntries(Object.entries(value).filter(([key, it]) => !isDeepStrictEqual(it, defaults.get(key))));
+};
+
+const section = (name: string, fields: object): object => (Object.keys(fields).length === 0 ? {} : { [name]: fields });
+
+const split = (message: string): ReadonlyArray<string> => {
+  const at = message.indexOf("; ");
+  return at === -1 ? [message, message] : [message.slice(0, at), message.slice(at + 2)];
+};
+
+const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
+const modes = {
+  first: "as a first attempt",
+  replay: "the same request once more",
+  continue: "a request that goes on from what is settled",
+  resume: "the same response from where it broke",
+} as const;
+
+const known = (facts: AttemptFacts): ReadonlyArray<string> => [
+  `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
+  `The caller had been handed ${shows[facts.shown]}.`,
+  ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.map(toolSentence)),
+  facts.side_effects === null
+    ? "What the request could change was not known."
+    : facts.side_effects.guarded
+      ? "Every tool stands behind the guard: what was not started cannot start any more."
+      : "No proof that tools are guarded.",
+];
+
+const deliveries = {
+  not_sent: "No byte of the request had been written",
+  ambiguous: "The request may or may not have reached the provider",
+  accepted: "The provider had accepted the request",
+} as const;
+
+const progresses = {
+  none: "nothing had come back",
+  started: "the answer had begun, without content",
+  reasoning: "it was thinking",
+  output: "it was writing its answer",
+} as const;
+
+const shows = { nothing: "no text", reasoning: "thoughts, but no text", text: "text" } as const;
+
+const effects = { read_only: "only reads", mutating: "changes something", unknown: "has unknown effects" } as const;
+
+const phases = {
+  input_started: "was being written",
+  input_complete: "was written",
+  handed_over: "was handed over and had not been started",
+  dispatched: "had been started",
+  outcome_unknown: "had been started, with an unknown outcome",
+  settled: "had run",
+} as const;
+
+const toolSentence = ({ effect, phase, tool }: AttemptFacts["tools"][number]): string =>
+  `A call of ${tool}, which ${effects[effect]}, ${phases[phase]}.`;
+
+const next = (row: Row, outcome: Outcome): string => {
+  const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
+  const end = outcome.completed
+    ? `Attempt ${row.attempts} brought new content${took}, and the answer came whole.`
+    : `The run ended there, and the caller was told why.`;
+  const tools =
+    row.tool_runs === 0 ? "No tool ran." : `Tools ran ${row.tool_runs === 1 ? "once" : `${row.tool_runs} times`}.`;
+  return `${end} ${tools} The server counted ${row.requests} requests; ${row.duplicates} things came twice, ${row.lost} were lost.`;
+};
+
+const wrapped = (title: string, text: string, ink: Ink): string => {
+  const margin = 16;
+  const lines: Array<string> = [""];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1) ?? "";
+    if (last.length + word.length + 1 > columns - margin - 2) lines.push(word);
+    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+  }
+  const [first = "", ...more] = lines;
+  return [
+    `  ${ink("quiet", title.padEnd(margin))}${first}`,
+    ...more.map((it) => `${" ".repeat(margin + 2)}${it}`),
+  ].join("\n");
+};

@@ -1,0 +1,146 @@
+/**
+ * Turns an async iterable (an SDK's stream, a generator) into a Stream that hands over what has arrived as one chunk.
+ *
+ * Effect's own `Stream.fromAsyncIterable` pays a fiber's whole way for every element. Here one plain loop reads, and a pull
+ * takes whatever it has. An attempt that is given such a stream as it is reads it without a fiber in between.
+ */
+import * as Cause from "effect/Cause";
+import * as Effect from "effect/Effect";
+import * as Stream from "effect/Stream";
+
+/** Elements that are read ahead of the reader's demand. */
+export const readAheadMax = 64;
+
+/** What a reader has: elements, its end, an error, or nothing yet. */
+export type Polled<A> =
+  | { readonly _tag: "chunk"; readonly chunk: readonly [A, ...Array<A>] }
+  | { readonly _tag: "end" }
+  | { readonly _tag: "error"; readonly error: unknown }
+  | undefined;
+
+/** A source as an attempt reads it. */
+export interface AsyncSource<A, E> {
+  readonly open: () => Reader<A>;
+  readonly onError: (error: unknown) => E;
+}
+
+// Keyed by the stream itself, so that a stream that was mapped or merged since is read as any other.
+const sources = new WeakMap<object, AsyncSource<unknown, unknown>>();
+
+/** The source of a stream that `fromAsyncIterable` made and nobody has changed since. */
+export const sourceOf = <A, E, R>(stream: Stream.Stream<A, E, R>): AsyncSource<A, E> | undefined =>
+  // The map holds under a stream what that very stream was made of, so its types are the stream's.
+  sources.get(stream) as AsyncSource<A, E> | undefined;
+
+/**
+ * Reads an async iterable by chunks.
+ *
+ * @param open makes the iterable when the stream is run, so that each run has its own
+ * @param onError says what an error of the iterable is in the stream's error channel
+ * @returns a stream that ends with the iterable. When its scope closes, `return()` is called and not waited for: a source
+ *   that ignores its abort must not hold an attempt open.
+ */
+export const fromAsyncIterable = <A, E>(
+  open: () => AsyncIterable<A>,
+  onError: (error: unknown) => E,
+): Stream.Stream<A, E> => {
+  const source: AsyncSource<A, E> = { open: () => new Reader(open()[Symbol.asyncIterator]()), onError };
+  const stream = Stream.unwrap(
+    Effect.map(
+      Effect.acquireRelease(Effect.sync(source.open), (reader) => Effect.sync(() => reader.close())),
+      (reader) => Stream.fromPull(Effect.succeed(pull(reader, onError))),
+    ),
+  );
+  sources.set(stream, source);
+  return stream;
+};
+
+const pull = <A, E>(reader: Reader<A>, onError: (error: unknown) => E) => {
+  const taken = (polled: Polled<A>): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> | undefined => {
+    switch (polled?._tag) {
+      case "chunk":
+        return Effect.succeed(polled.chunk);
+      case "end":
+        return Cause.done();
+      case "error":
+        return Effect.fail(onError(polled.error));
+      case undefined:
+        return undefined;
+    }
+  };
+  const take: Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> = Effect.suspend(
+    () => taken(reader.poll()) ?? Effect.callback((resume) => reader.wait(() => resume(take))),
+  );
+  return take;
+};
+
+/** Reads one iterator ahead of its taker. */
+export class Reader<A> {
+  readonly #iterator: AsyncIterator<A>;
+  #ready: Array<A> = [];
+  #end: Exclude<Polled<A>, undefined> | undefined;
+  #reading = false;
+  #closed = false;
+  #wake: (() => void) | undefined;
+
+  constructor(iterator: AsyncIterator<A>) {
+    this.#iterator = iterator;
+  }
+
+  /** Takes what has arrived, or the end once all of it was taken. */
+  poll(): Polled<A> {
+    const ready = this.#ready;
+    if (ready.length === 0) return this.#end;
+    this.#ready = [];
+    if (!this.#reading && this.#end === undefined) void this.#read();
+    // Its length was just looked at; copying it only for the type would cost what this module saves.
+    return { _tag: "chunk", chunk: ready as unknown as readonly [A, ...Array<A>] };
+  }
+
+  /** Calls back once there is something to take. */
+  wait(wake: () => void): void {
+    this.#wake = wake;
+    if (!this.#reading) void this.#read();
+  }
+
+  /** Ends the reading. The iterator's own end is asked for and not awaited; what it rejects with concerns nobody any more. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#wake = undefined;
+    if (this.#end !== undefined) return;
+    Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
+  }
+
+  /** Reads until enough is ahead. It never rejects: an error is the end. */
+  async #read(): Promise<void> {
+    this.#reading = true;
+    try {
+      while (!this.#closed && this.#ready.length < readAheadMax) {
+        const next = await this.#iterator.next();
+        if (next.done === true) {
+          this.#end = { _tag: "end" };
+          break;
+        }
+        this.#ready.push(next.value);
+        if (this.#ready.length === 1) afterMicrotasks(this.#flush);
+      }
+    } catch (error) {
+      this.#end = { _tag: "error", error };
+    }
+    this.#reading = false;
+    this.#flush();
+  }
+
+  /** Wakes the reader once the loop has nothing more to do at once, so that what arrives together is taken together. */
+  readonly #flush = (): void => {
+    const wake = this.#wake;
+    if (wake === undefined || (this.#ready.length === 0 && this.#end === undefined)) return;
+    this.#wake = undefined;
+    wake();
+  };
+}
+
+/** Called from a microtask, nextTick runs when the microtasks are done; elsewhere than in Node the next microtask must do. */
+const afterMicrotasks: (run: () => void) => void =
+  typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);

@@ -1,0 +1,163 @@
+/** Makes the scenario of a seed. */
+import type { Choice } from "../../src/domain/Decision.ts";
+import type { Budget } from "../../src/domain/Run.ts";
+import { Dice } from "./Dice.ts";
+import { attemptScript } from "./Scripts.ts";
+import type { Moment, Outside, Scenario, ToolSpec } from "./Scenario.ts";
+
+/** The scenario of a seed: the same for ever, as long as this file and Scripts.ts stay as they are. */
+export const generate = (seed: number): Scenario => {
+  const dice = new Dice(seed);
+  const tools = toolsOf(dice);
+  const ids = dice.weighted([
+    [5, "unique"],
+    [1, "empty"],
+    [1, "zero"],
+    [2, "repeated"],
+  ] as const);
+  return {
+    seed,
+    surface: dice.chance(0.25) ? "parts" : "run",
+    attempts: dice.times(dice.between(1, 6), (index) => attemptScript(dice, tools, ids, index)),
+    tools,
+    toolUse: {
+      when: dice.weighted([
+        [4, "inline"],
+        [4, "background"],
+        [2, "after"],
+      ] as const),
+      delay: dice.weighted([
+        [6, 0],
+        [2, 5],
+        [1, 3_000],
+      ]),
+      twice: dice.chance(0.15),
+      byId: dice.chance(0.15),
+    },
+    options: optionsOf(dice),
+    drainMs: dice.weighted([
+      [6, null],
+      [1, 0],
+      [2, 1_000],
+    ]),
+    consumer: consumerOf(dice),
+    outside: dice.chance(0.35) ? dice.times(dice.between(1, 2), () => outsideOf(dice)) : [],
+    answers: dice.times(dice.between(1, 4), () => answerOf(dice)),
+    recorder: recorderOf(dice),
+    classifyThrows: dice.chance(0.01),
+  };
+};
+
+const candidates: ReadonlyArray<Pick<ToolSpec, "name" | "executor" | "effect">> = [
+  { name: "read", executor: "runtime", effect: "read_only" },
+  { name: "bash", executor: "runtime", effect: "mutating" },
+  { name: "odd", executor: "runtime", effect: "unknown" },
+  { name: "search", executor: "provider", effect: "read_only" },
+  { name: "hosted", executor: "provider", effect: "mutating" },
+];
+
+const toolsOf = (dice: Dice): ReadonlyArray<ToolSpec> => {
+  const guards = dice.weighted([
+    [6, 1],
+    [1, 0.5],
+    [2, 0],
+  ]);
+  return candidates
+    .filter(({ name }) => dice.chance(name === "hosted" ? 0.12 : 0.5))
+    .map((tool): ToolSpec => ({
+      ...tool,
+      guarded: tool.executor === "runtime" && dice.chance(guards),
+      handler: dice.weighted([
+        [5, "fast"],
+        [4, "slow"],
+        [1, "failing"],
+        [1, "dying"],
+        [0.4, "hanging"],
+      ] as const),
+      ms: dice.pick([1, 10, 700, 5_000, 100_000]),
+    }));
+};
+
+const optionsOf = (dice: Dice): Scenario["options"] => ({
+  reveal: dice.chance(0.2) ? "on_complete" : "live",
+  canContinue: dice.chance(0.5),
+  continueText: dice.chance(0.4) ? "auto" : "ask",
+  cursor: dice.chance(0.25),
+  refresh: dice.weighted([
+    [6, "none"],
+    [2, "ok"],
+    [1, "failing"],
+    [0.5, "dying"],
+    [0.3, "hanging"],
+  ] as const),
+  emptyIsFailure: dice.chance(0.3),
+  streaming: !dice.chance(0.03),
+  policy: dice.chance(0.12) ? "strict" : "default",
+  clocks: dice.weighted([
+    [6, {}],
+    [2, { idle: 1_000, first_progress: 2_000, silence: 1_500 }],
+    [1, { attempt: 4_000 }],
+    [1, { run: 20_000 }],
+    [0.3, { idle: false }],
+  ]),
+  budget: dice.weighted<Partial<Budget>>([
+    [6, {}],
+    [1, { max_auto_retries: 0 }],
+    [1, { max_auto_retries: 1, max_not_processed: 1 }],
+    [1, { max_after_shown: 3, max_after_stall: 3, max_auto_retries: 8 }],
+    [1, { max_elapsed_ms: 2_000 }],
+  ]),
+});
+
+const consumerOf = (dice: Dice): Scenario["consumer"] => ({
+  kind: dice.weighted([
+    [8, "drain"],
+    [3, "slow"],
+    [1, "take"],
+    [1, "failing"],
+  ] as const),
+  n: dice.between(1, 12),
+  ms: dice.pick([1, 100, 2_500]),
+});
+
+const outsideOf = (dice: Dice): { readonly when: Moment; readonly what: Outside } => ({
+  when: dice.weighted<Moment>([
+    [3, { at: dice.pick([0, 1, 5, 50, 251, 700, 1_200, 5_000, 60_000]) }],
+    [2, { on: "event", nth: dice.between(1, 10) }],
+    [2, { on: "write", nth: dice.between(1, 8) }],
+    [2, { on: "handler", nth: dice.between(1, 2) }],
+    [1, { on: "question", nth: dice.between(1, 2) }],
+    [1, { on: "opened", nth: dice.between(1, 3) }],
+  ]),
+  what: dice.weighted([
+    [3, "cancel"],
+    [2, "close"],
+    [2, "interrupt"],
+    [1, "signed_user"],
+    [1, "signed_lifecycle"],
+  ] as const),
+});
+
+const choices: readonly [Choice, ...Array<Choice>] = ["retry", "continue", "it_ran", "it_did_not_run", "accept", "stop"];
+
+const answerOf = (dice: Dice): Scenario["answers"][number] => ({
+  choice: dice.weighted<Choice | "hang" | "dies">([
+    [20, dice.pick(choices)],
+    [5, "retry"],
+    [5, "continue"],
+    [0.5, "hang"],
+    [0.3, "dies"],
+  ]),
+  delay: dice.pick([0, 0, 10, 2_000, 3_600_000]),
+});
+
+const recorderOf = (dice: Dice): Scenario["recorder"] => ({
+  fails: dice.chance(0.12) ? dice.times(dice.between(1, 3), () => dice.between(0, 14)) : [],
+  dies: dice.chance(0.015) ? [dice.between(0, 10)] : [],
+  delays: dice.weighted<readonly [number, ...Array<number>]>([
+    [6, [0]],
+    [2, [0, 3, 0, 20]],
+    [1, [1]],
+    [0.5, [0, 0, 1_500]],
+  ]),
+});

@@ -1,0 +1,91 @@
+/**
+ * Keeps what everybody around a simulated run saw, in one order: the provider, the consumer, the tools, the recorder and
+ * the world outside. The judge reads nothing else.
+ */
+import type { Exit } from "effect";
+import type { Observation } from "../../src/domain/Observation.ts";
+import type { ToolEffect } from "../../src/domain/SideEffects.ts";
+import type { Entry as Written, RunRecord } from "../../src/recorder/RunRecord.ts";
+import type { RunEvent, RunInterrupted } from "../../src/runtime/RunEvent.ts";
+import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { Outside, Scenario } from "./Scenario.ts";
+
+/** A part of the simulated provider. */
+export interface Part {
+  /** Which response, and which of its parts: the same request again says the same serials again. Quiet parts have none. */
+  readonly serial: string | undefined;
+  readonly attempt: number;
+  readonly says: Observation;
+}
+
+/** How a source ended by itself, with the original error. */
+export type SourceEnd =
+  | { readonly how: "clean" }
+  | { readonly how: "failed" | "died" | "factory_threw"; readonly error: unknown }
+  | { readonly how: "interrupted" };
+
+/** One call as its handler knows it. */
+export interface HandlerCall {
+  readonly tool: string;
+  readonly guarded: boolean;
+  readonly effect: ToolEffect;
+  readonly attempt: number;
+  readonly call: string;
+  /** The handler was reached by a provider's id that other calls carry too: which call it was nobody can tell. */
+  readonly vague: boolean;
+}
+
+export type Happened =
+  | { readonly what: "opened"; readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls"> }
+  | { readonly what: "closed"; readonly attempt: number }
+  | { readonly what: "emitted"; readonly attempt: number; readonly parts: ReadonlyArray<Part> }
+  | { readonly what: "source_ended"; readonly attempt: number; readonly end: SourceEnd }
+  | { readonly what: "seen"; readonly event: RunEvent<Part> }
+  | { readonly what: "got"; readonly part: Part }
+  | { readonly what: "handler_started"; readonly call: HandlerCall }
+  | { readonly what: "tool_returned"; readonly call: HandlerCall; readonly refused: string | undefined }
+  | { readonly what: "writing"; readonly entries: ReadonlyArray<Written> }
+  | { readonly what: "written"; readonly entries: ReadonlyArray<Written>; readonly ok: boolean }
+  | { readonly what: "outside"; readonly kind: Outside | "layer_closed" }
+  | { readonly what: "ended"; readonly exit: Exit.Exit<unknown, RunInterrupted | ConsumerBroke> };
+
+/** Something that happened, and when: virtual milliseconds from the start. */
+export type Entry = Happened & { readonly at: number };
+
+/** What a failing consumer fails with. */
+export class ConsumerBroke {
+  readonly _tag = "ConsumerBroke";
+}
+
+/** All that is known of one simulated run. */
+export interface Trace {
+  readonly scenario: Scenario;
+  readonly journal: ReadonlyArray<Entry>;
+  /** As the recorder gives it at the end. */
+  readonly record: RunRecord | undefined;
+  /** The consumer's stream ended within the virtual hours that a run may take. */
+  readonly ended: boolean;
+  /** The stream's scope, and with it the processor's, closed. */
+  readonly closed: boolean;
+}
+
+/** Collects entries. */
+export class Journal {
+  readonly entries: Array<Entry> = [];
+  readonly #now: () => number;
+  #listeners: Array<(entry: Entry) => void> = [];
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  add(happened: Happened): void {
+    const entry = { ...happened, at: this.#now() };
+    this.entries.push(entry);
+    for (const listener of this.#listeners) listener(entry);
+  }
+
+  listen(listener: (entry: Entry) => void): void {
+    this.#listeners = [...this.#listeners, listener];
+  }
+}

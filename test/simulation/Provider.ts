@@ -1,0 +1,154 @@
+/**
+ * Plays the provider of a scenario. It answers the request that it is sent: the same request again gives the same response
+ * from its first serial, a continuation is a new response, and a cursor goes on behind the part that it names.
+ */
+import { Effect, Exit, Stream } from "effect";
+import type { Failure } from "../../src/domain/Failure.ts";
+import * as Observation from "../../src/domain/Observation.ts";
+import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { Journal, Part, SourceEnd } from "./Journal.ts";
+import type { AttemptScript, PartStep, Scenario, Step } from "./Scenario.ts";
+import { pause } from "./VirtualTime.ts";
+
+/** What the provider fails with: it must come out unchanged (law L12). */
+export class ProviderBroke {
+  readonly _tag = "ProviderBroke";
+  readonly failure: Failure;
+  constructor(failure: Failure) {
+    this.failure = failure;
+  }
+}
+
+/** What every attempt beyond the scenario's scripts says: a whole answer. */
+const whole: AttemptScript = {
+  steps: [{ say: "start" }, { say: "text" }, { say: "terminal" }],
+  closes: 0,
+  factoryThrows: false,
+};
+
+/** Says which response of the provider a part belongs to, and how far it was read. */
+export const cursorOf = (part: Part): string | undefined => part.serial;
+
+export const provider = (scenario: Scenario, journal: Journal) => {
+  let continuations = 0;
+  let request = "first";
+  return (context: AttemptContext): Stream.Stream<Part, ProviderBroke> => {
+    const { attempt, mode, cursor, calls } = context;
+    if (context.request === "first") request = "first";
+    if (context.request === "continue" && mode === "continue") request = `continuation ${++continuations}`;
+    if (context.request === "continue" && mode === "replay") request = `continuation ${continuations}`;
+    const [of, read] = context.request === "resume" && cursor !== undefined ? splitSerial(cursor) : [request, 0];
+    const script = scenario.attempts[attempt - 1] ?? whole;
+    journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls } });
+    if (script.factoryThrows) {
+      const error = new Error("the factory threw");
+      journal.add({ what: "source_ended", attempt, end: { how: "factory_threw", error } });
+      journal.add({ what: "closed", attempt });
+      throw error;
+    }
+    return new Response(journal, context, of, read).play(script);
+  };
+};
+
+/** A serial's response and number. */
+export const splitSerial = (serial: string): readonly [response: string, number: number] => {
+  const at = serial.lastIndexOf("#");
+  return [serial.slice(0, at), Number(serial.slice(at + 1))];
+};
+
+class Response {
+  readonly #journal: Journal;
+  readonly #context: AttemptContext;
+  readonly #of: string;
+  #serial: number;
+
+  constructor(journal: Journal, context: AttemptContext, of: string, read: number) {
+    this.#journal = journal;
+    this.#context = context;
+    this.#of = of;
+    this.#serial = read;
+  }
+
+  play(script: AttemptScript): Stream.Stream<Part, ProviderBroke> {
+    const { attempt } = this.#context;
+    const closing = Effect.andThen(
+      script.closes === "hang" ? Effect.never : pause(script.closes),
+      Effect.sync(() => this.#journal.add({ what: "closed", attempt })),
+    );
+    return Stream.fromIterable(script.steps).pipe(
+      Stream.flatMap((step) => this.#step(step)),
+      Stream.onExit((exit) => (Exit.isSuccess(exit) ? this.#ends({ how: "clean" }) : Effect.void)),
+      Stream.ensuring(closing),
+    );
+  }
+
+  #step(step: Step): Stream.Stream<Part, ProviderBroke> {
+    if ("say" in step) return this.#say([step]);
+    if ("chunk" in step) return this.#say(step.chunk);
+    if ("wait" in step) return silently(pause(step.wait));
+    if ("stubborn" in step) return silently(Effect.uninterruptible(pause(step.stubborn)));
+    if ("bytes" in step) return silently(Effect.sync(() => this.#context.bytes(step.bytes)));
+    if ("delivery" in step) return silently(Effect.sync(() => this.#context.delivery(step.delivery)));
+    if ("fail" in step) {
+      const error = new ProviderBroke(step.fail);
+      return Stream.unwrap(Effect.as(this.#ends({ how: "failed", error }), Stream.fail(error)));
+    }
+    if ("die" in step) {
+      const error = new Error("the source died");
+      return Stream.unwrap(Effect.as(this.#ends({ how: "died", error }), Stream.die(error)));
+    }
+    if ("interrupt" in step) {
+      return Stream.fromEffect(Effect.andThen(this.#ends({ how: "interrupted" }), Effect.interrupt));
+    }
+    return Stream.never;
+  }
+
+  #say(steps: ReadonlyArray<PartStep>): Stream.Stream<Part, never> {
+    return Stream.suspend(() => {
+      const parts = steps.map((step) => this.#part(step));
+      this.#journal.add({ what: "emitted", attempt: this.#context.attempt, parts });
+      return Stream.fromArray(parts);
+    });
+  }
+
+  #part(step: PartStep): Part {
+    const { attempt } = this.#context;
+    const says = observationOf(step, attempt);
+    if (says.quiet) return { serial: undefined, attempt, says };
+    this.#serial += 1;
+    return { serial: `${this.#of}#${this.#serial}`, attempt, says };
+  }
+
+  #ends(end: SourceEnd): Effect.Effect<void> {
+    return Effect.sync(() => this.#journal.add({ what: "source_ended", attempt: this.#context.attempt, end }));
+  }
+}
+
+const silently = (effect: Effect.Effect<unknown>): Stream.Stream<never> => Stream.drain(Stream.fromEffect(effect));
+
+const observationOf = (step: PartStep, attempt: number): Observation.Observation => {
+  switch (step.say) {
+    case "start":
+      return Observation.lifecycle;
+    case "ping":
+      return Observation.ping;
+    case "usage":
+      return { ...Observation.none, quiet: true, usage: { input_tokens: 10, output_tokens: 1 } };
+    case "text":
+      return Observation.text(4);
+    case "reasoning":
+      return Observation.reasoning(3);
+    case "terminal":
+      return Observation.terminal("stop");
+    case "terminal_at_end":
+      return { ...(step.text ? Observation.text(2) : Observation.none), terminal_at_end: true, finish: "STOP" };
+    case "error":
+      return { ...Observation.failed(step.failure), terminal: step.terminal };
+    case "call": {
+      const { phase, ordinal, id, tool, executor } = step;
+      // The arguments name the call, so that a handler can say for which one it ran.
+      const input = phase === "ready" ? { input: `${attempt}/0.${ordinal}` } : {};
+      return Observation.calls([{ choice: 0, ordinal, id, tool, executor, phase, ...input }]);
+    }
+  }
+};
