@@ -119,7 +119,7 @@ export class Attempt<P> implements LedgerAttempt {
     }).pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
-          if (!this.#over) this.decide(endOf(exit, classifying()));
+          if (!this.#over) this.#guarded(() => this.decide(endOf(exit, classifying())));
         }),
       ),
       Effect.scoped,

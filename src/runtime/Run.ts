@@ -3,10 +3,13 @@
  *
  * It decides nothing and waits for nothing; Recovery does both.
  */
+
+import * as Cause from "effect/Cause";
 import type * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Option from "effect/Option";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
 import * as Runs from "../domain/Run.ts";
@@ -78,7 +81,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   stopper: Stopper | undefined;
   userCancelled = false;
   lifecycleClosed = false;
-  recordFailed = false;
   live: Attempt<P> | undefined;
   attempts = 0;
   clocks: Clocks.Clocks;
@@ -251,12 +253,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       this.#pending = [];
       return this.shared.recorder.write(this.runId, all).pipe(
         Effect.as(true),
-        Effect.catch((error) => {
-          this.recordFailed = true;
-          return Effect.as(
-            Effect.logError("a run could not be recorded", { run_id: this.runId, reason: error.reason }),
-            false,
-          );
+        // A recorder that dies is a failed write as well: what it knows of the run is not known.
+        Effect.catchCause((cause) => {
+          const error = Cause.findErrorOption(cause);
+          const reason = Option.isSome(error) ? error.value.reason : "defect";
+          return Effect.as(Effect.logError("a run could not be recorded", { run_id: this.runId, reason }), false);
         }),
       );
     });

@@ -4,7 +4,7 @@ import * as Observation from "../../src/domain/Observation.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
-import { bash, bench, plain, playedOut, runId, starts } from "./RuleBench.ts";
+import { type Bench, bash, bench, plain, playedOut, runId, starts } from "./RuleBench.ts";
 import * as S from "./Scripted.ts";
 
 const { done, fail, reset, start, text } = S;
@@ -112,6 +112,33 @@ describe("The choice retry, through run", () => {
       assert.strictEqual(refusal, "superseded");
     }),
   );
+});
+
+describe("A question that nobody answers", () => {
+  const open = StreamProcessor.layer.pipe(
+    Layer.provideMerge(
+      Layer.merge(RunRecorder.layerMemory(), Layer.succeed(UserDecisions, { ask: () => Effect.never })),
+    ),
+  );
+  const stops = [
+    ["the user's cancel", "user_cancelled", (its: Bench) => its.processor.cancel(runId)],
+    ["the processor's close", "lifecycle_closed", (its: Bench) => its.processor.close("shutdown")],
+  ] as const;
+
+  for (const [who, rule, stop] of stops) {
+    it.effect(`is ended by ${who}, and stays unanswered on record`, () =>
+      Effect.gen(function* () {
+        const its = yield* bench;
+        const provider = S.scripted([text("hi"), S.wait(1), reset]);
+        const seen = yield* S.played(its.processor.run(S.options(provider, { runId })), (event) =>
+          event._tag === "QuestionAsked" ? Effect.forkDetach(Effect.delay(stop(its), "1 minute")) : Effect.void,
+        );
+        assert.deepStrictEqual(seen.lines, ["attempt 1 first", "hi", "ask text_shown", `end do_not_retry ${rule}`]);
+        const { end, questions } = yield* S.recordOf(runId);
+        assert.deepStrictEqual([end?.state, end?.reason, questions[0]?.answer], ["stopped", rule, undefined]);
+      }).pipe(Effect.provide(open)),
+    );
+  }
 });
 
 describe("A question whose facts grow while it is open", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { GuardedTool } from "../../src/runtime/ToolGuard.ts";
-import { type Bench, bash, type OnEvent, plain, playedOut, type RuleCase, runs, starts } from "./RuleBench.ts";
+import { type Bench, bash, type OnEvent, plain, playedOut, type RuleCase, runId, runs, starts } from "./RuleBench.ts";
 import * as S from "./Scripted.ts";
 
 const { done, reset, start } = S;
@@ -84,6 +84,53 @@ describe("The choice continue, through run", () => {
         it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
         ["unknown"],
       );
+    }),
+  );
+});
+
+describe("A close does not wait for handlers", () => {
+  const closes = (its: Bench) => Effect.forkDetach(Effect.delay(its.processor.close("shutdown"), "1 minute"));
+
+  it.effect("that a decision waits for", () =>
+    Effect.gen(function* () {
+      const attempts = [[S.callReady("bash"), S.wait(1), reset]];
+      const play = (its: Bench) => {
+        const tool = bash(its, Effect.never);
+        const onEvent: OnEvent = (event) => Effect.andThen(starts(tool)(event), closes(its));
+        return { options: { tools: [tool] }, onEvent };
+      };
+      const it = yield* playedOut({ attempts, play }, {}, Number.POSITIVE_INFINITY);
+      assert.deepStrictEqual(it.lines, ["attempt 1 first", "bash:ready", "end do_not_retry lifecycle_closed"]);
+    }),
+  );
+
+  it.effect("that a continuation let start and waits for", () =>
+    Effect.gen(function* () {
+      let first = true;
+      const once = Effect.suspend(() => {
+        if (!first) return Effect.never;
+        first = false;
+        return Effect.succeed("ran");
+      });
+      const attempts = [twoCalls];
+      const play = (its: Bench) => {
+        const tool = bash(its, once);
+        const second = Effect.suspend(() => tool.run({ run_id: runId, attempt: 1, call: "0.1" }, ""));
+        const onEvent: OnEvent = (event) =>
+          event._tag === "RetryScheduled"
+            ? Effect.andThen(Effect.forkDetach(second), closes(its))
+            : onlyFirst(tool)(event);
+        return { options: { tools: [tool], canContinue: true }, onEvent };
+      };
+      const it = yield* playedOut({ attempts, play }, {}, Number.POSITIVE_INFINITY);
+      assert.deepStrictEqual(it.lines.slice(0, 4), [
+        "attempt 1 first",
+        "bash:ready",
+        "bash:ready",
+        "retry continue tools_settled",
+      ]);
+      assert.strictEqual(it.lines.at(-1), "end do_not_retry lifecycle_closed");
+      assert.strictEqual(it.provider.attempts.length, 1);
     }),
   );
 });

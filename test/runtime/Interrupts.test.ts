@@ -223,6 +223,44 @@ describe("L10 whose cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("what the caller's own classify throws is caller_failed, and the run ends", () =>
+    Effect.gen(function* () {
+      const broken = new TypeError("no such field");
+      const options = S.options(S.scripted([S.start, S.reset]), {
+        classify: () => {
+          throw broken;
+        },
+      });
+      const seen = yield* S.played((yield* StreamProcessor).run(options));
+      assert.strictEqual(seen.lines.at(-1), "end do_not_retry not_retryable");
+      assert.strictEqual(S.errorOf(seen.exit)?.cause, broken);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("a recorder that dies is a failed write: nothing is retried, and the run ends (L8)", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start, S.reset]);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
+      assert.strictEqual(seen.lines.at(-1), "end record_failed nothing_shown");
+    }).pipe(
+      Effect.provide(
+        StreamProcessor.layer.pipe(
+          Layer.provideMerge(
+            Layer.merge(
+              UserDecisions.layerHeadless(),
+              Layer.succeed(RunRecorder, {
+                write: () => Effect.die("the disk is gone"),
+                run: () => Effect.undefined,
+                runs: () => Effect.succeed([]),
+                incidents: () => Effect.succeed([]),
+              }),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+
   it.effect("a service that dies during recovery ends the run with its defect, never in silence", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.text("half"), S.reset]);
