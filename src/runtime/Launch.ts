@@ -20,16 +20,18 @@ type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
  * @param mode `replay` repeats the broken attempt's own request (law L3), `continue` builds on what has settled, `resume`
  *   goes on in the very same response
  * @param incident the recorded decision that this acts on
+ * @returns `again` when the run was stopped while its tools were awaited: then nothing is launched
  */
 export const launch = <P, E, R>(
   run: Run<P, E, R>,
   broken: Broken<P>,
   mode: LaunchMode,
   incident: RunIncident,
-): Effect.Effect<"launched" | "ended"> =>
+): Effect.Effect<"launched" | "ended" | "again"> =>
   Effect.gen(function* () {
     const chain = run.chain ?? new Chain(broken.attempt);
     const setup = yield* prepared(run, chain, broken, mode);
+    if (run.stopper !== undefined) return "again" as const;
     const next = run.prepare(setup);
     const recorded = yield* run.write([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },

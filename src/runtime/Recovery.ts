@@ -9,6 +9,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
+import { atMost } from "../policy/FactsOrder.ts";
 import * as RetryBudget from "../policy/RetryBudget.ts";
 import * as Situation from "../policy/Situation.ts";
 import type { Outcome } from "./AttemptEnd.ts";
@@ -183,6 +184,10 @@ const ask = <P, E, R>(
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
+    // From here on a late settle wakes us; one that came while the incident was written shows in the facts.
+    run.factsGrew = Deferred.makeUnsafe<void>();
+    run.asking = true;
+    if (!atMost(broken.facts(), incident.facts)) return "again";
     run.questions += 1;
     const choices = decision.choices ?? ["stop"];
     const question: Question = {
@@ -199,9 +204,12 @@ const ask = <P, E, R>(
     yield* run.write([
       { _tag: "QuestionAsked", question: { revision, incident: incident.id, rule: decision.rule, choices } },
     ]);
+    if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     run.handoff.push({ _tag: "QuestionAsked", question });
     const answer = yield* answered(run, question);
-    if (answer === undefined) return "again";
+    run.asking = false;
+    // An answer is refused when the facts have grown since it was asked for, also in the same step.
+    if (answer === undefined || Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     const choice = choices.includes(answer) ? answer : "stop";
     run.note(broken.attempt.attempt, "answer", choice);
     yield* run.write([
@@ -210,20 +218,18 @@ const ask = <P, E, R>(
     ]);
     run.handoff.push({ _tag: "QuestionAnswered", revision, choice });
     return yield* carryOut(run, broken, { decision, incident, recorded: true }, choice, closed);
-  });
-
-/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
-const answered = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | undefined> => {
-  run.factsGrew = Deferred.makeUnsafe<void>();
-  run.asking = true;
-  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
-  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined)).pipe(
+  }).pipe(
     Effect.ensuring(
       Effect.sync(() => {
         run.asking = false;
       }),
     ),
   );
+
+/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
+const answered = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | undefined> => {
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
+  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined));
 };
 
 const carryOut = <P, E, R>(

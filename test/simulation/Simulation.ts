@@ -4,7 +4,6 @@
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope, Stream } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { RecorderError, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import type { RunOptions } from "../../src/runtime/RunOptions.ts";
@@ -13,6 +12,7 @@ import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import { Dice } from "./Dice.ts";
 import { ConsumerBroke, Journal, type Part, type Trace } from "./Journal.ts";
+import { policyOf } from "./Policies.ts";
 import { cursorOf, type ProviderBroke, provider } from "./Provider.ts";
 import { mayHang, type Moment, type Outside, type Scenario } from "./Scenario.ts";
 import { runId, Tools } from "./Tools.ts";
@@ -118,10 +118,6 @@ const optionsOf = (
   };
 };
 
-/** The policy by its name in incidents. */
-export const policyOf = (name: string): RecoveryPolicy.RecoveryPolicy =>
-  name === "strict" ? RecoveryPolicy.strict : RecoveryPolicy.default;
-
 const refreshes = {
   ok: pause(20),
   failing: Effect.andThen(pause(20), Effect.fail("no credentials")),
@@ -187,7 +183,8 @@ const layerOf = (scenario: Scenario, journal: Journal) =>
 const randomOf = (scenario: Scenario) => {
   const dice = new Dice(scenario.seed);
   return {
-    nextDoubleUnsafe: () => dice.next(),
+    // Steps of 1/250, so that every delay is a whole number of milliseconds.
+    nextDoubleUnsafe: () => dice.between(0, 249) / 250,
     nextIntUnsafe: () => dice.between(0, 1_000_000),
   };
 };

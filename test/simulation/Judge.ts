@@ -1,0 +1,28 @@
+/** Judges a trace: every invariant, each from what the observers logged and never from what the processor says of itself. */
+import type { Trace } from "./Journal.ts";
+import * as Attempts from "./JudgeAttempts.ts";
+import * as End from "./JudgeEnd.ts";
+import * as Events from "./JudgeEvents.ts";
+import * as Records from "./JudgeRecord.ts";
+import type { Violation } from "./Verdict.ts";
+
+const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
+  Events.grammar,
+  Events.nothingTwice,
+  Events.plainParts,
+  Events.sameRequest,
+  Attempts.effectsOnce,
+  Attempts.oneAtATime,
+  Attempts.noFalseSuccess,
+  Attempts.nothingStartsAfterTheStop,
+  Records.everyRunEnds,
+  Records.recordThenAct,
+  Records.decidedAgain,
+  Records.bounded,
+  End.originalError,
+  End.whoseCancel,
+  End.withinBudget,
+];
+
+/** Every violation of a trace; none when all invariants hold. */
+export const judge = (trace: Trace): ReadonlyArray<Violation> => judges.flatMap((it) => it(trace));

@@ -1,0 +1,91 @@
+/** Judges how a run ended: whose error, whose cancel, and what it spent (I9, I10, I15). */
+import { Exit } from "effect";
+import { isDeepStrictEqual } from "node:util";
+import type { Rule } from "../../src/domain/Decision.ts";
+import { defaultBudget } from "../../src/domain/Run.ts";
+import type { Entry, Trace } from "./Journal.ts";
+import { interruptedOf } from "./JudgeEvents.ts";
+import { ProviderBroke } from "./Provider.ts";
+import { against, type Violation } from "./Verdict.ts";
+
+/** I9 */
+export const originalError = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I9");
+  const interrupted = interruptedOf(trace);
+  if (interrupted === undefined || interrupted.reason === "refused") return violations;
+  const { cause, failure } = interrupted;
+  const objects = trace.journal.flatMap(originals);
+  const interrupts = trace.journal.some((it) => it.what === "source_ended" && it.end.how === "interrupted");
+  if (cause !== undefined) {
+    const own = objects.includes(cause) || (interrupts && failure.kind === "cancelled") || trace.scenario.classifyThrows;
+    holds(own || interrupts, () => `the cause is no object of the provider's: ${String(cause)}`);
+  }
+  // The failure of the end is the one that the provider's error was classified as: then its object must be the cause.
+  const last = trace.journal.findLast((it) => it.what === "source_ended" && it.end.how === "failed");
+  const opened = trace.journal.findLast((it) => it.what === "opened");
+  if (last?.what !== "source_ended" || last.end.how !== "failed" || opened?.what !== "opened") return violations;
+  const { error } = last.end;
+  if (last.attempt !== opened.context.attempt || !(error instanceof ProviderBroke)) return violations;
+  const script = trace.scenario.attempts[last.attempt - 1];
+  // A source whose own finalizer takes its time has not failed before that is over: a clock or a stop may come first.
+  if (script?.closes !== 0 || !isDeepStrictEqual(error.failure, failure)) return violations;
+  holds(cause !== undefined, () => "the provider's error is not the cause");
+  return violations;
+};
+
+const originals = (entry: Entry): ReadonlyArray<unknown> => {
+  if (entry.what === "emitted") return entry.parts;
+  return entry.what === "source_ended" && "error" in entry.end ? [entry.end.error] : [];
+};
+
+/** I10: a rule that names a stopper needs one. */
+export const whoseCancel = (trace: Pick<Trace, "journal" | "record">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I10");
+  const before = (...kinds: ReadonlyArray<string>) => (at: number) =>
+    trace.journal.slice(0, at).some((it) => it.what === "outside" && kinds.includes(it.kind));
+  const needs: Partial<Record<Rule, (at: number) => boolean>> = {
+    user_cancelled: before("cancel", "signed_user"),
+    lifecycle_closed: before("close", "signed_lifecycle", "layer_closed"),
+    caller_interrupted: before("interrupt"),
+  };
+  for (const [at, entry] of trace.journal.entries()) {
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) {
+      if (it._tag !== "IncidentOpened") continue;
+      const { rule } = it.incident.decision;
+      holds(needs[rule]?.(at) ?? true, () => `${rule}, and nobody did`);
+    }
+  }
+  return [...violations, ...plainInterrupts(trace)];
+};
+
+/** An interrupt that nobody signed never becomes a success, and the caller who is interrupted sees no error of ours. */
+const plainInterrupts = (trace: Pick<Trace, "journal">) => {
+  const { holds, violations } = against("I10");
+  const outside = trace.journal.flatMap((it) => (it.what === "outside" && it.kind !== "layer_closed" ? [it.kind] : []));
+  const exit = trace.journal.find((it) => it.what === "ended");
+  if (exit?.what !== "ended" || Exit.isSuccess(exit.exit)) return violations;
+  const interruptedOnly = exit.exit.cause.reasons.every((reason) => reason._tag === "Interrupt");
+  holds(!interruptedOnly || outside.some((kind) => kind !== "cancel" && kind !== "close"), () => "the caller was interrupted by nobody");
+  return violations;
+};
+
+/** I15: automatic retries that were carried out since the last fresh budget. */
+export const withinBudget = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I15");
+  const budget = { ...defaultBudget, ...trace.scenario.options.budget };
+  const most = trace.scenario.options.policy === "strict" ? 1 : budget.max_auto_retries + budget.max_not_processed;
+  let retries = 0;
+  let automatic = false;
+  for (const entry of trace.journal) {
+    if (entry.what !== "seen") continue;
+    const { event } = entry;
+    if (event._tag === "RetryScheduled") automatic = true;
+    if (event._tag === "QuestionAsked") automatic = false;
+    if (event._tag === "QuestionAnswered" && event.choice === "retry") retries = 0;
+    if (event._tag === "AttemptStarted" && automatic) retries += 1;
+    if (event._tag === "AttemptStarted") automatic = false;
+    holds(retries <= most, () => `${retries} automatic retries of ${most}`);
+  }
+  return violations;
+};

@@ -1,0 +1,161 @@
+/** Judges what the caller saw: the grammar of events, and what is left of the parts (I1, I2, I13, I16). */
+import { Exit } from "effect";
+import { RunInterrupted } from "../../src/runtime/RunEvent.ts";
+import type { Entry, Part, Trace } from "./Journal.ts";
+import { splitSerial } from "./Provider.ts";
+import { against, type Violation } from "./Verdict.ts";
+
+type Seen = Extract<Entry, { readonly what: "seen" }>["event"];
+
+const eventsOf = (trace: Pick<Trace, "journal">): ReadonlyArray<Seen> =>
+  trace.journal.flatMap((entry) => (entry.what === "seen" ? [entry.event] : []));
+
+export const interruptedOf = (trace: Pick<Trace, "journal">): RunInterrupted | undefined => {
+  for (const entry of trace.journal) {
+    if (entry.what !== "ended" || Exit.isSuccess(entry.exit)) continue;
+    for (const reason of entry.exit.cause.reasons) {
+      if (reason._tag === "Fail" && reason.error instanceof RunInterrupted) return reason.error;
+    }
+  }
+  return undefined;
+};
+
+/** I1: reads the events once, in order. */
+export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I1");
+  const handed = new Map<number, number>();
+  let attempt = 0;
+  let completed = false;
+  let scheduled: string | undefined;
+  let asked: number | undefined;
+  let answered: string | undefined;
+  let discarding = false;
+  for (const event of eventsOf(trace)) {
+    const told = () => `${JSON.stringify(event)} while attempt ${attempt}`;
+    holds(!completed, () => `after the end: ${told()}`);
+    if (discarding) holds(event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted", () => `a discard that nothing follows, but ${told()}`);
+    switch (event._tag) {
+      case "AttemptStarted":
+        holds(event.attempt === attempt + 1, () => `attempt number: ${told()}`);
+        holds(attempt === 0 ? event.mode === "first" : scheduled !== undefined || answered !== undefined, () => `a start that nobody announced: ${told()}`);
+        if (scheduled !== undefined) holds(event.mode === scheduled, () => `announced ${scheduled}: ${told()}`);
+        attempt = event.attempt;
+        [scheduled, answered, asked, discarding] = [undefined, undefined, undefined, false];
+        break;
+      case "Part":
+        holds(event.attempt === attempt && event.part.attempt === attempt, () => `a part of another attempt: ${told()}`);
+        holds(event.ordinal === (handed.get(attempt) ?? 0) + 1, () => `ordinal: ${told()}`);
+        holds(scheduled !== "replay" && asked === undefined, () => `a part after the break: ${told()}`);
+        handed.set(attempt, event.ordinal);
+        break;
+      case "AttemptDiscarded":
+        holds(event.attempt <= attempt && event.keep_through < (handed.get(event.attempt) ?? 0), () => `a discard of nothing: ${told()}`);
+        holds(scheduled !== undefined || answered !== undefined, () => `a discard without a break: ${told()}`);
+        discarding = true;
+        break;
+      case "RetryScheduled":
+        holds(event.attempt === attempt, () => `a retry of another attempt: ${told()}`);
+        [scheduled, answered, asked] = [event.mode, undefined, undefined];
+        break;
+      case "QuestionAsked":
+        holds(asked === undefined || event.question.revision > asked, () => `revision: ${told()}`);
+        holds(event.question.choices.length >= 2, () => `fewer than two choices: ${told()}`);
+        [asked, answered, scheduled] = [event.question.revision, undefined, undefined];
+        break;
+      case "QuestionAnswered":
+        holds(event.revision === asked, () => `an answer to no question: ${told()}`);
+        [asked, answered] = [undefined, event.choice];
+        break;
+      case "RunCompleted":
+        holds(event.attempts === attempt, () => `attempts: ${told()}`);
+        completed = true;
+    }
+  }
+  return [...violations, ...ending(trace, attempt, completed, discarding)];
+};
+
+const ending = (trace: Pick<Trace, "journal">, attempt: number, completed: boolean, discarding: boolean) => {
+  const { holds, violations } = against("I1");
+  const ends = trace.journal.filter((entry) => entry.what === "ended");
+  const interrupted = interruptedOf(trace);
+  holds(ends.length <= 1, () => `${ends.length} ends`);
+  holds(!(completed && interrupted !== undefined), () => "completed and interrupted");
+  if (interrupted !== undefined && interrupted.reason !== "refused" && eventsOf(trace).length > 0) {
+    holds(interrupted.attempts === attempt, () => `${interrupted.attempts} attempts told, ${attempt} seen`);
+    holds(!discarding, () => "a discard that no attempt follows");
+  }
+  return violations;
+};
+
+/** What the caller still has: its parts without those that it was told to throw away. */
+export const remaining = (trace: Pick<Trace, "journal">): ReadonlyArray<Part> => {
+  let kept: ReadonlyArray<{ readonly attempt: number; readonly ordinal: number; readonly part: Part }> = [];
+  for (const event of eventsOf(trace)) {
+    if (event._tag === "Part") kept = [...kept, event];
+    if (event._tag === "AttemptDiscarded") {
+      kept = kept.filter((it) => it.attempt !== event.attempt || it.ordinal <= event.keep_through);
+    }
+  }
+  return kept.map(({ part }) => part);
+};
+
+/** I2: no serial twice; of one response nothing is missing before the last part that is left. */
+export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I2");
+  // A retry that is announced and not started yet has withdrawn nothing: what is left is judged where a run has an end.
+  const accepted = eventsOf(trace).some((event) => event._tag === "QuestionAnswered" && event.choice === "accept");
+  const numbers = new Map<string, Array<number>>();
+  for (const part of remaining(trace)) {
+    if (part.serial === undefined) continue;
+    const [response, number] = splitSerial(part.serial);
+    numbers.set(response, [...(numbers.get(response) ?? []), number]);
+  }
+  for (const [response, found] of numbers) {
+    holds(new Set(found).size === found.length, () => `twice in response ${response}: ${found.join(" ")}`);
+    // Who accepts a partial answer gets its frozen text without the calls between.
+    if (accepted) continue;
+    holds(found.every((number, index) => number === index + 1), () => `missing in response ${response}: ${found.join(" ")}`);
+  }
+  return violations;
+};
+
+/** I13: for callers that cannot discard. */
+export const plainParts = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I13");
+  const got = new Set<string>();
+  const marked = new Set<number>();
+  let attempt = 0;
+  for (const entry of trace.journal) {
+    if (entry.what === "emitted" && entry.parts.some((part) => part.says.terminal || part.says.terminal_at_end === true)) {
+      marked.add(entry.attempt);
+    }
+    if (entry.what !== "got") continue;
+    const { part } = entry;
+    holds(part.attempt >= attempt, () => `a part of attempt ${part.attempt} after one of ${attempt}`);
+    attempt = part.attempt;
+    holds(part.says.calls.length === 0 || marked.has(part.attempt), () => `a call before the marker: ${part.serial}`);
+    if (part.serial === undefined) continue;
+    holds(!got.has(part.serial), () => `handed out twice: ${part.serial}`);
+    got.add(part.serial);
+  }
+  return violations;
+};
+
+/** I16: mode replay sends what the failed attempt sent; only a person's retry goes back to the start of the response. */
+export const sameRequest = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I16");
+  const opened = trace.journal.flatMap((entry) => (entry.what === "opened" ? [entry.context] : []));
+  for (const [index, context] of opened.entries()) {
+    const before = opened[index - 1];
+    if (before === undefined || context.mode !== "replay") continue;
+    const origin = opened.slice(0, index).findLast((it) => it.request !== "resume") ?? before;
+    const own = [before, origin].some(
+      (it) =>
+        it.request === context.request &&
+        it.cursor === context.cursor &&
+        JSON.stringify(it.calls) === JSON.stringify(context.calls),
+    );
+    holds(own, () => `attempt ${context.attempt} sends ${context.request} ${context.cursor ?? ""} instead of ${before.request}`);
+  }
+  return violations;
+};

@@ -1,0 +1,134 @@
+/** Judges the record beside what happened: the end, the order of record and act, replay and limits (I6, I7, I8, I12, I14). */
+import { isDeepStrictEqual } from "node:util";
+import { Shown, ToolPhase } from "../../src/domain/Attempt.ts";
+import { evidenceFirstMax, evidenceLastMax, incidentsMax, toolRowsMax } from "../../src/domain/Limits.ts";
+import { atMost } from "../../src/policy/Facts.ts";
+import { apply, attemptsMax, RunRecord } from "../../src/recorder/RunRecord.ts";
+import type { Entry, Trace } from "./Journal.ts";
+import { policyOf } from "./Policies.ts";
+import { against, type Violation } from "./Verdict.ts";
+import { Schema } from "effect";
+
+/** I6 */
+export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I6");
+  holds(trace.ended, () => "the consumer's stream has not ended");
+  holds(trace.closed, () => "the processor's scope has not closed");
+  const tried = trace.journal.filter((it) => it.what === "writing" && it.entries.some(({ _tag }) => _tag === "RunEnded"));
+  const began = trace.journal.some((it) => it.what === "writing");
+  if (began) holds(tried.length === 1, () => `${tried.length} ends were written`);
+  const lost = trace.journal.some((it) => it.what === "written" && !it.ok);
+  if (!lost && began) holds(trace.record?.end !== undefined && trace.record.state === "ended", () => `the record is ${trace.record?.state}`);
+  return violations;
+};
+
+/** I7 and I14: folds the record as it grows, and looks at each act what was on record by then. */
+export const recordThenAct = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const acts = against("I7");
+  const growth = against("I14");
+  let record: RunRecord | undefined;
+  let lost = false;
+  for (const entry of trace.journal) {
+    if (entry.what === "written") {
+      if (!entry.ok) lost = true;
+      const before = record;
+      if (entry.ok) record = entry.entries.reduce(fold, record);
+      for (const it of before?.attempts ?? []) {
+        const after = record?.attempts.find(({ attempt }) => attempt === it.attempt);
+        growth.holds(after === undefined || atMost(it.facts, after.facts), () => `facts of attempt ${it.attempt} shrank: ${JSON.stringify([it.facts, after?.facts])}`);
+      }
+      continue;
+    }
+    const found = unrecorded(entry, record, lost);
+    acts.holds(found === undefined, () => `${found}, at ${entry.at} ms`);
+  }
+  return [...acts.violations, ...growth.violations];
+};
+
+const fold = (record: RunRecord | undefined, entry: Parameters<typeof apply>[1]): RunRecord | undefined => {
+  const next = apply(record, entry);
+  return typeof next === "string" ? record : next;
+};
+
+/** What is done here and not on record. Where a write was lost, hand-overs go on; attempts and dispatches never do. */
+const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean): string | undefined => {
+  switch (entry.what) {
+    case "opened":
+      return entry.context.attempt === 1 ? undefined : unannounced(entry.context.attempt, entry.context.mode, record);
+    case "handler_started": {
+      const { attempt, call, guarded, vague } = entry.call;
+      if (!guarded || vague) return undefined;
+      return phaseOf(record, attempt, call, "dispatched") ? undefined : `${attempt}/${call} starts and is not on record`;
+    }
+    case "tool_returned": {
+      const { attempt, call, guarded, vague } = entry.call;
+      if (!guarded || vague || lost || entry.refused !== undefined) return undefined;
+      return phaseOf(record, attempt, call, "outcome_unknown") ? undefined : `${attempt}/${call} returns and is not on record`;
+    }
+    case "seen":
+    case "got": {
+      const part = entry.what === "got" ? entry.part : entry.event._tag === "Part" ? entry.event.part : undefined;
+      if (part === undefined || lost) return undefined;
+      const facts = record?.attempts.find(({ attempt }) => attempt === part.attempt)?.facts;
+      if (facts === undefined) return `a part of attempt ${part.attempt} that is not on record`;
+      if (!below(Shown, part.says.shows, facts.shown)) return `${part.says.shows} was handed over, on record is ${facts.shown}`;
+      const row = part.says.calls.find(
+        (it) => it.executor === "runtime" && it.phase === "ready" && !phaseOf(record, part.attempt, `${it.choice}.${it.ordinal}`, "handed_over"),
+      );
+      return row === undefined ? undefined : `call ${row.ordinal} of attempt ${part.attempt} was handed over and is not on record`;
+    }
+    default:
+      return undefined;
+  }
+};
+
+/** An attempt opens only behind a recorded incident that was marked as acted on, and its own recorded start. */
+const unannounced = (attempt: number, mode: string, record: RunRecord | undefined): string | undefined => {
+  const own = record?.attempts.find((it) => it.attempt === attempt);
+  if (own === undefined) return `attempt ${attempt} opens and its start is not on record`;
+  if (own.mode !== mode) return `attempt ${attempt} opens as ${mode}, on record is ${own.mode}`;
+  const acted = record?.incidents.findLast(({ status }) => status === "acted_on");
+  if (acted === undefined || acted.attempt >= attempt) return `attempt ${attempt} opens without an incident that was acted on`;
+  if (acted.decision.action === "do_not_retry") return `attempt ${attempt} opens against ${acted.decision.rule}`;
+  if (acted.decision.action === "ask_user" && acted.answer === undefined && record?.questions.at(-1)?.answer === undefined) {
+    return `attempt ${attempt} opens without an answer to ${acted.decision.rule}`;
+  }
+  return undefined;
+};
+
+const below = <A extends string>(chain: { readonly literals: ReadonlyArray<A> }, a: A, b: A): boolean =>
+  chain.literals.indexOf(a) <= chain.literals.indexOf(b);
+
+const phaseOf = (record: RunRecord | undefined, attempt: number, call: string, least: ToolPhase): boolean => {
+  const rows = record?.attempts.find((it) => it.attempt === attempt)?.facts.tools ?? [];
+  const row = rows.find((it) => it.call === call);
+  return row !== undefined && below(ToolPhase, least, row.phase);
+};
+
+/** I8 */
+export const decidedAgain = (trace: Pick<Trace, "record">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I8");
+  if (trace.record === undefined) return violations;
+  const read = Schema.decodeUnknownSync(RunRecord)(JSON.parse(JSON.stringify(Schema.encodeSync(RunRecord)(trace.record))));
+  for (const { budget, decision, facts, failure, id, jitter, policy, run } of read.incidents) {
+    const again = policyOf(policy).decide({ facts, failure, run, budget, jitter });
+    holds(isDeepStrictEqual(again, decision), () => `${id}: stored ${JSON.stringify(decision)}, again ${JSON.stringify(again)}`);
+  }
+  return violations;
+};
+
+/** I12 */
+export const bounded = ({ record }: Pick<Trace, "record">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I12");
+  if (record === undefined) return violations;
+  const sizes: ReadonlyArray<readonly [string, number, number]> = [
+    ["attempts", record.attempts.length, attemptsMax],
+    ["evidence.first", record.evidence.first.length, evidenceFirstMax],
+    ["evidence.last", record.evidence.last.length, evidenceLastMax],
+    ["incidents", record.incidents.length, incidentsMax],
+    ["questions", record.questions.length, incidentsMax],
+    ...record.attempts.map((it) => [`tools of attempt ${it.attempt}`, it.facts.tools.length, toolRowsMax + 2] as const),
+  ];
+  for (const [name, size, most] of sizes) holds(size <= most, () => `${name}: ${size} of ${most}`);
+  return violations;
+};

@@ -1,0 +1,39 @@
+/** A broken invariant, by its number, with what was found. */
+export interface Violation {
+  readonly invariant: Invariant;
+  readonly found: string;
+}
+
+/** The invariants by number. */
+export const invariants = {
+  I1: "the grammar of RunEvent.ts: attempts and ordinals without gaps, discards of handed-over parts only, one end and nothing after it",
+  I2: "what is left after the discards holds no part of a response twice, loses none before the last, and nothing that was withdrawn",
+  I3: "a guarded effect happens at most once a call and never for a superseded attempt; an automatic replay never repeats an effect",
+  I4: "one attempt is open at a time, unless the earlier was abandoned after the close grace",
+  I5: "a run completes only behind its provider's own terminal marker, with no error before it",
+  I6: "every run ends, its record has exactly one end and its scope closes",
+  I7: "record, then act: incidents, attempts, hand-overs and dispatches are on record before they are acted on (L8)",
+  I8: "a stored incident is decided again as it was (L9)",
+  I9: "the cause of the end is the provider's own error, the very object (L12)",
+  I10: "only a cancel is user_cancelled, only a close lifecycle_closed, only an unsigned interrupt caller_interrupted (L10)",
+  I11: "no guarded handler starts in a run that was stopped",
+  I12: "the record stays within its limits (L11)",
+  I13: "plain parts: none is handed out twice, and no call before the terminal marker",
+  I14: "recorded facts only grow (L1)",
+  I15: "automatic retries stay within the budget",
+  I16: "a replay repeats the failed attempt's own request (L3)",
+} as const;
+
+export type Invariant = keyof typeof invariants;
+
+/** Makes the reporters of one invariant. */
+export const against = (invariant: Invariant) => {
+  const violations: Array<Violation> = [];
+  return {
+    violations,
+    /** Reports what was found unless it holds. */
+    holds: (condition: boolean, found: () => string): void => {
+      if (!condition) violations.push({ invariant, found: found() });
+    },
+  };
+};
