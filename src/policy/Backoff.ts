@@ -19,13 +19,13 @@ const doublingsMax = 16;
 /**
  * The wait before a retry, the throttle's wait included.
  *
- * @returns milliseconds, with the input's jitter applied
+ * @returns whole milliseconds, with the input's jitter applied
  */
 export const delayMs = (s: Situation): number => {
   const d = stepMs(s);
   const retryAfter = s.failure.retry_after_ms;
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
-  return wait + s.run.throttle_wait_ms;
+  return Math.round(wait + s.run.throttle_wait_ms);
 };
 
 /** The step of the doubling, before jitter. */

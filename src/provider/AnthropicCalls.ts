@@ -24,7 +24,9 @@ interface Call {
 
 /** A call whose arguments still come. */
 interface OpenCall extends Call {
-  readonly index: unknown;
+  readonly index: string;
+  /** Its block was closed without any argument text: whether it has none or lost it to a limit, only the end says. */
+  readonly closed: boolean;
   /** The `partial_json` so far. */
   readonly input: string;
   /** The whole input, where a server sends it with the block instead of in deltas. */
@@ -41,23 +43,32 @@ export interface Calls {
   readonly characters: number;
   /** A block of a runtime call was closed over arguments that are no JSON. */
   readonly broken: boolean;
+  /** Argument text came of which nobody knows the call: one without text may have lost it. */
+  readonly astray: boolean;
 }
 
 /** The calls of a message before its first block. */
-export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false };
+export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false, astray: false };
 
 /** The next calls with what became known of them; undefined past a limit. */
 export type Change = readonly [Calls, ReadonlyArray<CallSignal>] | undefined;
 
 /** A `*tool_use` block opens. The same block sent twice is one call; an empty id proves nothing. */
-export const begin = (calls: Calls, index: unknown, block: Json.JsonRecord): Change => {
+export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Change => {
   const id = Json.string(block.id);
   const type = Json.string(block.type);
-  if (id !== "" && calls.open.some((call) => call.index === index && call.id === id)) return [calls, []];
+  if (id !== "" && calls.open.some((call) => !call.closed && call.index === index && call.id === id))
+    return [calls, []];
   const executor = type === "tool_use" ? "runtime" : "provider";
-  const given = Json.record(block.input);
+  const given = Json.record(block.input) ?? Json.record(Json.parse(Json.string(block.input))?.json);
   const call: Call = { ordinal: calls.count, id, tool: toolOf(block, type), executor };
-  const open = { ...call, index, input: "", given: given && Object.keys(given).length > 0 ? given : undefined };
+  const open = {
+    ...call,
+    index,
+    closed: false,
+    input: "",
+    given: given && Object.keys(given).length > 0 ? given : undefined,
+  };
   const waiting = executor === "provider" ? [...calls.waiting, call] : calls.waiting;
   if (calls.open.length >= openCallsMax || waiting.length > openCallsMax) return undefined;
   return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
@@ -71,23 +82,35 @@ const toolOf = (block: Json.JsonRecord, type: string): string => {
 };
 
 /**
- * A piece of arguments. Where its block was never opened, some call runs and who runs it was lost: the worse case is taken,
- * a provider-executed call of unknown effect.
+ * A piece of arguments. Gateways number a block and its deltas differently: with one call open there is no doubt whose it is.
+ * Where its block was never opened, some call runs and who runs it was lost: the worse case is taken, a provider-executed
+ * call of unknown effect.
  */
-export const append = (calls: Calls, index: unknown, piece: string): Change => {
-  const at = calls.open.findLastIndex((call) => call.index === index);
+export const append = (calls: Calls, index: string, piece: string): Change => {
+  const own = calls.open.findLastIndex((call) => call.index === index && !call.closed);
+  const running = calls.open.filter((call) => !call.closed);
+  const only = running.length === 1 && running[0] !== undefined ? calls.open.indexOf(running[0]) : -1;
+  const at = own === -1 ? only : own;
   const call = calls.open[at];
-  if (call === undefined) return begin(calls, index, { type: "lost_tool_use" });
+  if (call === undefined && piece === "") return [calls, []];
+  if (call === undefined) return begin({ ...calls, astray: true }, index, { type: "lost_tool_use" });
   const characters = calls.characters + piece.length;
   if (characters > inputCharactersMax) return undefined;
   return [{ ...calls, open: calls.open.with(at, { ...call, input: call.input + piece }), characters }, []];
 };
 
-/** A block closes. A runtime call is ready only if its arguments are JSON; whether a limit cut them, only the end says. */
-export const close = (calls: Calls, index: unknown): readonly [Calls, ReadonlyArray<CallSignal>] => {
-  const at = calls.open.findLastIndex((call) => call.index === index);
+/**
+ * A block closes. A runtime call is ready only if its arguments are JSON. One without any waits for the end: a limit that was
+ * met before the first character leaves the same block.
+ */
+export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArray<CallSignal>] => {
+  const at = calls.open.findLastIndex((call) => call.index === index && !call.closed);
   const call = calls.open[at];
   if (call === undefined) return [calls, []];
+  if (call.executor === "runtime" && call.given === undefined && call.input.trim() === "") {
+    const closed = { ...calls, open: calls.open.with(at, { ...call, closed: true }) };
+    return [closed, [signal(call, "input_complete")]];
+  }
   const next = { ...calls, open: calls.open.toSpliced(at, 1), characters: calls.characters - call.input.length };
   if (call.executor === "provider") return [next, [signal(call, "input_complete")]];
   const ready = readyOf(call);
@@ -114,7 +137,10 @@ export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, R
  * the same, where their text is JSON. `broken` says that some call cannot be read.
  */
 export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal>; readonly broken: boolean } => {
-  const unclosed = calls.open.filter((call) => call.executor === "runtime").map(readyOf);
+  const isLost = (call: OpenCall): boolean => calls.astray && call.given === undefined && call.input.trim() === "";
+  const unclosed = calls.open
+    .filter((call) => call.executor === "runtime")
+    .map((call) => (isLost(call) ? [] : readyOf(call)));
   return { ready: unclosed.flat(), broken: calls.broken || unclosed.some((ready) => ready.length === 0) };
 };
 

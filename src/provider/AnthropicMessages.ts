@@ -12,7 +12,7 @@ import { label } from "../domain/Limits.ts";
 import * as Observation from "../domain/Observation.ts";
 import * as AnthropicCalls from "./AnthropicCalls.ts";
 import { classifyEvent } from "./FailureClassifier.ts";
-import { done, isBlank } from "./Payload.ts";
+import { done, isBlank, reason as reasonOf, unparsedNamed } from "./Payload.ts";
 import type { End, Part, Protocol, SseEvent } from "./Protocol.ts";
 
 // state
@@ -59,15 +59,16 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (state.end !== undefined) return [state, late(event, frame)];
   // Gateways that translate from chat may close with its sentinel: here it is evidence of nothing.
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return damaged(state);
+  if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
   if (frame === undefined) return other(state, event, {});
-  switch (frame.type) {
+  // Some servers say the type in the `event:` line alone.
+  switch (frame.type ?? event.event) {
     case "content_block_delta":
       return delta(state, frame);
     case "content_block_start":
       return opened(state, frame);
     case "content_block_stop":
-      return calls(state, AnthropicCalls.close(state.calls, frame.index), Observation.lifecycle);
+      return calls(state, AnthropicCalls.close(state.calls, indexOf(frame)), Observation.lifecycle);
     case "message_start":
       return started(state, frame);
     case "message_delta":
@@ -78,6 +79,10 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
       return other(state, event, frame);
   }
 };
+
+/** Data that is no JSON. */
+const plain = (state: State, observation: Observation.Observation): Step =>
+  observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
 /** After the marker or a failure parts pass through and prove nothing; a late error is named and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
@@ -115,7 +120,7 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
   if (type === "thinking" || type === "redacted_thinking")
     return [next, Observation.reasoning(Json.string(block.thinking).length)];
   if (type.endsWith("tool_result")) return calls(next, AnthropicCalls.settle(next.calls, block), produced);
-  if (type.endsWith("tool_use")) return calls(next, AnthropicCalls.begin(next.calls, frame.index, block), produced);
+  if (type.endsWith("tool_use")) return calls(next, AnthropicCalls.begin(next.calls, indexOf(frame), block), produced);
   // compaction, container_upload, fallback and what comes next: produced, and not known to be visible.
   return [next, produced];
 };
@@ -130,11 +135,18 @@ const delta = (state: State, frame: Json.JsonRecord): Step => {
     case "signature_delta":
       return [state, { ...Observation.none, progress: "reasoning" }];
     case "input_json_delta":
-      return calls(state, AnthropicCalls.append(state.calls, frame.index, Json.string(change.partial_json)), produced);
+      return calls(
+        state,
+        AnthropicCalls.append(state.calls, indexOf(frame), Json.string(change.partial_json)),
+        produced,
+      );
     default:
       return [state, produced];
   }
 };
+
+/** A block's index as text: servers send it as a number, as text, or leave it out. */
+const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
 /** An empty text block is how text begins, and is no progress. */
 const visible = (content: string): Observation.Observation =>
@@ -153,7 +165,7 @@ const calls = (state: State, change: AnthropicCalls.Change, otherwise: Observati
 // the end
 
 const finished = (state: State, frame: Json.JsonRecord): Step => {
-  const reason = Json.string(Json.record(frame.delta)?.stop_reason);
+  const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
   if (reason === "") return withUsage(state, frame.usage, { ...Observation.lifecycle, quiet: true });
   if (reason === "error") return fail(state, classifyEvent(frame) ?? { kind: "server_error", in_band: true });
   const marker = Observation.terminal(label(reason));
@@ -167,8 +179,12 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   return withUsage({ ...completed, end: { complete: false, failure } }, frame.usage, { ...observation, failure });
 };
 
-/** These say that the model ended its calls itself; a limit, a refusal or a pause may have cut one. */
-const vouches = (reason: string): boolean => reason === "tool_use" || reason === "end_turn";
+/**
+ * These say that the model ended its calls itself; a limit, a refusal or a pause may have cut one. The last three are of
+ * gateways that translate from chat and keep its words.
+ */
+const vouching: ReadonlySet<string> = new Set(["tool_use", "end_turn", "tool_calls", "stop", "function_call"]);
+const vouches = (reason: string): boolean => vouching.has(reason);
 
 const fail = (state: State, failure: Failure): Step => [
   { ...state, calls: AnthropicCalls.none, end: { complete: false, failure } },

@@ -137,7 +137,8 @@ export const isInstance = (value: object): boolean => {
 /** Functions have fields too (a class has a name), but nobody throws one with an error inside. */
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-const isList = (value: unknown): value is ReadonlyArray<unknown> => {
+/** Whether a value is a list; also for a proxy that has been revoked, which is none. */
+export const isList = (value: unknown): value is ReadonlyArray<unknown> => {
   try {
     return Array.isArray(value);
   } catch {

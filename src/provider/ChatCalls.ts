@@ -9,6 +9,7 @@ import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import type { CallSignal } from "../domain/Observation.ts";
 import type { Executor } from "../domain/SideEffects.ts";
+import { isBlank } from "./Payload.ts";
 
 /** Most calls of one choice. */
 export const callsMax = 512;
@@ -21,7 +22,11 @@ export interface Call {
   readonly tool: string;
   readonly executor: Executor;
   readonly input: string;
+  /** A custom tool: its input is any text. */
+  readonly text: boolean;
   readonly settled: boolean;
+  /** Said to be ready. */
+  readonly ready: boolean;
 }
 
 /** What a delta did to the calls: the calls after it, what became known, and how many code units of arguments came. */
@@ -29,7 +34,13 @@ export interface Gathered {
   readonly calls: ReadonlyArray<Call>;
   readonly signals: ReadonlyArray<CallSignal>;
   readonly characters: number;
+  /** A call of the caller began. */
+  readonly begins: boolean;
 }
+
+/** The server's index of a choice or call: a number, which some send as text. */
+export const indexOf = (index: unknown): number | undefined =>
+  typeof index === "string" && /^\d{1,6}$/.test(index) ? Number(index) : Json.natural(index);
 
 /**
  * Takes the call fields of a delta: `tool_calls`, the first form `function_call`, and Groq's `executed_tools`.
@@ -39,11 +50,12 @@ export interface Gathered {
  * @param delta the delta
  */
 export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.JsonRecord): Gathered => {
-  const gathered = { calls, signals: [] as CallSignal[], characters: 0 };
+  const gathered: Gathering = { calls, signals: [], characters: 0, begins: false };
   const entries = Json.record(delta.tool_calls) === undefined ? Json.list(delta.tool_calls) : [delta.tool_calls];
-  for (const entry of entries) takeCall(gathered, choice, Json.record(entry) ?? {});
+  for (const entry of entries) take(gathered, choice, Json.record(entry) ?? {});
   const legacy = Json.record(delta.function_call);
-  if (legacy !== undefined) takeCall(gathered, choice, { function: legacy });
+  // Servers that fill both forms say the same call twice.
+  if (legacy !== undefined && entries.length === 0) takeCall(gathered, choice, { function: legacy });
   for (const entry of Json.list(delta.executed_tools)) takeExecuted(gathered, choice, Json.record(entry) ?? {});
   return gathered;
 };
@@ -51,52 +63,76 @@ export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.J
 /**
  * Closes the calls of a choice that has finished.
  *
- * @param runnable whether the finish leaves calls whole; one that was cut by a limit or a filter does not
- * @returns a signal for each runtime call, and whether an argument text could not be read
+ * @param finish whether more may come: then only a call whose arguments can be read is closed, and none without arguments
+ * @returns the calls, a signal for each runtime call, and whether an argument text could not be read
  */
 export const close = (
   calls: ReadonlyArray<Call>,
   choice: number,
-  runnable: boolean,
-): { readonly signals: ReadonlyArray<CallSignal>; readonly invalid: boolean } => {
-  if (!runnable || calls.length === 0) return { signals: [], invalid: false };
+  finish: "sure" | "unsure",
+): { readonly calls: ReadonlyArray<Call>; readonly signals: ReadonlyArray<CallSignal>; readonly invalid: boolean } => {
   let invalid = false;
   const signals: Array<CallSignal> = [];
-  for (const [ordinal, call] of calls.entries()) {
-    if (call.executor === "provider") continue;
-    const valid = call.tool !== "" && isReadable(call.input);
+  const closed = calls.map((call, ordinal) => {
+    if (call.executor === "provider" || call.ready) return call;
+    const valid = call.tool !== "" && (call.text || isReadable(call.input));
+    if (finish === "unsure" && (!valid || call.text || isBlank(call.input))) return call;
     invalid ||= !valid;
     if (!valid) signals.push(signal(call, choice, ordinal, "input_complete"));
-    else signals.push({ ...signal(call, choice, ordinal, "ready"), input: call.input === "" ? "{}" : call.input });
-  }
-  return { signals, invalid };
+    else signals.push({ ...signal(call, choice, ordinal, "ready"), input: inputOf(call) });
+    return valid ? { ...call, ready: true } : call;
+  });
+  return { calls: closed, signals, invalid };
 };
 
-/** Whether the arguments of every call can be read; no arguments at all are `{}`. */
-export const areReadable = (calls: ReadonlyArray<Call>): boolean =>
-  calls.every((call) => call.executor === "provider" || isReadable(call.input));
+/**
+ * Whether the arguments of every call can be read.
+ *
+ * @param blank whether no arguments at all are `{}`
+ */
+export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =>
+  calls.every(
+    (call) =>
+      call.executor === "provider" ||
+      (call.tool !== "" && (call.text ? blank : isReadable(call.input) && (blank || !isBlank(call.input)))),
+  );
 
-const isReadable = (input: string): boolean => input === "" || Json.parse(input) !== undefined;
+const isReadable = (input: string): boolean => isBlank(input) || Json.parse(input) !== undefined;
+
+const inputOf = (call: Call): string => (call.text || !isBlank(call.input) ? call.input : "{}");
 
 interface Gathering {
   calls: ReadonlyArray<Call>;
   readonly signals: Array<CallSignal>;
   characters: number;
+  begins: boolean;
 }
 
+/** Zhipu lists its own tools among the calls, by type and with their output; a function's type is often left out. */
+const take = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
+  const hosted = Json.record(entry[Json.string(entry.type)]);
+  if (hosted === undefined || entry.function || entry.custom) takeCall(gathering, choice, entry);
+  else takeExecuted(gathering, choice, { ...entry, output: hosted.outputs });
+};
+
 const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
-  const called = Json.record(entry.function) ?? Json.record(entry.custom) ?? {};
+  const custom = Json.record(entry.custom);
+  const called = Json.record(entry.function) ?? custom ?? {};
   const delta: Delta = {
-    key: Json.natural(entry.index),
+    key: indexOf(entry.index),
     id: Json.string(entry.id),
     tool: Json.string(called.name),
     input: inputText(called.arguments ?? called.input),
+    text: custom !== undefined,
   };
   const ordinal = belongsTo(gathering.calls, delta);
   const call = ordinal === undefined ? undefined : gathering.calls[ordinal];
   gathering.characters += delta.input.length;
   if (ordinal === undefined || call === undefined) {
-    const begun: Call = { ...delta, executor: "runtime", settled: false };
+    // Servers that fill every field send calls of nothing beside text.
+    if (delta.id === "" && delta.tool === "" && delta.input === "") return;
+    const begun: Call = { ...delta, executor: "runtime", settled: false, ready: false };
+    gathering.begins = true;
     gathering.signals.push(signal(begun, choice, gathering.calls.length, "input_started"));
     gathering.calls = [...gathering.calls, begun];
     return;
@@ -105,8 +141,20 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
     ...call,
     id: call.id === "" ? delta.id : call.id,
     tool: call.tool === "" ? delta.tool : call.tool,
-    input: call.input + delta.input,
+    input: joined(call, delta.input),
   });
+};
+
+/**
+ * The argument text with a further piece. Nothing may follow whole JSON, so that what follows it stands in its place: the
+ * same arguments said again, or those that an empty object held the place for.
+ */
+const joined = (call: Call, piece: string): string => {
+  if (call.text || call.ready || isBlank(piece) || isBlank(call.input))
+    return call.ready ? call.input : call.input + piece;
+  const said = Json.record(Json.parse(call.input)?.json);
+  if (said === undefined) return call.input + piece;
+  return Object.keys(said).length === 0 || piece.trim() === call.input.trim() ? piece : call.input + piece;
 };
 
 interface Delta {
@@ -114,6 +162,7 @@ interface Delta {
   readonly id: string;
   readonly tool: string;
   readonly input: string;
+  readonly text: boolean;
 }
 
 /** The call that a delta goes on with; undefined when it begins one. */
@@ -132,7 +181,7 @@ const begins = (call: Call, delta: Delta): boolean => {
   if (delta.tool === "" || call.tool === "") return false;
   if (delta.id !== "" && delta.id === call.id) return false;
   if (delta.tool !== call.tool) return true;
-  const whole = call.input !== "" && isReadable(call.input);
+  const whole = !isBlank(call.input) && isReadable(call.input);
   // The same name with another id is a second call, unless the first one's arguments are still open: then ids are made up per delta.
   if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
   return whole && delta.input !== "";
@@ -144,7 +193,7 @@ const inputText = (value: unknown): string =>
 
 /** Groq's compound systems run tools themselves and say so with the tool's kind, its arguments and, later, its output. */
 const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
-  const key = `hosted ${Json.natural(entry.index) ?? 0}`;
+  const key = `hosted ${indexOf(entry.index) ?? Json.string(entry.id)}`;
   const type = Json.string(entry.type) || Json.string(entry.name);
   const settled = [entry.output, entry.search_results, entry.code_results, entry.browser_results].some(isPresent);
   const ordinal = gathering.calls.findIndex((call) => call.key === key);
@@ -155,7 +204,9 @@ const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonReco
     tool: executedNames.get(type) ?? type,
     executor: "provider",
     input: "",
+    text: false,
     settled: false,
+    ready: false,
   };
   const at = known === undefined ? gathering.calls.length : ordinal;
   if (known === undefined) gathering.signals.push(signal(call, choice, at, "input_started"));

@@ -15,6 +15,22 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
   ...["length", "model_length", "max_tokens", "max_output_tokens", "content_filter", "safety", "refusal"].map(
     (reason) => [reason, "cut"] as const,
   ),
+  // The API's own name for a window that is full, Cohere, watsonx, and Gemini's and Bedrock's filters behind gateways.
+  ...[
+    "model_context_window_exceeded",
+    "context_length_exceeded",
+    "max_length",
+    "token_limit",
+    "time_limit",
+    "error_limit",
+  ].map((reason) => [reason, "cut"] as const),
+  ...["error_toxic", "content-filter", "content_filtered", "guardrail_intervened", "recitation", "blocklist"].map(
+    (reason) => [reason, "cut"] as const,
+  ),
+  ...["prohibited_content", "spii", "image_safety", "language"].map((reason) => [reason, "cut"] as const),
+  // TensorRT-LLM, Cohere, watsonx: the server gave up.
+  ...["timeout", "server_error", "internal_error"].map((reason) => [reason, "failed"] as const),
+  ...["cancelled", "canceled", "user_cancel"].map((reason) => [reason, "failed"] as const),
   // Zhipu GLM: `sensitive` is its content filter, `network_error` an inference that broke.
   ["sensitive", "cut"],
   ["network_error", "failed"],
@@ -41,7 +57,7 @@ export const ending = (reason: string): Ending => {
 export const failureOf = (reason: string): Failure => {
   const by = reason.toLowerCase();
   if (by === "insufficient_system_resource") return { kind: "overloaded", in_band: true };
-  if (by === "abort" || by === "aborted") return { kind: "cancelled", by: "provider", in_band: true };
+  if (/^(?:user_)?(?:abort|cancel)/.test(by)) return { kind: "cancelled", by: "provider", in_band: true };
   return { kind: "server_error", in_band: true };
 };
 

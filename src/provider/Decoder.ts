@@ -65,7 +65,8 @@ class ProtocolDecoder<S> implements Decoder {
     const frames = this.#framer.feed(bytes);
     const parts: Array<Part> = [];
     for (const frame of frames) {
-      parts.push(Sse.isComment(frame) ? this.#comment(frame) : this.#event(frame));
+      if (Sse.isComment(frame)) parts.push(this.#comment(frame));
+      else this.#events(frame, parts);
       if (this.failure !== undefined) return parts;
     }
     this.#framing();
@@ -79,7 +80,7 @@ class ProtocolDecoder<S> implements Decoder {
     if (this.failure === undefined) {
       for (const event of this.#framer.end()) {
         // Without its blank line only its data can say whether the event is whole: a cut one is dropped, never guessed.
-        if (Payload.isWhole(event.data)) parts.push(this.#event(event));
+        if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
       // After a marker that needs a clean end, a cut event says that more was to come; a cut comment does not.
@@ -96,6 +97,13 @@ class ProtocolDecoder<S> implements Decoder {
     const end = this.#protocol.halt(this.#state);
     if (!end.complete) this.failure = end.failure;
     return end;
+  }
+
+  #events(frame: SseEvent, parts: Array<Part>): void {
+    for (const event of Payload.several(frame) ?? [frame]) {
+      parts.push(this.#event(event));
+      if (this.failure !== undefined) return;
+    }
   }
 
   #event(event: SseEvent): Part {

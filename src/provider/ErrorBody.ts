@@ -1,7 +1,7 @@
 /**
  * Reads the error object that a provider put into a response body or a stream event, whatever its dialect.
  */
-import { elements, get, isObject, messageCharactersMax, number, text } from "./CauseChain.ts";
+import { elements, get, isList, isObject, messageCharactersMax, number, text } from "./CauseChain.ts";
 import { isError } from "./HttpStatus.ts";
 import { lookup, lookupText, type ProviderVerdict } from "./ProviderErrors.ts";
 import * as RetryAfter from "./RetryAfter.ts";
@@ -71,6 +71,8 @@ export const parse = (body: string): unknown => {
 
 /** The objects that describe the error, outermost first; none where the JSON is no error. */
 const errorObjects = (root: object): ReadonlyArray<object> => {
+  const refused = refusedBy(root);
+  if (refused !== undefined) return [refused];
   const holders: Array<object> = [];
   let holder: object = root;
   for (let depth = 0; depth < nestingMax; depth += 1) {
@@ -85,12 +87,37 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
   return isErrorRoot(root) || typeof get(root, "error") === "string" ? [root] : [];
 };
 
+/**
+ * Whether a stream event is an error that no field of that name announces: MiniMax's `base_resp`, FastAPI's `detail`, z.ai's
+ * `success: false`, a list of `errors`, or a code beside a message in an event with nothing else of a protocol.
+ */
+export const isBare = (event: object): boolean => {
+  if (refusedBy(event) !== undefined) return true;
+  if (["choices", "candidates", "type", "object", "usage", "response"].some((field) => isPresent(get(event, field))))
+    return false;
+  if (get(event, "success") === false || elements(get(event, "errors")).some(isObject)) return true;
+  const detail = get(event, "detail");
+  if (text(event, "detail") !== undefined || elements(detail).some(isObject)) return true;
+  const status = statusesOf(event).some(isError);
+  return status && messagesOf(event).length > 0;
+};
+
+const isPresent = (value: unknown): boolean =>
+  value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
+
+/** MiniMax answers 200 and says the error in `base_resp`; 0 is success. */
+const refusedBy = (root: object): object | undefined => {
+  const told = get(root, "base_resp");
+  const code = number(told, "status_code") ?? 0;
+  return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
+};
+
 /** A root that is an error object itself: xAI, Mistral, Cohere, Bedrock, FastAPI, the Responses `error` event. */
 const isErrorRoot = (root: object): boolean => {
   if (text(root, "type") === "error" || text(root, "object") === "error") return true;
   if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
   if (get(root, "detail") !== undefined && get(root, "choices") === undefined) return true;
-  const said = text(root, "message") ?? text(root, "error") ?? text(root, "Message");
+  const said = text(root, "message") ?? text(root, "error") ?? text(root, "Message") ?? text(root, "msg");
   return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
 };
 
@@ -147,6 +174,7 @@ const messagesOf = (holder: object): ReadonlyArray<string> =>
     text(holder, "error"),
     text(holder, "detail"),
     text(holder, "Message"),
+    text(holder, "msg"),
     text(get(holder, "metadata"), "raw"),
   ].filter((message): message is string => message !== undefined);
 

@@ -73,13 +73,19 @@ const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefi
 
 /** The status of an HTTP response, as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
 const statusOf = (value: object): number | undefined =>
-  [
-    number(value, "status"),
-    number(value, "statusCode"),
-    number(value, "status_code"),
-    number(get(value, "$metadata"), "httpStatusCode"), // AWS SDK
-    number(value, "code"),
-  ].find(isError);
+  inventsStatus(value)
+    ? undefined
+    : [
+        number(value, "status"),
+        number(value, "statusCode"),
+        number(value, "status_code"),
+        number(get(value, "$metadata"), "httpStatusCode"), // AWS SDK
+        number(value, "code"),
+      ].find(isError);
+
+/** Errors of the AI SDK's gateway say 500 or 408 also where nothing answered; the status of an answer is their cause's. */
+const inventsStatus = (value: object): boolean =>
+  get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause"));
 
 /** Fields under which clients keep what the provider answered. */
 const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);

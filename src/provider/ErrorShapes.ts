@@ -43,7 +43,6 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["FetchError", connection], // node-fetch
   ["TransportError", connection], // Effect HttpClientError's reason
   ["NetworkError", connection], // DOMException
-  ["HTTPParserError", damaged], // undici, whose bundled build leaves `code` out
   ["ConnectionReset", connection], // Deno
   ["ConnectionAborted", connection],
   ["ConnectionRefused", connection],
@@ -107,6 +106,7 @@ export const recognise = (error: object): Shape | undefined => {
   if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
+  if (text(error, "name") === "HTTPParserError") return parserError(text(error, "message") ?? "");
   for (const name of [text(error, "name"), tag, className(error)]) {
     const shape = name === undefined ? undefined : byName.get(name);
     if (shape !== undefined) return shape;
@@ -123,6 +123,17 @@ const aiReason = (reason: object): Shape | undefined => {
 };
 
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
+
+/**
+ * undici's parser leaves llhttp's code out (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
+ * state": the connection closed, nothing of it was damaged. An answer that is not HTTP was never a stream.
+ */
+const parserError = (message: string): Shape => {
+  if (/\bInvalid EOF state\b/.test(message)) return verdict({ kind: "transport", operation: "body" });
+  return /\bExpected HTTP\/|\bInvalid HTTP version\b|\bInvalid (?:response )?status\b/.test(message)
+    ? verdict({ kind: "protocol", reason: "not_a_stream" })
+    : damaged;
+};
 
 /** The AI SDK's call error without a status never reached a provider that answered. */
 const apiCall = (error: object): Shape | undefined =>

@@ -55,6 +55,7 @@ const rows: ReadonlyArray<readonly [string, RegExp, TextRow]> = [
   ["Envoy", /\bupstream connect error or disconnect\b|\bupstream prematurely closed\b/i, retry],
   ["Node", /^aborted$/i, retry], // an IncomingMessage whose peer went away
   ["fetch, SDKs", /\b(?:operation|request) was aborted\b|^aborterror$|\bsignal is aborted\b/i, cancelled],
+  ["Effect.runPromise, Cause.squash", /^All fibers interrupted without error$/, cancelled],
   ["Go, gRPC", /\bcontext cancell?ed\b|\brequest cancell?ed\b/i, cancelled],
 ];
 

@@ -89,9 +89,14 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   if (status !== undefined) return [ofStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
   if (body !== undefined && (reading.byCode !== undefined || reading.status !== undefined || evidence.providerSpoke))
     return [ofBody(reading, evidence.headers, context.nowMs), body.link];
-  if (transport !== undefined) return [ofTransport(transport.value, context), transport.link];
+  const aborted = transport?.value.row.meaning === "cancelled";
+  if (transport !== undefined && !(aborted && timedOut(evidence)))
+    return [ofTransport(transport.value, context), transport.link];
   return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
+
+/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and nobody's cancel. */
+const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
 /** Classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
 const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
@@ -180,7 +185,12 @@ const eventFailure = (event: unknown): Failure | undefined => {
 
 const carriesError = (event: object): boolean => {
   const error = get(event, "error");
-  return isObject(error) || (typeof error === "string" && error !== "") || ErrorBody.exceptionKey(event) !== undefined;
+  return (
+    isObject(error) ||
+    (typeof error === "string" && error !== "") ||
+    ErrorBody.exceptionKey(event) !== undefined ||
+    ErrorBody.isBare(event)
+  );
 };
 
 /** A choice that ends in an error: OpenRouter and Mistral `error`, Zhipu, DeepSeek, Gemini's broken calls. */

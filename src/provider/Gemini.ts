@@ -51,6 +51,11 @@ export const initial = (tolerance: Tolerance = {}): State => ({
 
 /** Takes one event. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
+  // Gateways close every stream with the sentinel of the OpenAI family: here it is evidence of nothing.
+  if (Payload.isDone(event.data)) {
+    const observation = atEnd(state, { ...none, quiet: true });
+    return [state, { protocol: "google-gemini", event, json: undefined, observation }];
+  }
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
     const part = Payload.unparsed("google-gemini", event);
@@ -58,7 +63,8 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
   }
-  const outer = Json.record(parsed.json) ?? {};
+  // Errors come in a list of one, as without `alt=sse`.
+  const outer = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]) ?? {};
   // Code Assist, the endpoint of Gemini CLI, wraps every chunk.
   const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
   const failure = errorOf(event, outer);
@@ -81,8 +87,9 @@ export const protocol: Protocol<State> = { id: "google-gemini", initial, step, h
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {
   const named = event.event === "error";
-  if (!named && !chunk.error) return undefined;
-  const failure = classifyEvent(chunk.error ? chunk : { error: chunk });
+  const error = Payload.saysError(chunk.error);
+  if (!named && !error && (chunk.candidates ?? chunk.response) !== undefined) return undefined;
+  const failure = classifyEvent(error || !named ? chunk : { error: chunk });
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
 };
 
@@ -138,8 +145,8 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
-  const reason = Json.string(entry.finishReason);
-  const ended = reason !== "" && reason !== "FINISH_REASON_UNSPECIFIED";
+  const reason = Payload.reason(entry.finishReason);
+  const ended = reason !== "";
   const hosted = [...new Set([...before.hosted, ...hostedIn(entry)])];
   // Metadata comes with the text that it is about; as a call it stands at the finish, where the text is over.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);

@@ -39,7 +39,9 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
  * @returns their JSON text; undefined where a path cannot be followed
  */
 export const build = (base: unknown, pieces: ReadonlyArray<Piece>): string | undefined => {
-  const root: Node = Json.parse(JSON.stringify(base ?? {}))?.json;
+  // Gateways that translate from chat leave the arguments as text.
+  const whole = Json.record(Json.parse(Json.string(base))?.json) ?? base ?? {};
+  const root: Node = Json.parse(JSON.stringify(whole))?.json;
   if (pieces.length === 0) return JSON.stringify(root);
   const holder: Fields = Object.assign(Object.create(null), { root: Json.record(root) ?? {} });
   for (const piece of pieces) {

@@ -9,6 +9,9 @@
  * - `[DONE]` without a finish is the marker where the server never sends the field `finish_reason` at all (Snowflake), and
  *   on demand (`doneWithoutFinish: true`) also where it sends it as null; never after an error.
  *
+ * A finish that comes with a call, or with the first content of its choice, may stand in every chunk (gateways in front of
+ * Gemini do that): it is the marker only together with a clean end or `[DONE]`, and content without one takes it back.
+ *
  * `[DONE]` is not needed after a finish: healthy servers leave it out. The first marker wins, and an error object or
  * `finish_reason: "error"` is never one.
  */
@@ -33,6 +36,12 @@ interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
+  /** The finish came after content that had none, so that this server does not send one with everything. */
+  readonly sure: boolean;
+  /** Content came without a finish. */
+  readonly spoke: boolean;
+  /** The finish says that the calls are whole. */
+  readonly whole: boolean;
 }
 
 /** The fold's state. Immutable; a text delta leaves it as it is. */
@@ -67,7 +76,8 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     const part = Payload.unparsed("openai-chat", event);
     return [fail(state, part.observation.failure), part];
   }
-  const chunk = Json.record(parsed.json);
+  // Errors come in a list of one (Google's compatible endpoint).
+  const chunk = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]);
   const failure = errorOf(event, chunk);
   if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
   return withPart(chunk === undefined ? [state, none] : onChunk(state, chunk), event, parsed.json);
@@ -78,7 +88,10 @@ export const halt = (state: State): End => {
   if (state.failure !== undefined) return { complete: false, failure: state.failure };
   const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
   const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
-  return finished && enough ? { complete: true } : { complete: false, failure: { kind: "truncated" } };
+  if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
+  // A finish that only the clean end made sure of leaves nobody else to say that a call cannot be read.
+  const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
+  return unread ? { complete: false, failure: ChatFinish.invalidToolInput } : { complete: true };
 };
 
 /** What a part proves. */
@@ -103,8 +116,9 @@ const fail = (state: State, failure: Failure | undefined): State =>
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
   // Looked for only where an error can be: this runs for every delta.
-  if (!named && !chunk?.error) return undefined;
-  const failure = classifyEvent(chunk?.error || !named ? chunk : { error: chunk ?? {} });
+  const error = Payload.saysError(chunk?.error);
+  if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
+  const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
 };
 
@@ -113,12 +127,20 @@ const onDone = (state: State): Stepped => {
   if (state.terminal || state.failure !== undefined || state.choices.length === 0) return [state, quiet];
   const open = state.choices.filter((choice) => choice.finish === undefined);
   const tolerated = state.tolerance.doneWithoutFinish ?? !state.saysFinish;
-  if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls))))
+  // No arguments at all are no proof here: this server would not say that they were cut.
+  if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
     return [state, quiet];
-  const calls = open.flatMap((choice) => ChatCalls.close(choice.calls, choice.index, true).signals);
-  const choices = state.choices.map((choice) => ({ ...choice, finish: choice.finish ?? "done" }));
+  let { invalid } = state;
+  const calls: Array<CallSignal> = [];
+  const choices = state.choices.map((choice) => {
+    if (choice.finish !== undefined && (choice.sure || !choice.whole)) return { ...choice, sure: true };
+    const closed = ChatCalls.close(choice.calls, choice.index, "sure");
+    calls.push(...closed.signals);
+    invalid ||= closed.invalid;
+    return { ...choice, calls: closed.calls, finish: choice.finish ?? "done", sure: true };
+  });
   const progress = calls.length > 0 ? "output" : "started";
-  return finish({ ...state, choices }, { ...quiet, quiet: calls.length === 0, progress, calls }, true);
+  return finish({ ...state, choices, invalid }, { ...quiet, quiet: calls.length === 0, progress, calls }, true);
 };
 
 const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
@@ -144,31 +166,37 @@ interface Seen {
 }
 
 const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.JsonRecord): State => {
-  const index = Json.natural(entry.index) ?? 0;
-  const delta = Json.record(entry.delta) ?? Json.record(entry.message) ?? { content: entry.text };
-  look(delta, seen);
+  const index = ChatCalls.indexOf(entry.index) ?? 0;
+  const message = entry.delta === undefined || entry.delta === null ? Json.record(entry.message) : undefined;
+  const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
+  const spoke = look(delta, seen);
   const position = state.choices.findIndex((choice) => choice.index === index);
-  const before = state.choices[position] ?? { index, calls: [], finish: undefined };
-  const gathered = hasCalls(delta) ? ChatCalls.gather(before.calls, index, delta) : undefined;
+  const before: Choice = state.choices[position] ?? { ...fresh, index };
+  // A message that repeats the whole answer at its end (MiniMax) repeats its calls.
+  const repeats = message !== undefined && before.calls.length > 0;
+  const gathered = hasCalls(delta) && !repeats ? ChatCalls.gather(before.calls, index, delta) : undefined;
   if (gathered !== undefined) {
     seen.input = true;
     seen.calls = [...seen.calls, ...gathered.signals];
   }
-  const reason = Json.string(entry.finish_reason);
+  const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
+  const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
+  const says = Payload.saysError(entry.error);
   if (position !== -1 && gathered === undefined && reason === "" && saysFinish === state.saysFinish) {
-    if (entry.error) seen.failure ??= classifyEvent({ error: entry.error });
-    return state;
+    if (says) seen.failure ??= classifyEvent({ error: entry.error });
+    if (!goesOn || (before.spoke && before.finish === undefined)) return state;
   }
   let choice: Choice = gathered === undefined ? before : { ...before, calls: gathered.calls };
+  if (goesOn) choice = { ...choice, spoke: true, finish: undefined };
   let invalid = false;
-  if (reason !== "" && before.finish === undefined) {
-    const ended = end(choice, reason, entry.error ? { error: entry.error } : chunk);
-    choice = { ...choice, finish: ended.failure === undefined ? label(reason) : undefined };
+  if (reason !== "" && !before.sure) {
+    const ended = end(choice, reason, before.spoke && !gathered?.begins, says ? { error: entry.error } : chunk);
+    choice = ended.choice;
     invalid = ended.invalid;
     seen.calls = [...seen.calls, ...ended.signals];
     seen.failure ??= ended.failure;
-  } else if (entry.error) seen.failure ??= classifyEvent({ error: entry.error });
+  } else if (says) seen.failure ??= classifyEvent({ error: entry.error });
   const argumentCharacters = state.argumentCharacters + (gathered?.characters ?? 0);
   if (argumentCharacters > argumentCharactersMax || choice.calls.length > ChatCalls.callsMax || index >= choicesMax)
     seen.failure ??= { kind: "protocol", reason: "oversize" };
@@ -181,26 +209,41 @@ const hasCalls = (delta: Json.JsonRecord): boolean =>
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-const look = (delta: Json.JsonRecord, seen: Seen): void => {
+const fresh: Choice = { index: 0, calls: [], finish: undefined, sure: false, spoke: false, whole: false };
+
+/** Whether the delta shows anything. */
+const look = (delta: Json.JsonRecord, seen: Seen): boolean => {
   const shown = ChatDelta.shown(delta);
   if (shown.text) seen.shows = "text";
   else if (shown.reasoning && seen.shows === "nothing") seen.shows = "reasoning";
   seen.text += shown.textCharacters;
   seen.reasoning += shown.reasoningCharacters;
+  return shown.text || shown.reasoning;
 };
 
 interface Ended {
+  readonly choice: Choice;
   readonly signals: ReadonlyArray<CallSignal>;
   readonly invalid: boolean;
   readonly failure: Failure | undefined;
 }
 
-const end = (choice: Choice, reason: string, carrier: unknown): Ended => {
+const end = (choice: Choice, reason: string, sure: boolean, carrier: unknown): Ended => {
   const ending = ChatFinish.ending(reason);
-  if (ending === "failed")
-    return { signals: [], invalid: false, failure: classifyEvent(carrier) ?? ChatFinish.failureOf(reason) };
-  const closed = ChatCalls.close(choice.calls, choice.index, ending === "whole");
-  return { signals: closed.signals, invalid: closed.invalid || ending === "invalid_call", failure: undefined };
+  if (ending === "failed") {
+    const failure = classifyEvent(carrier) ?? ChatFinish.failureOf(reason);
+    return { choice: { ...choice, finish: undefined }, signals: [], invalid: false, failure };
+  }
+  const whole = ending === "whole";
+  const { calls, invalid, signals } = whole
+    ? ChatCalls.close(choice.calls, choice.index, sure ? "sure" : "unsure")
+    : { calls: choice.calls, invalid: ending === "invalid_call", signals: noCalls };
+  return {
+    choice: { ...choice, calls, finish: label(reason), sure: sure || invalid, whole },
+    signals,
+    invalid,
+    failure: undefined,
+  };
 };
 
 /** Raises the marker with this part if every choice has finished. */
@@ -209,8 +252,9 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const first = choices.find((choice) => choice.finish !== undefined)?.finish;
   if (first === undefined || choices.some((choice) => choice.finish === undefined)) return [state, observation];
   const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
-  if (choices.length < expected && !done && !state.invalid) {
-    return tolerance.choices === undefined
+  const sure = choices.every((choice) => choice.sure);
+  if ((choices.length < expected || !sure) && !done && !state.invalid) {
+    return tolerance.choices === undefined || choices.length >= expected
       ? [state, { ...observation, terminal_at_end: true, finish: first }]
       : [state, observation];
   }

@@ -1,7 +1,7 @@
 /**
  * Decodes streams of OpenAI Responses and of those who speak it (Azure, xAI, OpenRouter, Copilot, local servers).
  *
- * Terminal rule: `response.completed` or `response.incomplete`. The first one wins and what follows changes nothing, also
+ * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins and what follows changes nothing, also
  * not the `[DONE]` of OpenRouter. `response.failed`, `response.cancelled`, `error`, and a final response that carries an
  * error never are it, and after one of them no marker counts. A second `response.created` after output is two answers
  * spliced together: damage. Before output it is a harmless repeat.
@@ -11,7 +11,7 @@ import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import * as Observation from "../domain/Observation.ts";
 import { classifyEvent } from "./FailureClassifier.ts";
-import { done, isBlank, usage } from "./Payload.ts";
+import { done, isBlank, saysError, unparsedNamed, usage } from "./Payload.ts";
 import type { End, Part, Protocol, SseEvent } from "./Protocol.ts";
 import * as ResponsesItem from "./ResponsesItem.ts";
 import * as ResponsesOutput from "./ResponsesOutput.ts";
@@ -57,8 +57,17 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (isBlank(event.data) || isKeepAlive(event, frame)) return [state, Observation.ping];
   if (state.end !== undefined) return [state, late(event, frame)];
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return damaged(state);
+  if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
   if (frame === undefined) return other(state, event, {});
+  // Some servers say the type in the `event:` line alone.
+  return typed(
+    state,
+    event,
+    frame.type === undefined && event.event !== "message" ? { ...frame, type: event.event } : frame,
+  );
+};
+
+const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const { output } = state;
   switch (frame.type) {
     case "response.output_text.delta":
@@ -85,6 +94,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
       return created(state, frame);
     case "response.completed":
     case "response.incomplete":
+    case "response.done":
       return finished(state, frame);
     default:
       return other(state, event, frame);
@@ -97,6 +107,10 @@ const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boole
   frame?.type === "ping" ||
   frame?.type === "keepalive" ||
   frame?.type === "response.keepalive";
+
+/** Data that is no JSON. */
+const plain = (state: State, observation: Observation.Observation): Step =>
+  observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
 /** After the marker or a failure parts pass through and prove nothing; a late error is named and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
@@ -143,14 +157,15 @@ const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
  */
 const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined => {
   const type = Json.string(frame.type);
-  if (type === "response.cancelled") return { kind: "cancelled", by: "provider", in_band: true };
+  if (type === "response.cancelled" || type === "response.canceled")
+    return { kind: "cancelled", by: "provider", in_band: true };
   const plain = type === "error" || type === "response.failed";
   const named = plain || type === "response.error" || event.event === "error";
   const own = named || !type.startsWith("response.") ? frame.error : undefined;
-  const error = own || Json.record(frame.response)?.error;
-  if (!named && !error) return undefined;
+  const error = [own, Json.record(frame.response)?.error].find(saysError);
+  if (!named && error === undefined) return type.startsWith("response.") ? undefined : classifyEvent(frame);
   // An error whose fields stand bare in the event, or in a response that does not say that it failed, is boxed.
-  const boxed = plain ? frame : { error: error || frame };
+  const boxed = plain ? frame : { error: error ?? frame };
   return classifyEvent(boxed) ?? { kind: "server_error", in_band: true };
 };
 
@@ -161,7 +176,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   const failure = finalFailure(frame, response);
   if (failure !== undefined) return fail(state, failure);
   const reason = Json.string(Json.record(response.incomplete_details)?.reason);
-  const complete = frame.type === "response.completed" && response.status !== "incomplete";
+  const complete = frame.type !== "response.incomplete" && response.status !== "incomplete";
   const change = ResponsesOutput.rest(state.output, response, complete);
   if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
   const [{ broken }, seen] = change;
@@ -185,10 +200,11 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
 
 /** A final response that carries an error, or says that it failed, is not the marker. */
 const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
-  if (response.status === "cancelled") return { kind: "cancelled", by: "provider", in_band: true };
-  const error = frame.error || response.error;
-  if (!error && response.status !== "failed") return undefined;
-  return (error ? classifyEvent({ error }) : undefined) ?? { kind: "server_error", in_band: true };
+  if (response.status === "cancelled" || response.status === "canceled")
+    return { kind: "cancelled", by: "provider", in_band: true };
+  const error = [frame.error, response.error].find(saysError);
+  if (error === undefined && response.status !== "failed") return undefined;
+  return (error !== undefined ? classifyEvent({ error }) : undefined) ?? { kind: "server_error", in_band: true };
 };
 
 const fail = (state: State, failure: Failure): Step => [

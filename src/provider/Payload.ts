@@ -31,6 +31,38 @@ export const unparsed = (protocol: ProtocolId, event: SseEvent): Part => ({
   observation: event.event === "error" ? broken : isForeign(event) ? none : failed(damage),
 });
 
+/**
+ * The same where a protocol's events have names: plain words under one of those names are damage, also with no JSON in sight.
+ */
+export const unparsedNamed = (protocol: ProtocolId, event: SseEvent): Observation =>
+  /^(?:message_|content_block_|response\.)/.test(event.event) ? failed(damage) : unparsed(protocol, event).observation;
+
+/**
+ * A finish reason; empty where the field says that nothing has finished yet, as servers spell it that turn a null into text,
+ * and watsonx and Gemini's enum in words.
+ */
+export const reason = (value: unknown): string => {
+  const text = Json.string(value);
+  return unfinished.has(text.toLowerCase()) ? "" : text;
+};
+
+const unfinished: ReadonlySet<string> = new Set(["null", "none", "not_finished", "finish_reason_unspecified"]);
+
+/** An error field that says something: servers with typed languages send `{}` or `""` where there is no error. */
+export const saysError = (error: unknown): boolean =>
+  typeof error === "object" && error !== null ? Object.keys(error).length > 0 : Boolean(error);
+
+/**
+ * Servers that forget the blank line between their events make one event of several: its lines, where each is whole by
+ * itself, or undefined.
+ */
+export const several = (event: SseEvent): ReadonlyArray<SseEvent> | undefined => {
+  if (!event.data.includes("\n") || Json.parse(event.data) !== undefined) return undefined;
+  const lines = event.data.split("\n").filter((line) => !isBlank(line));
+  if (lines.length < 2 || !lines.every(isWhole)) return undefined;
+  return lines.map((data, index) => ({ ...event, data, bytes: index === 0 ? event.bytes : 0 }));
+};
+
 const broken: Observation = failed({ kind: "server_error", in_band: true });
 
 const isForeign = (event: SseEvent): boolean => event.event !== "message" && !/^\s*[{[]/.test(event.data);

@@ -147,6 +147,13 @@ const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
     "InternalServerException ModelStreamErrorException ModelTimeoutException ModelErrorException InternalFailure",
   ],
   ["Zhipu finish_reason", server, "network_error"],
+  // MiniMax says its codes in `base_resp`, under a 200 (its error-code page).
+  ["MiniMax", quota, "base_resp_1008 base_resp_2056"],
+  ["MiniMax", policy, "base_resp_1026 base_resp_1027"],
+  ["MiniMax", auth, "base_resp_1004 base_resp_2049"],
+  ["MiniMax", rate, "base_resp_1002 base_resp_1039 base_resp_1041 base_resp_2045"],
+  ["MiniMax", invalid, "base_resp_1042 base_resp_2013"],
+  ["MiniMax", server, "base_resp_1000 base_resp_1001 base_resp_1024 base_resp_1033"],
 ];
 
 /**

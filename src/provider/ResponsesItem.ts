@@ -90,7 +90,9 @@ export const inputOf = (item: Json.JsonRecord, told: string | undefined): string
   if (["incomplete", "failed", "cancelled"].includes(Json.string(item.status))) return undefined;
   // A custom tool takes any text, also none.
   if (item.type === "custom_tool_call") return typeof item.input === "string" ? item.input : told;
-  const given = item.arguments ?? told ?? item.action ?? item.actions ?? item.operation;
+  // Servers that streamed the arguments leave them empty here.
+  const said = typeof item.arguments === "string" && isBlank(item.arguments) ? told || item.arguments : item.arguments;
+  const given = said ?? told ?? item.action ?? item.actions ?? item.operation;
   if (typeof given === "string") return jsonInput(given);
   return typeof given === "object" && given !== null ? JSON.stringify(given) : undefined;
 };

@@ -80,15 +80,23 @@ export const about = (output: Output, frame: Json.JsonRecord, type: string, fiel
   if (status === "partial_image") return [output, { ...produced, shows: "text" }];
   if (slot.done || slot.type !== type || slot.call.settled) return [output, produced];
   if (field === "" && (status === "completed" || status === "failed")) return settle(output, key, slot);
-  if (status !== "done" || slot.input !== undefined) return [output, produced];
-  const told = Json.string(frame.arguments ?? frame.input);
   const holds = slot.call.executor === "runtime" && (type === "function_call" || type === "custom_tool_call");
+  if (status === "delta" && holds) return gather(output, key, slot, Json.string(frame.delta));
+  if (status !== "done" || slot.input !== undefined) return [output, produced];
+  const told = Json.string(frame.arguments ?? frame.input) || (slot.streamed ?? "");
   if (output.characters + told.length > inputCharactersMax) return undefined;
   // A shell call has many commands: the end of one is not the end of its input.
   if (type === "shell_call") return [output, produced];
   const next = holds ? { ...output, characters: output.characters + told.length } : output;
   const signals = [signal(slot.call, "input_complete")];
   return put(next, key, holds ? { ...slot, input: told } : slot, Observation.calls(signals));
+};
+
+/** A piece of a runtime call's input. */
+const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => {
+  const characters = output.characters + piece.length;
+  if (characters > inputCharactersMax) return undefined;
+  return put({ ...output, characters }, key, { ...slot, streamed: (slot.streamed ?? "") + piece }, produced);
 };
 
 /**
@@ -113,14 +121,16 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   }
   if (!complete || change === undefined) return change;
   for (const [key, slot] of change[0].slots)
-    if (!slot.done && slot.input !== undefined && slot.call !== undefined)
+    if (!slot.done && toldOf(slot) !== undefined && slot.call !== undefined)
       change = change && merge(change[1], ready(change[0], key, slot, slot.call, untold(slot), true));
   return change;
 };
 
 /** The input of a call whose item never finished. */
 const untold = (slot: Slot): string =>
-  slot.type === "custom_tool_call" ? (slot.input ?? "") : ResponsesItem.jsonInput(slot.input ?? "");
+  slot.type === "custom_tool_call" ? (toldOf(slot) ?? "") : ResponsesItem.jsonInput(toldOf(slot) ?? "");
+
+const toldOf = (slot: Slot): string | undefined => slot.input ?? slot.streamed;
 
 // items
 
@@ -136,8 +146,12 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       return put(output, key, slot, Observation.reasoning(0));
     case "call": {
       const call = callOf(output, item, read);
-      const next = { ...output, calls: output.calls + 1 };
-      return put(next, key, { ...slot, call }, Observation.calls([signal(call, "input_started")]));
+      // A server that sends the whole call at once may send nothing more of it.
+      const whole = call.executor === "runtime" && slot.type === "function_call" ? Json.string(item.arguments) : "";
+      const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
+      const characters = output.characters + (kept.input?.length ?? 0);
+      const next = { ...output, characters, calls: output.calls + 1 };
+      return put(next, key, { ...slot, ...kept, call }, Observation.calls([signal(call, "input_started")]));
     }
     case "result":
       return result(output, key, slot, "input_complete");
@@ -170,7 +184,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const named = { ...call, tool: call.tool || read.tool };
       const next = slot.call === undefined ? { ...output, calls: output.calls + 1 } : output;
       if (read.executor === "runtime")
-        return ready(next, key, ended, named, ResponsesItem.inputOf(item, slot.input), slot.call !== undefined);
+        return ready(next, key, ended, named, ResponsesItem.inputOf(item, toldOf(slot)), slot.call !== undefined);
       const phase = read.settledBy === "item" || call.settled ? "settled" : "input_complete";
       const seen = Observation.calls([signal(named, phase)]);
       const shown: Observation.Observation = read.picture ? { ...seen, shows: "text" } : seen;
@@ -192,9 +206,9 @@ const ready = (
   input: string | "broken" | undefined,
   begun: boolean,
 ): Change => {
-  const { input: held, ...rest } = slot;
+  const { input: held, streamed, ...rest } = slot;
   const broken = output.broken || input === "broken";
-  const next = { ...output, broken, characters: output.characters - (held?.length ?? 0) };
+  const next = { ...output, broken, characters: output.characters - (held?.length ?? 0) - (streamed?.length ?? 0) };
   const signals: ReadonlyArray<Observation.CallSignal> =
     input !== undefined && input !== "broken"
       ? [{ ...signal(call, "ready"), input }]

@@ -35,6 +35,8 @@ export interface Slot {
   readonly visible: boolean;
   /** The whole input, told before the item finished. */
   readonly input?: string;
+  /** The input as its deltas gathered it, for servers whose later events leave it out. */
+  readonly streamed?: string;
 }
 
 /** What an item is known by. */

@@ -199,14 +199,11 @@ class ByteFramer implements Framer {
 
   #field(bytes: Uint8Array, start: number, stop: number): void {
     if (isNamed(bytes, start, stop, "data")) {
-      const dataStart = start + 4;
-      this.#dataBytes += stop - dataStart;
-      if (this.#dataBytes > this.#limits.eventBytesMax) {
-        this.failure = oversize;
-        return;
-      }
-      const value = this.#value(bytes, dataStart, stop);
-      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+      this.#addData(bytes, start + 4, stop);
+    } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
+      // Not of the standard: llama.cpp writes `error: {…}` where an event of that name is meant.
+      this.#event = "error";
+      this.#addData(bytes, start + 5, stop);
     } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
     else if (isNamed(bytes, start, stop, "id")) {
       const id = this.#value(bytes, start + 2, stop);
@@ -219,6 +216,16 @@ class ByteFramer implements Framer {
       return;
     }
     this.#recognised = true;
+  }
+
+  #addData(bytes: Uint8Array, colon: number, stop: number): void {
+    this.#dataBytes += stop - colon;
+    if (this.#dataBytes > this.#limits.eventBytesMax) {
+      this.failure = oversize;
+      return;
+    }
+    const value = this.#value(bytes, colon, stop);
+    this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
   /** A line of no known field is ignored, as the standard says, unless it opens a JSON or HTML body in place of a frame. */
@@ -271,7 +278,7 @@ const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): 
   return true;
 };
 
-const fieldNames = ["data", "event", "id", "retry"];
+const fieldNames = ["data", "event", "id", "retry", "error"];
 
 /** Whether a cut line may still become a field that this format knows (after a BOM, or a part of one). */
 const isFieldBegun = (bytes: Uint8Array, length: number): boolean => {

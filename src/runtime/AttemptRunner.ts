@@ -23,7 +23,7 @@ import { closeGraceMs } from "./Clocks.ts";
 import { Fence } from "./Fence.ts";
 import type { Handoff } from "./Handoff.ts";
 import { PartFlow } from "./PartFlow.ts";
-import type { Batch, Reveal } from "./Reveal.ts";
+import type { Batch, Carried, Reveal } from "./Reveal.ts";
 import type { AttemptContext, RunOptions } from "./RunOptions.ts";
 import type { LedgerAttempt, SettledCall, ToolLedger } from "./ToolLedger.ts";
 import type { Watch } from "./Watchdog.ts";
@@ -50,6 +50,8 @@ export interface AttemptSetup<P> {
   readonly cursor: string | undefined;
   readonly facts: FactsFold;
   readonly reveal: Reveal<P>;
+  /** Parts of the same response that were held back before; they are in `reveal` already. */
+  readonly carried: Carried<P> | undefined;
   readonly startedAt: number;
 }
 
@@ -62,6 +64,7 @@ export class Attempt<P> implements LedgerAttempt {
   readonly #end = Deferred.makeUnsafe<Outcome>();
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
+  #started = false;
   #over = false;
   #pulled = false;
   #reports = false;
@@ -113,6 +116,7 @@ export class Attempt<P> implements LedgerAttempt {
     classifying: () => Classifying<E>,
   ): void {
     this.#watch = watch;
+    this.#started = true;
     const read = Effect.suspend(() => {
       const stream = this.#guarded(() => options.attempt(this.#context()));
       return stream === undefined ? Effect.void : this.#read(stream, options);
@@ -143,9 +147,10 @@ export class Attempt<P> implements LedgerAttempt {
   }
 
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
-  readonly close: Effect.Effect<boolean> = Effect.suspend(() => {
+  readonly close: Effect.Effect<boolean> = Effect.suspend((): Effect.Effect<boolean> => {
     const fiber = this.#fiber;
-    if (fiber === undefined) return Effect.succeed(true);
+    // A source that ends in its very first step ends before its fiber is known: it is closed like any other.
+    if (fiber === undefined) return this.#started ? Effect.andThen(Effect.yieldNow, this.close) : Effect.succeed(true);
     fiber.interruptUnsafe();
     return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
   });

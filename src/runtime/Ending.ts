@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { Broken, Verdict } from "./Broken.ts";
+import type { Carried } from "./Reveal.ts";
 import type { Run } from "./Run.ts";
 import { RunInterrupted } from "./RunEvent.ts";
 
@@ -100,6 +101,22 @@ export const collapse = <P, E, R>(
       Deferred.succeed(run.done, undefined),
     );
   });
+
+/**
+ * Hands over what a resume goes on after. Who cannot discard is still not handed a call before its end is proven: such
+ * parts are given back, for the attempt that resumes to hold.
+ */
+export const handOverResumed = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+): Effect.Effect<Carried<P> | undefined> => {
+  if (run.discardable) return Effect.as(handOverFrozen(run, attempt, false), undefined);
+  return Effect.suspend(() => {
+    const begun = run.chain?.links.some((link) => link.flow.ordinal > 0) === true;
+    const carried = attempt.flow.takeHeld(begun);
+    return Effect.as(handOverFrozen(run, attempt, false), carried);
+  });
+};
 
 /** Hands over frozen parts; what they show is on record before (law L8). */
 export const handOverFrozen = <P, E, R>(

@@ -9,7 +9,9 @@ import type { Broken } from "./Broken.ts";
 import { Chain } from "./Chain.ts";
 import { drained } from "./Drain.ts";
 import * as Ending from "./Ending.ts";
+import type { Carried } from "./Reveal.ts";
 import type { Run } from "./Run.ts";
+import type { AttemptDiscarded } from "./RunEvent.ts";
 
 /** A mode of the policy, or `restart`: a person's retry, from the start of the response whoever resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
@@ -30,9 +32,9 @@ export const launch = <P, E, R>(
 ): Effect.Effect<"launched" | "ended" | "again"> =>
   Effect.gen(function* () {
     const chain = run.chain ?? new Chain(broken.attempt);
-    const setup = yield* prepared(run, chain, broken, mode);
+    const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
     if (run.stopper !== undefined) return "again" as const;
-    const next = run.prepare(setup);
+    const next = run.prepare(setup, carried);
     const recorded = yield* run.write([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
       {
@@ -49,51 +51,61 @@ export const launch = <P, E, R>(
       return yield* Ending.stop(run, broken, verdict, "record_failed");
     }
     run.chain = setup.request === "resume" ? chain.resumedBy(next) : new Chain(next);
-    run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: next.attempt, mode: setup.mode });
+    const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.attempt, mode: setup.mode } as const;
+    // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
+    run.handoff.push(...(run.discardable ? discards : []), started);
     run.start(next);
     return "launched" as const;
   });
 
-type Setup<P> = Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;
+interface Prepared<P> {
+  readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;
+  /** What the caller has to throw away. */
+  readonly discards: ReadonlyArray<AttemptDiscarded>;
+  /** Parts of the same response that are still held back. */
+  readonly carried: Carried<P> | undefined;
+}
 
-/** Withdraws or keeps what was handed over, and says which request the next attempt sends. */
+/** Closes or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
 const prepared = <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
   { attempt, cursorRefused }: Broken<P>,
   mode: LaunchMode,
-): Effect.Effect<Setup<P>> =>
+): Effect.Effect<Prepared<P>> =>
   Effect.gen(function* () {
-    switch (mode) {
-      case "resume":
-        yield* Ending.handOverFrozen(run, attempt, false);
-        chain.open();
-        return { mode, request: "resume", calls: attempt.setup.calls, cursor: attempt.cursor };
-      case "continue":
-        yield* keepSettled(run, chain);
-        return { mode, request: "continue", calls: run.ledger.calls(), cursor: undefined };
-      case "replay":
-        if (attempt.setup.request === "resume" && !cursorRefused) {
-          withdraw(run, new Chain(attempt));
-          chain.open();
-          return { ...attempt.setup, mode };
-        }
-        break;
-      case "restart":
-        break;
+    const { calls, cursor, request } = attempt.setup;
+    if (mode === "resume") {
+      const carried = yield* Ending.handOverResumed(run, attempt);
+      chain.open();
+      return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
     }
-    withdraw(run, chain);
-    return { ...chain.first.setup, mode: "replay" };
+    if (mode === "continue") {
+      const discards = yield* keepSettled(run, chain);
+      return {
+        setup: { mode, request: mode, calls: run.ledger.calls(), cursor: undefined },
+        discards,
+        carried: undefined,
+      };
+    }
+    if (mode === "replay" && request === "resume" && !cursorRefused) {
+      const discards = withdraw(new Chain(attempt));
+      chain.open();
+      return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
+    }
+    const first = chain.first.setup;
+    const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: first.cursor } as const;
+    return { setup, discards: withdraw(chain), carried: undefined };
   });
 
-const withdraw = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): void => {
+const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
   chain.close();
   chain.discardFrozen();
-  run.handoff.push(...chain.withdrawn());
+  return chain.withdrawn();
 };
 
 /** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
-const keepSettled = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): Effect.Effect<void> =>
+const keepSettled = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): Effect.Effect<ReadonlyArray<AttemptDiscarded>> =>
   Effect.gen(function* () {
     // Who cannot discard is not handed calls that the continuation would leave open.
     for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
@@ -102,5 +114,5 @@ const keepSettled = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): Effect.Effect
     yield* Effect.yieldNow;
     yield* drained(run);
     chain.close();
-    if (run.discardable) run.handoff.push(...chain.leftOpen());
+    return chain.leftOpen();
   });

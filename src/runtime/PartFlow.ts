@@ -5,7 +5,7 @@
  */
 import type * as Effect from "effect/Effect";
 import type { Handoff, Slot } from "./Handoff.ts";
-import type { Batch } from "./Reveal.ts";
+import type { Batch, Carried } from "./Reveal.ts";
 import type { PartEvent } from "./RunEvent.ts";
 import type { LedgerAttempt, ToolLedger } from "./ToolLedger.ts";
 
@@ -85,6 +85,24 @@ export class PartFlow<P> {
   /** Throws the frozen parts away. */
   discardFrozen(): void {
     this.#frozen = [];
+  }
+
+  /**
+   * Takes out of the frozen parts those that a caller that cannot discard must not be handed yet: all from the first call
+   * on, and everything while no content has come.
+   *
+   * @param begun content of the response was handed over before
+   */
+  takeHeld(begun: boolean): Carried<P> | undefined {
+    const parts = this.#frozen.flatMap((transit) => transit.parts);
+    const observations = this.#frozen.flatMap((transit) => transit.observations);
+    const firstCall = observations.findIndex((it) => it.calls.length > 0);
+    const end = firstCall < 0 ? observations.length : firstCall;
+    const content = begun || observations.slice(0, end).some((it) => it.shows !== "nothing");
+    const from = content ? end : 0;
+    this.#frozen = [{ parts: parts.slice(0, from), observations: observations.slice(0, from), counted: "decoded" }];
+    if (from === parts.length) return content ? { parts: [], observations: [], begun: true } : undefined;
+    return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
   }
 
   /**

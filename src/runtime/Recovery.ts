@@ -14,6 +14,7 @@ import * as RetryBudget from "../policy/RetryBudget.ts";
 import * as Situation from "../policy/Situation.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
+import { Book } from "./Book.ts";
 import type { Broken, Verdict } from "./Broken.ts";
 import { doubled } from "./Clocks.ts";
 import { drained } from "./Drain.ts";
@@ -111,7 +112,10 @@ const act = <P, E, R>(
         ? Ending.complete(run, broken.attempt, broken.failure)
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":
-      return ask(run, broken, verdict, closed);
+      // Nobody is asked for a run that was stopped from outside.
+      return run.stopper === undefined
+        ? ask(run, broken, verdict, closed)
+        : Ending.stop(run, broken, verdict, "do_not_retry");
     case "auto_retry_once":
       return recorded ? retry(run, broken, verdict, closed) : Ending.stop(run, broken, verdict, "record_failed");
   }
@@ -135,11 +139,12 @@ const retry = <P, E, R>(
       message: incident.message,
     });
     yield* waited(run, decision.delay_ms);
-    run.counters.elapsed += decision.delay_ms;
     yield* closed;
     const newest = yield* lookAgain(run, broken);
     if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
     if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
+    // Counted only now: a wait must not spend the budget that allowed it.
+    run.counters.elapsed += decision.delay_ms;
     spend(run, broken, mode);
     return yield* launch(run, broken, mode, incident);
   });
@@ -180,10 +185,11 @@ const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R>
 const ask = <P, E, R>(
   run: Run<P, E, R>,
   broken: Broken<P>,
-  { decision, incident }: Verdict,
+  verdict: Verdict,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
+    const { decision, incident, recorded } = verdict;
     // From here on a late settle wakes us; one that came while the incident was written shows in the facts.
     run.factsGrew = Deferred.makeUnsafe<void>();
     run.asking = true;
@@ -201,9 +207,11 @@ const ask = <P, E, R>(
       decision,
     };
     const { revision } = question;
-    yield* run.write([
-      { _tag: "QuestionAsked", question: { revision, incident: incident.id, rule: decision.rule, choices } },
-    ]);
+    const book = new Book(run, recorded ? [] : [{ _tag: "IncidentOpened", incident }]);
+    yield* book.write({
+      _tag: "QuestionAsked",
+      question: { revision, incident: incident.id, rule: decision.rule, choices },
+    });
     if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     run.handoff.push({ _tag: "QuestionAsked", question });
     const answer = yield* answered(run, question);
@@ -212,12 +220,12 @@ const ask = <P, E, R>(
     if (answer === undefined || Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     const choice = choices.includes(answer) ? answer : "stop";
     run.note(broken.attempt.attempt, "answer", choice);
-    yield* run.write([
+    const noted = yield* book.write(
       { _tag: "QuestionAnswered", revision, answer: choice },
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
-    ]);
+    );
     run.handoff.push({ _tag: "QuestionAnswered", revision, choice });
-    return yield* carryOut(run, broken, { decision, incident, recorded: true }, choice, closed);
+    return yield* carryOut(run, broken, { decision, incident, recorded: noted }, choice, closed);
   }).pipe(
     Effect.ensuring(
       Effect.sync(() => {
@@ -240,11 +248,11 @@ const carryOut = <P, E, R>(
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
+    if (choice === "stop") return yield* Ending.stop(run, broken, verdict, "stopped");
+    if (choice === "accept") return yield* Ending.acceptPartial(run, broken, verdict);
+    // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
+    if (!verdict.recorded) return yield* Ending.stop(run, broken, verdict, "record_failed");
     switch (choice) {
-      case "stop":
-        return yield* Ending.stop(run, broken, verdict, "stopped");
-      case "accept":
-        return yield* Ending.acceptPartial(run, broken, verdict);
       case "it_ran":
       case "it_did_not_run": {
         const owners = run.chain?.links ?? [broken.attempt];
@@ -264,8 +272,12 @@ const carryOut = <P, E, R>(
     }
     yield* closed;
     if (run.stopper !== undefined) return "again";
-    return yield* launch(run, broken, choice === "retry" ? "restart" : "continue", verdict.incident);
+    return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
   });
+
+/** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
+const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
+  run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";
 
 /** Waits, at most until somebody stops the run. */
 const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>

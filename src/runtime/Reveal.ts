@@ -31,6 +31,12 @@ export interface Batch<P> {
   readonly observations: Array<Observation>;
 }
 
+/** Parts of a response that an earlier attempt held back and did not hand over. */
+export interface Carried<P> extends Batch<P> {
+  /** Content of the response was handed over before. */
+  readonly begun: boolean;
+}
+
 /** Holds back the parts of one attempt. */
 export class Reveal<P> {
   readonly #mode: RevealMode;
@@ -44,11 +50,22 @@ export class Reveal<P> {
   /** The marker has come, or the bound was reached: nothing is held any more. */
   #done = false;
 
-  constructor(mode: RevealMode, pool: HeldPool, sizeOf: (part: P, observation: Observation) => number) {
+  /** @param carried parts that an interrupted attempt of the same response held: they come first */
+  constructor(
+    mode: RevealMode,
+    pool: HeldPool,
+    sizeOf: (part: P, observation: Observation) => number,
+    carried?: Carried<P>,
+  ) {
     this.#mode = mode;
     this.#pool = pool;
     this.#sizeOf = sizeOf;
-    this.#holding = mode !== "live";
+    this.#begun = carried?.begun === true;
+    this.#holding = mode !== "live" && !(this.#begun && carried?.parts.length === 0);
+    for (const [index, part] of (carried?.parts ?? []).entries()) {
+      const observation = carried?.observations[index];
+      if (observation !== undefined) this.#hold(part, observation);
+    }
   }
 
   /**
@@ -82,8 +99,7 @@ export class Reveal<P> {
       this.#holding = true;
     }
     if (this.#holding && !observation.terminal && this.#fits(part, observation)) {
-      this.#held.parts.push(part);
-      this.#held.observations.push(observation);
+      this.#hold(part, observation);
       return;
     }
     if (this.#holding) {
@@ -113,9 +129,14 @@ export class Reveal<P> {
 
   #fits(part: P, observation: Observation): boolean {
     const size = this.#sizeOf(part, observation);
-    if (this.#heldBytes + size > heldBytesMax || this.#pool.used + size > heldBytesProcessMax) return false;
+    return this.#heldBytes + size <= heldBytesMax && this.#pool.used + size <= heldBytesProcessMax;
+  }
+
+  #hold(part: P, observation: Observation): void {
+    const size = this.#sizeOf(part, observation);
     this.#heldBytes += size;
     this.#pool.used += size;
-    return true;
+    this.#held.parts.push(part);
+    this.#held.observations.push(observation);
   }
 }

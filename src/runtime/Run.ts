@@ -25,7 +25,7 @@ import type { Broken } from "./Broken.ts";
 import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
-import { envelopeBytes, type HeldPool, Reveal } from "./Reveal.ts";
+import { type Carried, envelopeBytes, type HeldPool, Reveal } from "./Reveal.ts";
 import type { RunOptions } from "./RunOptions.ts";
 import type { Throttle } from "./Throttle.ts";
 import type { ToolGuard } from "./ToolGuard.ts";
@@ -132,7 +132,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /** Prepares the next attempt; `start` runs it. */
-  prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">): Attempt<P> {
+  prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">, carried?: Carried<P>): Attempt<P> {
     this.attempts += 1;
     const { discardable, options, shared } = this;
     const resumed = setup.request === "resume";
@@ -149,7 +149,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       ...setup,
       attempt: this.attempts,
       facts,
-      reveal: new Reveal<P>(mode, shared.pool, weigh),
+      reveal: new Reveal<P>(mode, shared.pool, weigh, carried),
+      carried,
       startedAt: this.now(),
     });
   }

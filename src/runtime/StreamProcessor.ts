@@ -148,7 +148,8 @@ const stream = <P, E, R>(
           }),
         );
       });
-      yield* begin(run);
+      // Interrupted in between, the run would neither be live nor ended, and its finalizer would wait for ever.
+      yield* Effect.uninterruptible(begin(run));
       return run.handoff.take;
     }),
   );

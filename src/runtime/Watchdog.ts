@@ -182,7 +182,9 @@ export class Watchdog {
       Effect.suspend(() => {
         const wait = this.#look();
         const woken = Deferred.await(this.#wake);
-        return wait === Number.POSITIVE_INFINITY ? woken : Effect.raceFirst(woken, Effect.sleep(Duration.millis(wait)));
+        return wait === Number.POSITIVE_INFINITY
+          ? woken
+          : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }),
     );
   }

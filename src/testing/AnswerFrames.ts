@@ -21,6 +21,9 @@ export const frame = (role: EventRole, data: object | string, options: FrameOpti
 /** A comment: keep-alive bytes that are no event. */
 export const commentFrame: AnswerEvent = { frame: ": keep-alive\n\n", role: "ping", serials: [] };
 
+/** A script's own bytes: an event of no role. */
+export const bytesFrame = (bytes: Uint8Array): AnswerEvent => ({ frame: bytes, role: "lifecycle", serials: [] });
+
 /** Token counts of an answer, made from what it says. */
 export const tokens = (items: ReadonlyArray<Item>): { readonly input: number; readonly output: number } => ({
   input: 11,

@@ -16,8 +16,8 @@ export interface ScriptedCall {
 
 /** One event as it goes over the wire. */
 export interface AnswerEvent {
-  /** The whole frame with its blank line. */
-  readonly frame: string;
+  /** The whole frame with its blank line; a script's own bytes as they are. */
+  readonly frame: string | Uint8Array;
   readonly role: EventRole;
   /** Serials of the visible deltas in it. */
   readonly serials: ReadonlyArray<string>;
@@ -36,7 +36,8 @@ export type Item =
       readonly cut: boolean;
     }
   | { readonly type: "error"; readonly error: ProviderErrorName }
-  | { readonly type: "ping"; readonly count: number };
+  | { readonly type: "ping"; readonly count: number }
+  | { readonly type: "bytes"; readonly bytes: Uint8Array };
 
 /** How an answer ends, in the same words for every protocol; `none` writes no terminal event. */
 export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
@@ -67,6 +68,7 @@ export const number = (request: number, blocks: ReadonlyArray<Block>): ReadonlyA
     if (block.refusal !== undefined) return { type: "refusal", deltas: deltas(block.refusal) };
     if (block.ping !== undefined) return { type: "ping", count: block.ping };
     if (block.error !== undefined) return { type: "error", error: block.error };
+    if (block.bytes !== undefined) return { type: "bytes", bytes: Buffer.from(block.bytes, "base64") };
     calls += 1;
     return numberCall(`r${request}.t${calls}`, block);
   });

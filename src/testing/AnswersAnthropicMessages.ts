@@ -2,7 +2,7 @@
  * Writes an answer as an Anthropic Messages stream: `message_start`, content blocks, `message_delta`, `message_stop`.
  */
 import { namedError } from "./AnswerErrors.ts";
-import { frame, tokens } from "./AnswerFrames.ts";
+import { bytesFrame, frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 
@@ -23,7 +23,7 @@ export const anthropicMessages = (answer: NumberedAnswer): ReadonlyArray<AnswerE
   let index = 0;
   for (const item of answer.items) {
     for (const event of itemEvents(item, index)) events.push(event);
-    index += item.type === "ping" || item.type === "error" ? 0 : blocksOf(item);
+    index += blocksOf(item);
   }
   if (answer.finish === "none") return events;
   const refused = answer.items.some((item) => item.type === "refusal");
@@ -47,8 +47,11 @@ const write = (
 /** The protocol's own keep-alive event. */
 export const pingFrame: AnswerEvent = write("ping", "ping", {});
 
-/** A hosted call and its result are two blocks. */
-const blocksOf = (item: Item): number => (item.type === "call" && item.call.executor === "provider" ? 2 : 1);
+/** A hosted call and its result are two blocks; pings, errors and raw bytes are none. */
+const blocksOf = (item: Item): number => {
+  if (item.type === "ping" || item.type === "error" || item.type === "bytes") return 0;
+  return item.type === "call" && item.call.executor === "provider" ? 2 : 1;
+};
 
 const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
   switch (item.type) {
@@ -78,6 +81,8 @@ const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
       ];
     case "ping":
       return Array.from({ length: item.count }, () => pingFrame);
+    case "bytes":
+      return [bytesFrame(item.bytes)];
     case "error": {
       const { message, type } = namedError("anthropic-messages", item.error);
       return [write("error", "error", { error: { type, message } })];

@@ -2,7 +2,7 @@
  * Writes an answer as a Gemini stream: chunks with parts, the last with a finishReason, then the end of the body.
  */
 import { namedError, statusOf } from "./AnswerErrors.ts";
-import { commentFrame, frame, tokens } from "./AnswerFrames.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 import type { ProviderErrorName } from "./FaultScript.ts";
@@ -41,6 +41,8 @@ const itemEvents = (item: Item, chunk: (parts: ReadonlyArray<object>) => object)
       return item.deltas.map((serial) => frame("text", chunk([{ text: serial }]), { serials: [serial] }));
     case "ping":
       return Array.from({ length: item.count }, () => commentFrame);
+    case "bytes":
+      return [bytesFrame(item.bytes)];
     case "error":
       return [frame("error", streamError(item.error))];
     case "call":

@@ -2,7 +2,7 @@
  * Writes an answer as an OpenAI chat-completions stream: a role delta, deltas, a finish reason, usage and `[DONE]`.
  */
 import { namedError } from "./AnswerErrors.ts";
-import { commentFrame, frame, tokens } from "./AnswerFrames.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 
@@ -48,6 +48,8 @@ const itemEvents = (item: Item, index: number, chunk: (delta: object) => object)
       return item.deltas.map((serial) => frame("text", chunk({ refusal: serial }), { serials: [serial] }));
     case "ping":
       return Array.from({ length: item.count }, () => commentFrame);
+    case "bytes":
+      return [bytesFrame(item.bytes)];
     case "error": {
       const { code, message, type } = namedError("openai-chat", item.error);
       return [frame("error", { error: { message, type, param: null, code } })];

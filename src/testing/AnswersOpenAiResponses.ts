@@ -2,7 +2,7 @@
  * Writes an answer as an OpenAI Responses stream: `response.created`, items with their deltas, `response.completed`.
  */
 import { namedError } from "./AnswerErrors.ts";
-import { commentFrame, frame, tokens } from "./AnswerFrames.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
 import type { AnswerEvent, EventRole, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
 import { model } from "./AnswerItems.ts";
 
@@ -73,6 +73,8 @@ const itemEvents = (
       return messageEvents(item.deltas, index, write, "refusal");
     case "ping":
       return Array.from({ length: item.count }, () => commentFrame);
+    case "bytes":
+      return [bytesFrame(item.bytes)];
     case "error": {
       const { code, message } = namedError("openai-responses", item.error);
       return [write("error", "response.failed", response("failed", { error: { code, message } }))];

@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
 import type { ProtocolId } from "../provider/Protocol.ts";
-import type { FaultLog, OpenLog, Outcome } from "./FaultLog.ts";
+import type { FaultLog, OpenLog, Outcome, RequestLog } from "./FaultLog.ts";
 import * as FaultPlan from "./FaultPlan.ts";
 import { breakOff, play } from "./FaultPlayback.ts";
 import type { Answer, Break } from "./FaultScript.ts";
@@ -27,6 +27,8 @@ export interface Conversations {
   /** Every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
   readonly recorded: (answer: Answer) => Uint8Array | undefined;
+  /** Waited for before an answer's break. */
+  readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
   readonly log: FaultLog;
 }
 
@@ -82,6 +84,7 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
       plan,
       answer,
       protocol,
+      beforeBreak: Effect.suspend(() => server.beforeBreak(structuredClone(row))),
       changed: server.log.changed,
       end: (outcome) => end(row, outcome),
     });

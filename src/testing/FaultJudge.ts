@@ -75,7 +75,11 @@ type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
 const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
-const finished = (row: RequestLog): boolean => row.outcome === "complete" && row.terminal;
+/** Once its terminal event was sent an answer is whole, whatever its connection does then; Gemini's needs a clean end. */
+const finished = (row: RequestLog): boolean =>
+  row.terminal &&
+  (row.outcome === "complete" ||
+    (row.protocol !== "google-gemini" && (row.outcome === "broken" || row.outcome === "client_closed")));
 
 const noText = { duplicates: [], lost: [], invented: [], out_of_order: [] };
 

@@ -144,7 +144,7 @@ const middleOfArguments = (units: ReadonlyArray<Unit>, startOf: (index: number) 
   const first = units.findIndex((unit) => unit.role === "arguments");
   if (first === -1) return startOf(units.length);
   let last = first;
-  while (units[last + 1]?.role === "arguments") last += 1;
+  while (units[last]?.call === undefined && units[last + 1]?.role === "arguments") last += 1;
   if (last > first) return startOf(first + Math.ceil((last - first + 1) / 2));
   const only = units[first];
   const input = Buffer.from(only?.call?.input ?? "");

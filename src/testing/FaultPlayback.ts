@@ -25,6 +25,8 @@ export interface Playback {
   readonly plan: Plan;
   readonly answer: Answer;
   readonly protocol: ProtocolId;
+  /** Waited for before the break. */
+  readonly beforeBreak: Effect.Effect<void>;
   /** The request's row has changed. */
   readonly changed: () => void;
   /** Ends the request's row in the log. */
@@ -53,6 +55,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
     breakOff(socket, inbox, kind, { onGone: () => end("client_closed"), onBreak: () => end("broken") });
   yield* Effect.sleep(answer.head_delay_ms ?? 0);
   if (at?.at === "before_head") {
+    yield* playback.beforeBreak;
     yield* breakNow(at.kind);
     return false;
   }
@@ -60,6 +63,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
   row.status = plan.status;
   yield* send.raw(headBytes(plan));
   yield* send.pieces;
+  if (at !== undefined && at.at !== "next_request") yield* playback.beforeBreak;
   if (at !== undefined && at.at !== "next_request" && at.kind !== "end") {
     if (at.kind === "keep_alive") return yield* keepAliveForEver(playback, send.body);
     yield* breakNow(at.kind);
@@ -110,6 +114,10 @@ const sender = ({ answer, changed, plan, protocol, row, socket }: Playback) => {
   const wait = (ms: number) =>
     answer.keep_alive === undefined ? Effect.sleep(ms) : waitAlive(ms, answer.keep_alive, protocol, body);
   const pieces = Effect.gen(function* () {
+    if (answer.one_write === true) {
+      for (const piece of plan.pieces) note(row, piece);
+      return yield* body(Buffer.concat(plan.pieces.map((piece) => piece.bytes)));
+    }
     if ((answer.first_delay_ms ?? 0) > 0) yield* wait(answer.first_delay_ms ?? 0);
     for (const [index, piece] of plan.pieces.entries()) {
       note(row, piece);
@@ -148,7 +156,7 @@ const keepAliveForEver = ({ answer, protocol }: Playback, body: Write): Effect.E
   );
 
 const keepAliveBytes = (style: KeepAlive["style"], protocol: ProtocolId): Uint8Array =>
-  Buffer.from((style === "event" && protocol === "anthropic-messages" ? pingFrame : commentFrame).frame);
+  Buffer.from(style === "event" && protocol === "anthropic-messages" ? pingFrame.frame : commentFrame.frame);
 
 const headBytes = ({ headers, status }: Plan): Uint8Array => {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]+/g, " ")}\r\n`);

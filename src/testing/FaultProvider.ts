@@ -32,6 +32,11 @@ export interface FaultProviderOptions {
   readonly port?: number;
   /** Where relative paths of `raw_file` start; default the working directory. */
   readonly directory?: string;
+  /**
+   * Waited for before an answer breaks at its head, in its body or behind it: a test holds the break back here until its
+   * caller has seen what was sent before. Left out: nothing is waited for.
+   */
+  readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
 }
 
 /** A provider of all four protocols on a real socket that breaks where its script says and logs what each request saw. */
@@ -73,7 +78,7 @@ const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderO
   const script = yield* decode(options.script ?? {});
   const recorded = yield* readRecorded(script, options.directory ?? ".");
   const log = FaultLog.make();
-  const server = conversations(script, recorded, log);
+  const server = conversations(script, recorded, log, options.beforeBreak ?? (() => Effect.void));
   const sockets = new Set<Socket>();
   const run = yield* FiberSet.makeRuntime<never>();
   let connections = 0;
@@ -129,6 +134,7 @@ const conversations = (
   script: FaultScript,
   recorded: ReadonlyMap<string, Uint8Array>,
   log: FaultLog.FaultLog,
+  beforeBreak: Conversations["beforeBreak"],
 ): Conversations => {
   const positions = new Map<string, number>();
   const scripts = new Map<string, ReadonlyArray<Answer>>(Object.entries(script.scripts ?? {}));
@@ -147,6 +153,7 @@ const conversations = (
     },
     mainOnly: scripts.size === 1,
     recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
+    beforeBreak,
     log,
   };
 };

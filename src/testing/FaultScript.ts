@@ -44,12 +44,13 @@ export const ProviderErrorName = Schema.Literals([
 export type ProviderErrorName = typeof ProviderErrorName.Type;
 
 const deltas = Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualTo(deltasMax)));
-const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "error", "ping"] as const;
+const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "error", "ping", "bytes"] as const;
 
 /**
  * One block of content; exactly one of its names is given. `reasoning`, `text` and `refusal` count deltas, `ping` keep-alives;
  * `tool` and `provider_tool` name a call whose `input` gets a serial number; `cut` ends the arguments in the middle although
- * the call and the stream end properly; `error` is an error event inside the stream, after which nothing follows.
+ * the call and the stream end properly; `error` is an error event inside the stream, after which nothing follows; `bytes` are
+ * sent as they are at this place, in base64: what no protocol writes (garbage, half characters, events of others).
  */
 export const Block = Schema.Struct({
   reasoning: deltas,
@@ -61,6 +62,7 @@ export const Block = Schema.Struct({
   input: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
   cut: Schema.optionalKey(Schema.Boolean),
   error: Schema.optionalKey(ProviderErrorName),
+  bytes: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9+/]*={0,2}$/))),
 }).check(
   Schema.makeFilter((block) =>
     blockNames.filter((name) => block[name] !== undefined).length === 1
@@ -144,6 +146,8 @@ export const Answer = Schema.Struct({
   delay_ms: Schema.optionalKey(Milliseconds),
   /** Bytes of one write; left out: an event a write. */
   write_bytes: Schema.optionalKey(Schema.Natural.check(Schema.isGreaterThanOrEqualTo(1))),
+  /** Everything in one write, so that events meet the client in one piece; delays and keep-alives between them do not apply. */
+  one_write: Schema.optionalKey(Schema.Boolean),
   /** `eof` sends no length: the connection's end is the body's end. */
   framing: Schema.Literals(["chunked", "eof"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("chunked" as const))),
   keep_alive: Schema.optionalKey(KeepAlive),

@@ -51,12 +51,19 @@ describe("calls of an Anthropic stream", () => {
   });
 
   it("empty and repeated ids are calls of their own", () => {
-    const frames = (id: string) => [tool(0, "a", id), args(0, "{}"), close(0), tool(0, "b", id), close(0)];
+    const begun = (id: string) => [tool(0, "a", id), args(0, "{}"), close(0), tool(0, "b", id), close(0)];
     for (const id of ["", "0", "same"])
-      assert.deepStrictEqual(ready(play(...frames(id))), [
+      assert.deepStrictEqual(ready(play(...begun(id), stop("tool_use"))), [
         [0, "{}"],
         [1, "{}"],
       ]);
+  });
+
+  it("a call without argument text is ready only when the model says that it ended its calls", () => {
+    const block = [start, tool(0, "now"), args(0, ""), close(0)];
+    assert.deepStrictEqual(ready(play(...block)), []);
+    assert.deepStrictEqual(ready(play(...block, stop("max_tokens"))), []);
+    assert.deepStrictEqual(ready(play(...block, stop("tool_use"))), [[0, "{}"]]);
   });
 
   it("the same open block sent twice is one call, another one under its index is another", () => {

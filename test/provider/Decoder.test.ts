@@ -79,7 +79,7 @@ describe("Decoder", () => {
 
   it("nothing after the marker makes it fail, not even an oversize line", () => {
     const decoder = make({ limits: { lineBytesMax: 200 } });
-    decoder.push(encode(text("a", "stop")));
+    decoder.push(encode(text("a") + text("b", "stop")));
     decoder.push(encode(`data: ${"x".repeat(400)}\n\n`));
     assert.strictEqual(decoder.failure, undefined);
     assert.deepStrictEqual(decoder.end().end, { complete: true });

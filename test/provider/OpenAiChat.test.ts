@@ -186,9 +186,10 @@ describe("OpenAiChat: what a part proves", () => {
   });
 
   it("an error after the marker is told of and changes nothing", () => {
-    const decoded = run([chunk({ content: "a" }, "stop"), 'data: {"error":{"message":"late"}}\n\n', done]);
+    const late = 'data: {"error":{"message":"late"}}\n\n';
+    const decoded = run([chunk({ content: "a" }), chunk({}, "stop"), late, done]);
     assert.strictEqual(decoded.failure, undefined);
-    assert.isDefined(decoded.parts[1]?.observation.failure);
+    assert.isDefined(decoded.parts[2]?.observation.failure);
     assert.deepStrictEqual(decoded.end, { complete: true });
   });
 });
@@ -227,7 +228,13 @@ describe("OpenAiChat: calls", () => {
   });
 
   it("a call that begins after the marker is never ready", () => {
-    const decoded = run([chunk({ content: "a" }, "stop"), call("a", "f", "{}"), chunk({}, "tool_calls"), done]);
+    const decoded = run([
+      chunk({ content: "a" }),
+      chunk({}, "stop"),
+      call("a", "f", "{}"),
+      chunk({}, "tool_calls"),
+      done,
+    ]);
     assert.deepStrictEqual(readyInputs(decoded.parts), []);
     assert.deepStrictEqual(decoded.end, { complete: true });
   });

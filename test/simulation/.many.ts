@@ -5,7 +5,7 @@ for (let seed = from; seed < from + n; seed++) {
   const s = generate(seed);
   if (process.argv[4] !== "all" && (s.recorder.dies.length || s.classifyThrows || s.answers.some(a => a.choice === "dies"))) continue;
   const t0 = performance.now();
-  const trace = await simulate(s);
+  if (process.env.V) console.log("seed", seed); const trace = await simulate(s);
   if (performance.now() - t0 > 300) console.log("slow", seed, performance.now() - t0);
   for (const v of judge(trace)) { const k = v.invariant + " " + v.found.replace(/[\d.]+/g, "N").slice(0, 60); by.set(k, [...(by.get(k) ?? []), seed]); if (!ex.has(k)) ex.set(k, v.found.slice(0, 300)); }
 }

@@ -12,7 +12,7 @@ export const supersessions = (journal: ReadonlyArray<Entry>) => {
   let live: Array<number> = [];
   let automatic = true;
   for (const [at, entry] of journal.entries()) {
-    if (entry.what === "written" && entry.ok) {
+    if (entry.what === "writing") {
       for (const it of entry.entries) {
         if (it._tag === "QuestionAnswered") automatic = false;
         if (it._tag === "IncidentOpened" && it.incident.decision.action === "auto_retry_once") automatic = true;

@@ -30,6 +30,7 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
   let asked: number | undefined;
   let answered: string | undefined;
   let discarding = false;
+  let overtaken: string | undefined;
   for (const event of eventsOf(trace)) {
     const told = () => `${JSON.stringify(event)} while attempt ${attempt}`;
     holds(!completed, () => `after the end: ${told()}`);
@@ -39,13 +40,16 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         holds(event.attempt === attempt + 1, () => `attempt number: ${told()}`);
         holds(attempt === 0 ? event.mode === "first" : scheduled !== undefined || answered !== undefined, () => `a start that nobody announced: ${told()}`);
         if (scheduled !== undefined) holds(event.mode === scheduled, () => `announced ${scheduled}: ${told()}`);
+        holds(overtaken === undefined, () => `a part of what a replay withdraws: ${overtaken}`);
         attempt = event.attempt;
         [scheduled, answered, asked, discarding] = [undefined, undefined, undefined, false];
         break;
       case "Part":
         holds(event.attempt === attempt && event.part.attempt === attempt, () => `a part of another attempt: ${told()}`);
         holds(event.ordinal === (handed.get(attempt) ?? 0) + 1, () => `ordinal: ${told()}`);
-        holds(scheduled !== "replay" && asked === undefined, () => `a part after the break: ${told()}`);
+        holds(asked === undefined, () => `a part while a question is open: ${told()}`);
+        // What was frozen comes after a RetryScheduled too, but never before a replay that really starts.
+        if (scheduled === "replay") overtaken = told();
         handed.set(attempt, event.ordinal);
         break;
       case "AttemptDiscarded":
@@ -54,13 +58,14 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         discarding = true;
         break;
       case "RetryScheduled":
-        holds(event.attempt === attempt, () => `a retry of another attempt: ${told()}`);
-        [scheduled, answered, asked] = [event.mode, undefined, undefined];
+        // After a refused cursor it names the attempt that was interrupted first.
+        holds(event.attempt >= 1 && event.attempt <= attempt, () => `a retry of no attempt: ${told()}`);
+        [scheduled, answered, asked, overtaken] = [event.mode, undefined, undefined, undefined];
         break;
       case "QuestionAsked":
         holds(asked === undefined || event.question.revision > asked, () => `revision: ${told()}`);
         holds(event.question.choices.length >= 2, () => `fewer than two choices: ${told()}`);
-        [asked, answered, scheduled] = [event.question.revision, undefined, undefined];
+        [asked, answered, scheduled, overtaken] = [event.question.revision, undefined, undefined, undefined];
         break;
       case "QuestionAnswered":
         holds(event.revision === asked, () => `an answer to no question: ${told()}`);
@@ -133,7 +138,9 @@ export const plainParts = (trace: Pick<Trace, "journal">): ReadonlyArray<Violati
     const { part } = entry;
     holds(part.attempt >= attempt, () => `a part of attempt ${part.attempt} after one of ${attempt}`);
     attempt = part.attempt;
-    holds(part.says.calls.length === 0 || marked.has(part.attempt), () => `a call before the marker: ${part.serial}`);
+    // The rest of a response that is resumed comes in a later attempt, and with it the marker.
+    const whole = [...marked].some((it) => it >= part.attempt);
+    holds(part.says.calls.length === 0 || whole, () => `a call before the marker: ${part.serial}`);
     if (part.serial === undefined) continue;
     holds(!got.has(part.serial), () => `handed out twice: ${part.serial}`);
     got.add(part.serial);

@@ -1,13 +1,13 @@
 /** Judges the record beside what happened: the end, the order of record and act, replay and limits (I6, I7, I8, I12, I14). */
 import { isDeepStrictEqual } from "node:util";
+import { Schema } from "effect";
 import { Shown, ToolPhase } from "../../src/domain/Attempt.ts";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax, toolRowsMax } from "../../src/domain/Limits.ts";
 import { atMost } from "../../src/policy/Facts.ts";
 import { apply, attemptsMax, RunRecord } from "../../src/recorder/RunRecord.ts";
-import type { Entry, Trace } from "./Journal.ts";
+import type { Entry, HandlerCall, Trace } from "./Journal.ts";
 import { policyOf } from "./Policies.ts";
 import { against, type Violation } from "./Verdict.ts";
-import { Schema } from "effect";
 
 /** I6 */
 export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
@@ -28,7 +28,11 @@ export const recordThenAct = (trace: Pick<Trace, "journal" | "scenario">): Reado
   const growth = against("I14");
   let record: RunRecord | undefined;
   let lost = false;
+  const started = new Set<HandlerCall>();
   for (const entry of trace.journal) {
+    if (entry.what === "handler_started") started.add(entry.call);
+    // Interrupted while it waited for the fence: it never started.
+    if (entry.what === "tool_returned" && !started.has(entry.call)) continue;
     if (entry.what === "written") {
       if (!entry.ok) lost = true;
       const before = record;
@@ -69,9 +73,10 @@ const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean):
     case "got": {
       const part = entry.what === "got" ? entry.part : entry.event._tag === "Part" ? entry.event.part : undefined;
       if (part === undefined || lost) return undefined;
-      const facts = record?.attempts.find(({ attempt }) => attempt === part.attempt)?.facts;
-      if (facts === undefined) return `a part of attempt ${part.attempt} that is not on record`;
-      if (!below(Shown, part.says.shows, facts.shown)) return `${part.says.shows} was handed over, on record is ${facts.shown}`;
+      // Held parts of an attempt that was resumed are handed over by the one that resumes it.
+      const shown = (record?.attempts ?? []).filter((it) => it.attempt >= part.attempt).map(({ facts }) => facts.shown);
+      if (shown.length === 0) return `a part of attempt ${part.attempt} that is not on record`;
+      if (!shown.some((it) => below(Shown, part.says.shows, it))) return `${part.says.shows} was handed over, on record is ${shown.join()}`;
       const row = part.says.calls.find(
         (it) => it.executor === "runtime" && it.phase === "ready" && !phaseOf(record, part.attempt, `${it.choice}.${it.ordinal}`, "handed_over"),
       );
@@ -100,9 +105,8 @@ const below = <A extends string>(chain: { readonly literals: ReadonlyArray<A> },
   chain.literals.indexOf(a) <= chain.literals.indexOf(b);
 
 const phaseOf = (record: RunRecord | undefined, attempt: number, call: string, least: ToolPhase): boolean => {
-  const rows = record?.attempts.find((it) => it.attempt === attempt)?.facts.tools ?? [];
-  const row = rows.find((it) => it.call === call);
-  return row !== undefined && below(ToolPhase, least, row.phase);
+  const rows = (record?.attempts ?? []).filter((it) => it.attempt >= attempt).flatMap((it) => it.facts.tools);
+  return rows.some((it) => it.call === call && below(ToolPhase, least, it.phase));
 };
 
 /** I8 */

@@ -21,6 +21,9 @@ import { layer as virtualTime, pass, pause } from "./VirtualTime.ts";
 /** Virtual hours within which every run ends by itself, unless somebody waits for ever by design. */
 export const hoursMax = 12;
 
+/** Virtual milliseconds before the run starts: TestClock waits for what it has woken, and for nothing else. */
+const startMs = 1;
+
 /** Plays a scenario. */
 export const simulate = (scenario: Scenario): Promise<Trace> =>
   Effect.runPromise(play(scenario).pipe(Effect.provide(virtualTime), Effect.provide(Logger.layer([]))));
@@ -28,12 +31,12 @@ export const simulate = (scenario: Scenario): Promise<Trace> =>
 const play = (scenario: Scenario): Effect.Effect<Trace> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
-    const journal = new Journal(() => clock.currentTimeMillisUnsafe());
+    const journal = new Journal(() => clock.currentTimeMillisUnsafe() - startMs);
     const scope = yield* Scope.make();
     const context = yield* Layer.buildWithScope(layerOf(scenario, journal), scope);
     const processor = Context.get(context, StreamProcessor);
     const tools = new Tools(scenario, journal, Context.get(context, ToolGuard));
-    const consumer = consume(scenario, journal, processor, tools).pipe(
+    const consumer = Effect.andThen(pause(startMs), consume(scenario, journal, processor, tools)).pipe(
       Effect.onExit((exit) => Effect.sync(() => journal.add({ what: "ended", exit }))),
       Effect.exit,
     );
@@ -147,7 +150,7 @@ const timed = (scenario: Scenario, act: (what: Outside) => Effect.Effect<void>):
   Effect.forEach(
     scenario.outside,
     ({ when, what }) =>
-      "at" in when ? Effect.forkDetach(Effect.andThen(pause(when.at), act(what))) : Effect.void,
+      "at" in when ? Effect.forkDetach(Effect.andThen(pause(startMs + when.at), act(what))) : Effect.void,
     { discard: true },
   );
 

@@ -77,7 +77,9 @@ export class Tools {
   }
 
   #use(call: HandlerCall & { readonly id: string }): Effect.Effect<void> {
-    const { delay, twice, byId } = this.#scenario.toolUse;
+    const { delay, twice } = this.#scenario.toolUse;
+    // Plain parts carry no references.
+    const byId = this.#scenario.toolUse.byId || this.#scenario.surface === "parts";
     const once = Effect.andThen(pause(delay), Effect.suspend(() => this.#run(call, byId)));
     // By an id alone a second try may mean another call that carries it: no runtime does that.
     return twice && call.guarded && !byId ? Effect.all([once, once], { concurrency: 2, discard: true }) : once;

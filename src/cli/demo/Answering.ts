@@ -7,7 +7,7 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { UserDecisions } from "../../runtime/UserDecisions.ts";
 
-/** The answers that are given, by run. */
+/** The answers that are given, by run. A person who has said `retry` once does not say it again: then it is `stop`. */
 export class Answering extends Context.Service<
   Answering,
   { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }
@@ -20,7 +20,12 @@ const person = Layer.effectContext(
       expect: (runId: string, answer: Choice) => Effect.sync(() => void answers.set(runId, answer)),
     }).pipe(
       Context.add(UserDecisions, {
-        ask: (question) => Effect.sync(() => answers.get(question.run_id) ?? "stop"),
+        ask: (question) =>
+          Effect.sync(() => {
+            const answer = answers.get(question.run_id) ?? "stop";
+            if (answer === "retry") answers.delete(question.run_id);
+            return answer;
+          }),
       }),
     );
   }),

@@ -6,20 +6,20 @@ import type { Row } from "./Judge.ts";
 import { protocolIds } from "./Protocols.ts";
 import { faultCharactersMax, protocolNames } from "./Scenario.ts";
 
-const widths = { fault: faultCharactersMax, saw: 17, tries: 5, decision: 33, twice: 5 } as const;
+const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
 
 const line = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
   [
     fault.padEnd(widths.fault),
     saw.padEnd(widths.saw),
     tries.padStart(widths.tries),
-    ` ${decision.padEnd(widths.decision)}`,
+    decision.padEnd(widths.decision),
     twice.padStart(widths.twice),
-    time.padStart(6),
+    time.padStart(widths.time),
   ].join(" ");
 
 /** Cells are padded before they are coloured: colours have no width. */
-const head = `  ${line("FAULT", "THE CALLER SAW", "TRIES", "DECISION AND RULE", "TWICE", "BACK")}`.trimEnd();
+const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
 /**
  * The table, by protocol.
@@ -47,7 +47,7 @@ const lines = (row: Row, ink: Ink): ReadonlyArray<string> => {
     String(row.attempts),
     first,
     String(row.duplicates),
-    row.recovery_ms === null ? "-" : `${(row.recovery_ms / 1_000).toFixed(2)} s`,
+    row.recovery_ms === null ? "-" : `${(row.recovery_ms / 1_000).toFixed(1)}s`,
   );
   const indent = " ".repeat(widths.fault + widths.saw + widths.tries + 5);
   return [
@@ -106,11 +106,11 @@ export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink)
   return [
     `${ink(ok ? "good" : "bad", verdict)}, in ${totals.protocols} protocol${totals.protocols === 1 ? "" : "s"} and ` +
       `${seconds.toFixed(1)} s: ${totals.recovered} recovered by themselves, ${totals.asked} asked a person.`,
-    `Shown or run twice: ${totals.duplicates}. Lost: ${totals.lost}. Tools run with cut arguments: ${totals.cut_inputs}. ` +
-      `Requests: ${totals.requests}, as counted by the server.`,
+    `Shown or run twice: ${totals.duplicates}. Lost: ${totals.lost}. Run with cut arguments: ${totals.cut_inputs}. ` +
+      `Requests at the server: ${totals.requests}.`,
     ink(
       "quiet",
-      `TRIES: attempts. TWICE: deltas and calls that came twice. BACK: from the break to new content. Seed ${seed}.`,
+      `TRY: attempts. DUP: deltas and calls that came twice. BACK: from the break to new content. Seed ${seed}.`,
     ),
   ].join("\n");
 };

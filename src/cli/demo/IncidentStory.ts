@@ -141,7 +141,8 @@ const next = (row: Row, outcome: Outcome): string => {
     : `The run ended there, and the caller was told why.`;
   const tools =
     row.tool_runs === 0 ? "No tool ran." : `Tools ran ${row.tool_runs === 1 ? "once" : `${row.tool_runs} times`}.`;
-  return `${end} ${tools} The server counted ${row.requests} requests; ${row.duplicates} things came twice, ${row.lost} were lost.`;
+  const count = (number: number) => (number === 0 ? "nothing" : String(number));
+  return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} came twice, ${count(row.lost)} was lost.`;
 };
 
 const wrapped = (title: string, text: string, ink: Ink): string => {

@@ -70,12 +70,19 @@ export const isWhole = (frame: Frame): boolean =>
  * @returns an offset in bytes; the length of the stream where nothing in it looks like an end
  */
 export const endOf = (protocol: ProtocolId, frames: ReadonlyArray<Frame>, length: number): number =>
-  frames.find((frame) => frame.event !== "comment" && mayEnd(protocol, frame))?.from ?? length;
+  frames.find((frame) => mayEnd(protocol, frame))?.from ?? length;
 
-const mayEnd = (protocol: ProtocolId, { data, event }: Frame): boolean => {
-  if (data === "[DONE]" || event === "error") return true;
+/** An event that carries an error ends a stream, too. */
+const isError = ({ data, event }: Frame): boolean => {
+  if (event === "comment" || event === "error") return event === "error";
   const json = Json.record(Json.parse(data)?.json) ?? {};
-  if ((json.error !== undefined && json.error !== null) || json.type === "error") return true;
+  return (json.error !== undefined && json.error !== null) || json.type === "error" || json.type === "response.failed";
+};
+
+const mayEnd = (protocol: ProtocolId, frame: Frame): boolean => {
+  const { data } = frame;
+  if (data === "[DONE]" || isError(frame)) return true;
+  const json = Json.record(Json.parse(data)?.json) ?? {};
   switch (protocol) {
     case "openai-chat":
       return Json.list(json.choices).some((choice) => Json.string(Json.record(choice)?.finish_reason) !== "");

@@ -61,7 +61,7 @@ export const playRecording = Effect.fn("demo.playRecording")(
     const server = yield* FaultProvider.make({
       script: {
         scripts: Object.fromEntries([whole, ...takes].map((take) => [take.name, answersOf(recording, take)])),
-        after: "error",
+        after: "repeat",
       },
       directory: resolve(folder),
     });
@@ -135,8 +135,11 @@ const playTake = Effect.fnUntraced(function* (
       observe: (part) => part.observation,
       reveal: take.caller.reveal,
       ...(take.kind === "stall" ? { clocks: { first_progress: stallMs, idle: stallMs } } : {}),
-      // A recording that fails is played once.
-      ...(take.kind === "whole" ? { budget: { max_auto_retries: 0, max_not_processed: 0 } } : {}),
+      // A recording that fails does so every time: the whole one is asked for once, a broken one at most twice more.
+      budget:
+        take.kind === "whole"
+          ? { max_auto_retries: 0, max_not_processed: 0 }
+          : { max_auto_retries: 1, max_not_processed: 1 },
     })
     .pipe(
       Stream.runForEach((event) =>

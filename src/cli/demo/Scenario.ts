@@ -68,7 +68,7 @@ export interface Scenario {
 }
 
 /** Longest `fault` that fits into the table. */
-export const faultCharactersMax = 32;
+export const faultCharactersMax = 29;
 
 /** The protocols by the names that people know. */
 export const protocolNames: Readonly<Record<ProtocolId, string>> = {

@@ -10,7 +10,7 @@ const call = { tool: "bash", input: { cmd: "make deploy" } };
 export const scenariosAnthropic: ReadonlyArray<Scenario> = [
   {
     name: "reset-before-head",
-    fault: "reset before the response head",
+    fault: "reset before the head",
     protocol,
     tools: [guarded],
     answers: [{ break: { kind: "rst", at: "before_head" } }, {}],
@@ -36,7 +36,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
   },
   {
     name: "overloaded-in-stream",
-    fault: "overloaded event while thinking",
+    fault: "overloaded while thinking",
     protocol,
     answers: [{ content: [{ reasoning: 3 }, { error: "overloaded" }], delay_ms: 10 }, {}],
     expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),

@@ -11,14 +11,14 @@ const proxyPage = "<html><body><h1>503 Service Unavailable</h1>nginx</body></htm
 export const scenariosChat: ReadonlyArray<Scenario> = [
   {
     name: "reset-after-head",
-    fault: "reset after the response head",
+    fault: "reset after the head",
     protocol,
     answers: [{ break: { kind: "rst", at: "after_head" } }, {}],
     expect: recovered("nothing_shown"),
   },
   {
     name: "clean-end-held-back",
-    fault: "clean end, no finish; held back",
+    fault: "clean end, text held back",
     protocol,
     reveal: "on_complete",
     answers: [{ content: [{ text: 6 }], break: { kind: "end", at: "event", n: 4 } }, { content: [{ text: 6 }] }],
@@ -26,7 +26,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "clean-end-live",
-    fault: "clean end, no finish; live text",
+    fault: "clean end, text shown",
     protocol,
     answers: [{ content: [{ text: 6 }], delay_ms: 10, break: { kind: "end", at: "event", n: 4 } }],
     expect: ended("partial, asked", "ask_user text_shown"),
@@ -40,7 +40,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "proxy-503",
-    fault: "status 503, a proxy's HTML page",
+    fault: "status 503, a proxy's page",
     protocol,
     answers: [{ status: 503, body: proxyPage }, {}],
     expect: recovered("nothing_shown"),
@@ -63,7 +63,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "arguments-reset-unguarded",
-    fault: "the same, tools not guarded",
+    fault: "arguments cut, not guarded",
     protocol,
     tools: [unguarded],
     answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } }],
@@ -71,7 +71,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "arguments-broken-json",
-    fault: "broken arguments, proper finish",
+    fault: "arguments broken, finish fine",
     protocol,
     tools: [guarded],
     answers: [{ content: [{ ...call, cut: true }], delay_ms: 10 }, { content: [call] }],

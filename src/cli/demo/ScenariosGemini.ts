@@ -10,7 +10,7 @@ const call = { tool: "bash", input: { cmd: "make deploy" } };
 export const scenariosGemini: ReadonlyArray<Scenario> = [
   {
     name: "inside-a-character",
-    fault: "reset inside a UTF-8 character",
+    fault: "reset inside a character",
     protocol,
     reveal: "on_complete",
     answers: [
@@ -31,7 +31,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
   },
   {
     name: "no-finish-reason",
-    fault: "clean end without finishReason",
+    fault: "clean end, no finishReason",
     protocol,
     reveal: "on_complete",
     answers: [
@@ -58,14 +58,14 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
   },
   {
     name: "unavailable-503",
-    fault: "status 503, the provider's own",
+    fault: "status 503, provider's own",
     protocol,
     answers: [{ status: 503 }, {}],
     expect: recovered("not_processed"),
   },
   {
     name: "error-after-held-text",
-    fault: "overloaded event; text held back",
+    fault: "overloaded, text held back",
     protocol,
     reveal: "on_complete",
     answers: [{ content: [{ text: 5 }, { error: "overloaded" }] }, { content: [{ text: 5 }] }],
@@ -92,7 +92,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
   },
   {
     name: "read-only-call-then-reset",
-    fault: "the same, a tool that only reads",
+    fault: "read-only call, then reset",
     protocol,
     tools: [{ name: "bash", effect: "read_only", guarded: false, runs: "at_end" }],
     answers: [

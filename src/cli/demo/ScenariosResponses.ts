@@ -20,7 +20,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "stall-before-first-event",
-    fault: "silence before the first event",
+    fault: "silence before any event",
     protocol,
     clocks: { first_progress: 300 },
     answers: [{ break: { kind: "stall", at: "after_head" } }, {}],
@@ -55,7 +55,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "tool-ran-cannot-continue",
-    fault: "the same, cannot continue",
+    fault: "tool had run, no way to go on",
     protocol,
     tools: [atOnce],
     answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],
@@ -63,7 +63,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "tool-ran-unguarded",
-    fault: "the same, tools not guarded",
+    fault: "tool had run, not guarded",
     protocol,
     tools: [{ ...unguarded, runs: "at_once" }],
     canContinue: true,
@@ -72,7 +72,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "hosted-tool-begun",
-    fault: "the provider's own tool had run",
+    fault: "provider's own tool had run",
     protocol,
     answers: [
       { content: [{ provider_tool: "mcp" }, { reasoning: 3 }], delay_ms: 20, break: { kind: "fin", at: "terminal" } },
@@ -81,7 +81,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "overloaded-after-text",
-    fault: "overloaded event after text",
+    fault: "overloaded after text",
     protocol,
     answer: "accept",
     answers: [{ content: [{ text: 4 }, { error: "overloaded" }], delay_ms: 10 }],
@@ -89,7 +89,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "reset-person-retries",
-    fault: "reset in text; a person: retry",
+    fault: "reset in text, person: retry",
     protocol,
     answer: "retry",
     answers: [

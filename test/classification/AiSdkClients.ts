@@ -1,0 +1,112 @@
+/**
+ * The AI SDK's `streamText`, with its gateway provider and with a model that reports errors as its provider packages do.
+ */
+import {
+  APICallError,
+  createGateway,
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  parseJsonEventStream,
+  streamText,
+} from "ai";
+import type { Ask, Client } from "./Client.ts";
+import { bundledAgent, type NodeDispatcher, using } from "./NodeFetch.ts";
+
+type Model = Exclude<LanguageModel, string>;
+type CallOptions = Parameters<Model["doStream"]>[0];
+
+/** `doStream` as the provider packages write it: an APICallError for what answers no stream, error parts for what breaks in one. */
+export const model = (url: string, dispatcher: NodeDispatcher): Model => ({
+  specificationVersion: "v3",
+  provider: "test",
+  modelId: "test",
+  supportedUrls: {},
+  doGenerate: async (options) => {
+    await call(url, dispatcher, options);
+    throw new Error("only failing calls are made");
+  },
+  doStream: async (options) => {
+    const response = await call(url, dispatcher, options);
+    if (response.body === null) throw new Error("every server here sends a body");
+    const events = parseJsonEventStream({
+      stream: response.body,
+      schema: jsonSchema<{ readonly error?: unknown }>({}),
+    });
+    const parts = new TransformStream<Event, Part>({
+      start: (controller) => controller.enqueue({ type: "text-start", id: "0" }),
+      transform: (event, controller) => {
+        if (!event.success) controller.enqueue({ type: "error", error: event.error });
+        else if (event.value.error !== undefined) controller.enqueue({ type: "error", error: event.value.error });
+        else controller.enqueue({ type: "text-delta", id: "0", delta: "hello" });
+      },
+    });
+    return { stream: events.pipeThrough(parts) };
+  },
+});
+
+type Event =
+  | { readonly success: true; readonly value: { readonly error?: unknown } }
+  | { readonly success: false; readonly error: unknown };
+type Part =
+  | { type: "text-start"; id: string }
+  | { type: "error"; error: unknown }
+  | { type: "text-delta"; id: string; delta: string };
+
+const call = async (url: string, dispatcher: NodeDispatcher, options: CallOptions): Promise<Response> => {
+  const requestBodyValues = { messages: options.prompt };
+  const signal = options.abortSignal === undefined ? {} : { signal: options.abortSignal };
+  const response = await fetch(url, { method: "POST", body: "{}", dispatcher, ...signal }).catch((error: unknown) => {
+    if (!(error instanceof TypeError) || !(error.cause instanceof Error)) throw error;
+    const message = `Cannot connect to API: ${error.cause.message}`;
+    throw new APICallError({ message, cause: error.cause, url, requestBodyValues, isRetryable: true });
+  });
+  if (response.ok) return response;
+  throw new APICallError({
+    message: response.statusText,
+    url,
+    requestBodyValues,
+    statusCode: response.status,
+    responseHeaders: Object.fromEntries(response.headers),
+    responseBody: await response.text(),
+  });
+};
+
+const stream = async (languageModel: Model, ask: Ask): Promise<undefined> => {
+  const result = streamText({
+    model: languageModel,
+    prompt: "hello",
+    maxRetries: 0,
+    onError: () => undefined, // the error part says it too; the default prints it
+    ...(ask.signal === undefined ? {} : { abortSignal: ask.signal }),
+    ...(ask.timeoutMs === undefined ? {} : { timeout: ask.timeoutMs }),
+  });
+  for await (const part of result.fullStream) {
+    if (part.type === "error") throw part.error;
+    if (part.type === "text-delta") ask.onBytes?.();
+  }
+};
+
+/** Both kinds of providers of the AI SDK. */
+export const aiSdkClients: ReadonlyArray<Client> = [
+  {
+    name: "AI SDK",
+    protocol: "openai-chat",
+    ask: (ask) => using(bundledAgent(ask), (dispatcher) => stream(model(ask.url, dispatcher), ask)),
+  },
+  {
+    name: "AI SDK gateway",
+    protocol: "ai-gateway",
+    ask: (ask) =>
+      using(bundledAgent(ask), (dispatcher) => {
+        const over: typeof fetch = (input, init) => fetch(input, { ...init, dispatcher });
+        return stream(createGateway({ baseURL: ask.url, apiKey: "a key of a test", fetch: over })("test"), ask);
+      }),
+  },
+];
+
+/** The AI SDK's own retries: gives its RetryError when they are used up. */
+export const generateWithRetries = (url: string, maxRetries: number): Promise<unknown> =>
+  using(bundledAgent({ url }), (dispatcher) =>
+    generateText({ model: model(url, dispatcher), prompt: "hello", maxRetries }),
+  );

@@ -1,0 +1,445 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, assert, describe, it } from "@effect/vitest";
+import { table } from "../../src/cli/demo/DemoTable.ts";
+import { plain } from "../../src/cli/demo/Ink.ts";
+import { judge, type Row } from "../../src/cli/demo/Judge.ts";
+import * as RecordedFrames from "../../src/cli/demo/RecordedFrames.ts";
+import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/RecordingJudge.ts";
+import type { Take } from "../../src/cli/demo/RecordingRun.ts";
+import type { Recording } from "../../src/cli/demo/Recordings.ts";
+import { faultCharactersMax, guarded, recovered, type Scenario } from "../../src/cli/demo/Scenario.ts";
+import type { Outcome } from "../../src/cli/demo/ScenarioRun.ts";
+import { scenarios } from "../../src/cli/demo/Scenarios.ts";
+import * as Json from "../../src/domain/Json.ts";
+import type { RequestLog } from "../../src/testing/index.ts";
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
+const shared =
+  process.env.STREAM_RECOVERY_STREAMS ?? fileURLToPath(new URL("../../../shared/streams", import.meta.url));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const run = (args: ReadonlyArray<string>, command = "demo"): Promise<Ended> =>
+  new Promise((done, reject) => {
+    const child = spawn(process.execPath, [bin, command, ...args]);
+    const stdout: Array<Buffer> = [];
+    const stderr: Array<Buffer> = [];
+    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+    child.on("error", reject);
+    child.on("close", (code) =>
+      done({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() }),
+    );
+  });
+
+/** The document of a `--json` run. */
+const json = (text: string) => Json.record(Json.parse(text)?.json) ?? {};
+const rowsOf = (text: string) => Json.list(json(text).rows).map((row) => Json.record(row) ?? {});
+
+const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line !== "");
+
+describe("stream-recovery demo", () => {
+  it("plays every run over real sockets, in four protocols, and each is as a person wrote it down", async () => {
+    const { code, stderr, stdout } = await run(["--json"]);
+    const rows = rowsOf(stdout);
+    assert.strictEqual(code, 0, stdout.slice(0, 2_000));
+    assert.isAtLeast(rows.length, 24);
+    assert.strictEqual(new Set(rows.map((row) => row.protocol)).size, 4);
+    for (const row of rows) {
+      const expected = Json.record(row.expected) ?? {};
+      assert.deepStrictEqual(row.problems, [], String(row.name));
+      assert.strictEqual(row.duplicates, 0);
+      assert.strictEqual(row.lost, 0);
+      assert.strictEqual(row.cut_inputs, 0);
+      assert.strictEqual(row.requests, expected.requests, String(row.name));
+      assert.deepStrictEqual(row.decisions, expected.decisions, String(row.name));
+    }
+    assert.strictEqual(lines(stderr).length, rows.length, "a line of progress for every run");
+    assert.isBelow(Number(json(stdout).duration_ms), 20_000);
+  });
+
+  it("prints a table that fits, an incident in words, and a command that decides it again", async () => {
+    const { code, stdout } = await run([
+      "--only",
+      "call-complete-then-cut,context",
+      "--only",
+      "late-error",
+      "--seed",
+      "5",
+    ]);
+    assert.strictEqual(code, 0, stdout);
+    assert.include(stdout, "call complete, then cut");
+    assert.include(stdout, "do_not_retry not_retryable");
+    assert.include(stdout, "do_not_retry already_complete");
+    assert.notInclude(stdout, "reset before");
+    assert.include(stdout, "3 of 3 runs as expected");
+    assert.include(stdout, "Seed 5.");
+    assert.notInclude(stdout, "\u001b[", "no colours in a pipe");
+    const [, input = ""] = /^echo '(.*)' \| .* decide --explain$/m.exec(stdout) ?? [];
+    for (const line of lines(stdout)) if (!line.startsWith("echo")) assert.isAtMost([...line].length, 100, line);
+    const decided = json(await decide(input));
+    assert.strictEqual(decided.rule, "tool_calls_fenced");
+    const [, delay = ""] = /once more\s+after\s+(\d+)\s+ms/.exec(stdout) ?? [];
+    assert.approximately(Number(decided.delay_ms), Number(delay), 1);
+  });
+
+  it("says which name is unknown and what there is, and ends with exit code 2", async () => {
+    const { code, stderr, stdout } = await run(["--only", "reset-in-thinking,nonsense"]);
+    assert.strictEqual(code, 2);
+    assert.strictEqual(stdout, "");
+    assert.strictEqual(lines(stderr).length, 1);
+    assert.match(stderr, /^demo: --only: no run is called "nonsense"; there are reset-before-head, /);
+  });
+
+  it("has runs of unique names whose words fit into the table", () => {
+    assert.strictEqual(new Set(scenarios.map((it) => it.name)).size, scenarios.length);
+    for (const { fault } of scenarios) assert.isAtMost(fault.length, faultCharactersMax, fault);
+  });
+});
+
+const decide = (input: string): Promise<string> =>
+  new Promise((done, reject) => {
+    const child = spawn(process.execPath, [bin, "decide"]);
+    const stdout: Array<Buffer> = [];
+    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.on("error", reject);
+    child.on("close", () => done(Buffer.concat(stdout).toString()));
+    child.stdin.end(input);
+  });
+
+const scenario: Scenario = {
+  name: "judged",
+  fault: "a fault",
+  protocol: "openai-chat",
+  tools: [guarded],
+  answers: [{}],
+  expect: recovered("nothing_shown", { decisions: [], attempts: 2, requests: 2, toolRuns: 1 }),
+};
+
+const call = {
+  serial: "r2.t1",
+  name: "bash",
+  executor: "runtime",
+  input: '{"serial":"r2.t1","end":"r2.t1·"}',
+} as const;
+
+const request = (more: Partial<RequestLog>): RequestLog => ({
+  number: 1,
+  connection: 1,
+  reused: false,
+  script: "",
+  method: "POST",
+  path: "/v1/chat/completions",
+  protocol: "openai-chat",
+  header_names: [],
+  bytes_received: 10,
+  body_bytes: 10,
+  body_hash: "same",
+  bytes_sent: 10,
+  sent_hash: "",
+  text: [],
+  reasoning: [],
+  calls: [],
+  terminal: false,
+  outcome: "broken",
+  started_ms: 0,
+  ...more,
+});
+
+const clean: Outcome = {
+  completed: true,
+  error: undefined,
+  withdrawn: false,
+  continued: false,
+  text: "r2.0·r2.1·",
+  reasoning: "",
+  attempts: 2,
+  toolInputs: [call.input],
+  incidents: [],
+  log: [
+    request({ text: ["r1.0·"] }),
+    request({ number: 2, text: ["r2.0·", "r2.1·"], calls: [call], terminal: true, outcome: "complete" }),
+  ],
+  recoveryMs: 5,
+};
+
+const judged = (more: Partial<Outcome>, expect: Partial<Scenario["expect"]> = {}): Row =>
+  judge({ ...scenario, expect: { ...scenario.expect, ...expect } }, { ...clean, ...more });
+
+describe("the demo's judge", () => {
+  it("finds nothing wrong with a clean run", () => {
+    assert.deepStrictEqual(judged({}).problems, []);
+  });
+
+  it("finds text that is shown twice, within an answer and over two of them", () => {
+    assert.strictEqual(judged({ text: "r2.0·r2.1·r2.1·" }).duplicates, 1);
+    const both = judged({ text: "r1.0·r2.0·r2.1·" });
+    assert.strictEqual(both.duplicates, 1);
+    assert.match(both.problems.join(), /duplicates: r1\.0·/);
+  });
+
+  it("finds what was lost: a delta, a call", () => {
+    assert.strictEqual(judged({ text: "r2.0·" }).lost, 1);
+    assert.match(judged({ text: "r2.0·" }).problems.join(), /lost: r2\.1·/);
+    assert.strictEqual(judged({ toolInputs: [] }, { toolRuns: 0 }).lost, 1);
+  });
+
+  it("finds a tool that ran twice and one that ran with cut arguments", () => {
+    assert.strictEqual(judged({ toolInputs: [call.input, call.input] }, { toolRuns: 2 }).duplicates, 1);
+    const cut = judged({ toolInputs: ['{"serial":"r2.t1"}'] });
+    assert.strictEqual(cut.cut_inputs, 1);
+    assert.match(cut.problems.join(), /truncated tool inputs: r2\.t1/);
+  });
+
+  it("finds a run that says completed although no answer was", () => {
+    const row = judged({ log: clean.log.slice(0, 1), text: "r1.0·", toolInputs: [] }, { requests: 1, toolRuns: 0 });
+    assert.include(row.problems, "false success");
+  });
+
+  it("takes an answer that broke after its terminal event for whole, but not Gemini's, which needs a clean end", () => {
+    const late = (protocol: Scenario["protocol"]) =>
+      judged({ log: clean.log.map((row) => ({ ...row, protocol, outcome: "broken" as const })) });
+    assert.deepStrictEqual(late("openai-chat").problems, []);
+    assert.include(late("google-gemini").problems, "false success");
+  });
+
+  for (const [what, expect] of [
+    ["what the caller saw", { saw: "draft, then whole" }],
+    ["the decisions", { decisions: ["ask_user text_shown"] }],
+    ["the attempts", { attempts: 1 }],
+    ["the server's requests", { requests: 3 }],
+    ["the tool runs", { toolRuns: 2 }],
+  ] as const) {
+    it(`finds ${what} other than expected, and the table says so`, () => {
+      const row = judged({}, expect);
+      assert.strictEqual(row.problems.length, 1);
+      assert.include(table([row], plain), "✗ a fault");
+      assert.include(table([row], plain), row.problems[0] ?? "?");
+    });
+  }
+});
+
+const stream =
+  'event: a\ndata: {"n":1}\n\n: ping\n\ndata: {"n":2}\ndata: é\n\ndata: {"choices":[{"finish_reason":"stop"}]}\n\n';
+const frames = RecordedFrames.read(Buffer.from(stream));
+
+const recording: Recording = {
+  file: "a.sse",
+  protocol: "openai-chat",
+  status: 200,
+  response_headers: {},
+  features: [],
+  finish: "stop",
+  terminal: "[DONE]",
+  tool_names: [],
+};
+
+const take: Take = {
+  name: "rst-0",
+  kind: "rst",
+  at: 3,
+  caller: { name: "live, retry", reveal: "live", answer: "retry" },
+};
+
+const hash = createHash("sha256").update(stream).digest("hex");
+const wholeHeard: Heard = {
+  completed: true,
+  frames,
+  decisions: [],
+  log: [request({ outcome: "complete", sent_hash: hash })],
+};
+const brokenHeard: Heard = {
+  completed: true,
+  frames,
+  decisions: ["auto_retry_once nothing_shown"],
+  log: [request({}), request({ number: 2, outcome: "complete" })],
+};
+
+describe("the judge of recordings", () => {
+  it("reads events, comments, several data lines and offsets by itself", () => {
+    assert.deepStrictEqual(
+      frames.map(({ data, event, from }) => [event, data, from]),
+      [
+        ["a", '{"n":1}', 0],
+        ["comment", " ping", 24],
+        ["message", '{"n":2}\né', 32],
+        ["message", '{"choices":[{"finish_reason":"stop"}]}', 56],
+      ],
+    );
+    assert.strictEqual(RecordedFrames.endOf("openai-chat", frames, 1_000), 56);
+    const crlf = RecordedFrames.read(Buffer.from("\ufeffdata: 1\r\n\r\ndata: 2\r\rdata: 3\n"));
+    assert.deepStrictEqual(
+      crlf.map(({ data, open }) => [data, open]),
+      [
+        ["1", false],
+        ["2", false],
+        ["3", true],
+      ],
+    );
+  });
+
+  it("finds nothing wrong with a whole recording and a recovered one", () => {
+    assert.deepStrictEqual(judgeWhole(recording, frames, hash, wholeHeard, []).problems, []);
+    assert.deepStrictEqual(judgeBroken(recording, take, frames, wholeHeard, brokenHeard).problems, []);
+  });
+
+  it("finds an event that is missing, changed or there twice", () => {
+    const whole = (heard: Heard["frames"]) => judgeWhole(recording, frames, hash, { ...wholeHeard, frames: heard }, []);
+    assert.match(whole(frames.slice(1)).problems.join(), /1 of 4 events are missing/);
+    assert.match(
+      whole(frames.map((frame) => ({ ...frame, data: frame.data.replace("é", "e") }))).problems.join(),
+      /1 of 4 events are missing or changed/,
+    );
+    const twice = judgeBroken(recording, take, frames, wholeHeard, {
+      ...brokenHeard,
+      frames: [...frames.slice(0, 1), ...frames],
+    });
+    assert.strictEqual(twice.extra, 1);
+    assert.match(twice.problems.join(), /1 events came twice/);
+  });
+
+  it("finds a whole recording that is not complete, and one that is although it should not be", () => {
+    const failed = judgeWhole(recording, frames, hash, { ...wholeHeard, completed: false }, []);
+    assert.match(failed.problems.join(), /not complete/);
+    const should = judgeWhole({ ...recording, finish: null, terminal: null }, frames, hash, wholeHeard, []);
+    assert.match(should.problems.join(), /complete, although the recording is not/);
+  });
+
+  it("finds a break that was taken for the end, and a person whose retry led nowhere", () => {
+    const once = judgeBroken(recording, take, frames, wholeHeard, { ...brokenHeard, log: brokenHeard.log.slice(0, 1) });
+    assert.isTrue(once.false_success);
+    assert.match(once.problems.join(), /complete from a broken answer/);
+    const nowhere = {
+      ...brokenHeard,
+      completed: false,
+      decisions: ["ask_user text_shown"],
+      frames: frames.slice(0, 1),
+    };
+    assert.match(judgeBroken(recording, take, frames, wholeHeard, nowhere).problems.join(), /a person said retry/);
+  });
+});
+
+describe("stream-recovery demo --streams", () => {
+  const folders: Array<string> = [];
+  afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+  const folder = async (manifest: unknown): Promise<string> => {
+    const made = await mkdtemp(join(tmpdir(), "recordings-"));
+    folders.push(made);
+    await writeFile(join(made, "manifest.json"), typeof manifest === "string" ? manifest : JSON.stringify(manifest));
+    return made;
+  };
+
+  /** The project's own fixtures as a folder of recordings. What is known of some of them stands in `known`. */
+  const fixtureFolder = async (known: Record<string, object>, pick: (file: string) => boolean = () => true) => {
+    const all = await readdir(fixtures, { recursive: true });
+    const files = all.filter((file) => file.endsWith(".sse") && pick(file)).sort();
+    const streams = files.map((file) => ({ file, protocol: dirname(file), ...known[file] }));
+    const made = await folder({ streams });
+    await cp(fixtures, made, { recursive: true });
+    return { made, count: files.length };
+  };
+
+  it("plays the project's fixtures whole and broken, and nothing is called complete that is not", async () => {
+    const { count, made } = await fixtureFolder({
+      "anthropic-messages/thinking-text.sse": { finish: "end_turn", terminal: "message_stop" },
+      "openai-chat/text.sse": { finish: "stop", terminal: "[DONE]" },
+      "openai-responses/reasoning-text.sse": { finish: "completed", terminal: "response.completed" },
+      "google-gemini/thinking-text.sse": { finish: "STOP", terminal: "finishReason" },
+    });
+    const { code, stdout } = await run(["--streams", made, "--json", "--cuts", "1", "--seed", "11"]);
+    const failed = rowsOf(stdout).filter((row) => Json.list(row.problems).length > 0);
+    assert.deepStrictEqual(failed, [], "seed 11");
+    assert.strictEqual(code, 0);
+    assert.deepInclude(json(stdout).totals, { recordings: count, false_successes: 0, duplicates: 0, failures: 0 });
+    assert.strictEqual(new Set(rowsOf(stdout).map((row) => row.protocol)).size, 4);
+    assert.isAbove(Number(Json.record(json(stdout).totals)?.recovered), 40);
+  });
+
+  it("fails with exit code 1 and names seed and place where a recording is not what its manifest says", async () => {
+    const { made } = await fixtureFolder(
+      { "google-gemini/truncated.sse": { finish: "STOP", terminal: "finishReason", sha256: "0".repeat(64) } },
+      (file) => file.endsWith("truncated.sse"),
+    );
+    const { code, stdout } = await run(["--streams", made, "--cuts", "1", "--seed", "3"]);
+    assert.strictEqual(code, 1);
+    assert.match(stdout, /✗ google-gemini\/truncated\.sse\n {4}whole \(seed 3\): the file is not the one/);
+    assert.include(stdout, "not complete");
+  });
+
+  it("breaks at the same places for the same seed", async () => {
+    const { made } = await fixtureFolder({}, (file) => file.endsWith("/text.sse"));
+    const places = async (seed: string) => {
+      const { stdout } = await run(["--streams", made, "--json", "--seed", seed]);
+      return rowsOf(stdout).map((row) => [row.kind, row.at, row.caller]);
+    };
+    const [first, again, other] = await Promise.all([places("1"), places("1"), places("2")]);
+    assert.deepStrictEqual(first, again);
+    assert.notDeepEqual(first, other);
+  });
+
+  for (const [what, manifest, expected] of [
+    ["is not JSON", "{", /^demo: manifest\.json: not JSON$/],
+    ["has no streams", {}, /^demo: manifest\.json: streams: /],
+    [
+      "has an unknown protocol",
+      { streams: [{ file: "a", protocol: "x" }] },
+      /^demo: manifest\.json: streams\[0\]\.protocol: /,
+    ],
+    [
+      "names a file that is not there",
+      { streams: [{ file: "a.sse", protocol: "openai-chat" }] },
+      /^demo: manifest\.json: streams\[0\]\.file: no such file: a\.sse$/,
+    ],
+  ] as const) {
+    it(`says in one line that the manifest ${what}, and ends with exit code 2`, async () => {
+      const { code, stderr, stdout } = await run(["--streams", await folder(manifest)]);
+      assert.strictEqual(code, 2);
+      assert.strictEqual(stdout, "");
+      assert.strictEqual(lines(stderr).length, 1);
+      assert.match(stderr.trim(), expected);
+    });
+  }
+
+  it("says that a folder or its manifest is missing, and that no recording has a name", async () => {
+    const empty = await mkdtemp(join(tmpdir(), "recordings-"));
+    folders.push(empty);
+    const missing = await run(["--streams", join(empty, "nowhere")]);
+    assert.strictEqual(missing.code, 2);
+    assert.match(missing.stderr, /^demo: --streams: no such folder: .*nowhere\n$/);
+    assert.match((await run(["--streams", empty])).stderr, /^demo: --streams: no manifest\.json in .*\n$/);
+    const { made } = await fixtureFolder({}, (file) => file.endsWith("/text.sse"));
+    const unnamed = await run(["--streams", made, "--only", "nonsense"]);
+    assert.strictEqual(unnamed.code, 2);
+    assert.match(unnamed.stderr, /^demo: --only: no recording has "nonsense" in its name\n$/);
+  });
+
+  it.skipIf(!existsSync(join(shared, "manifest.json")))(
+    "plays a few recordings of real providers, where they are",
+    async () => {
+      const manifest = json(await readFile(join(shared, "manifest.json"), "utf8"));
+      const streams = Json.list(manifest.streams).filter((_, index, all) => index % Math.ceil(all.length / 8) === 0);
+      const made = await folder({ streams });
+      for (const file of streams.map((row) => Json.string(Json.record(row)?.file))) {
+        await mkdir(dirname(join(made, file)), { recursive: true });
+        await cp(join(shared, file), join(made, file));
+      }
+      const { code, stdout } = await run(["--streams", made, "--json", "--cuts", "1", "--seed", "17"]);
+      const failed = rowsOf(stdout).filter((row) => Json.list(row.problems).length > 0);
+      assert.deepStrictEqual(failed, [], "seed 17");
+      assert.strictEqual(code, 0);
+      assert.deepInclude(json(stdout).totals, { recordings: streams.length, false_successes: 0, duplicates: 0 });
+    },
+  );
+});

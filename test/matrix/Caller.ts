@@ -1,0 +1,64 @@
+/**
+ * Plays the program around a run: it shows parts, takes them back, and runs calls.
+ */
+import { Duration, Effect } from "effect";
+import type { Part } from "../../src/provider/Protocol.ts";
+import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { Cell } from "./Cell.ts";
+import type { Gate } from "./Gate.ts";
+import { type Call, callsIn, type Handlers } from "./Handlers.ts";
+import { Transcript } from "./Transcript.ts";
+
+/** The caller of a cell. */
+export class Caller {
+  readonly transcript = new Transcript();
+  /** The attempt whose parts come now. */
+  attempt = 0;
+  readonly #cell: Cell;
+  readonly #handlers: Handlers;
+  readonly #gate: Gate;
+  #calls: ReadonlyArray<Call> = [];
+
+  constructor(cell: Cell, handlers: Handlers, gate: Gate) {
+    this.#cell = cell;
+    this.#handlers = handlers;
+    this.#gate = gate;
+  }
+
+  /** Takes an event of `run`. */
+  event(event: RunEvent<Part>): Effect.Effect<void> {
+    this.transcript.apply(event);
+    switch (event._tag) {
+      case "Part":
+        return this.#handed(event.part, event.calls ?? []);
+      case "AttemptDiscarded":
+        this.#calls = this.#calls.filter((call) => call.attempt !== event.attempt);
+        return Effect.void;
+      case "RunCompleted":
+        return this.completed;
+      default:
+        return Effect.void;
+    }
+  }
+
+  /** Takes a part of `parts`, which says nothing of attempts. */
+  part(part: Part): Effect.Effect<void> {
+    this.transcript.show(part);
+    return this.#handed(part, callsIn(part, this.#cell.name, this.attempt));
+  }
+
+  /** The run has completed. */
+  get completed(): Effect.Effect<void> {
+    return Effect.suspend(() => this.#handlers.completed(this.#calls));
+  }
+
+  #handed(part: Part, calls: ReadonlyArray<Call>): Effect.Effect<void> {
+    this.#calls = [...this.#calls, ...calls];
+    const shows = this.#cell.callerMs !== undefined && part.observation.shows !== "nothing";
+    return Effect.sleep(Duration.millis(shows ? (this.#cell.callerMs ?? 0) : 0)).pipe(
+      Effect.when(Effect.succeed(shows)),
+      Effect.andThen(this.#handlers.handed(calls)),
+      Effect.andThen(Effect.sync(() => this.#gate.handed())),
+    );
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * Says by hand what must come of a cut: the first rule that fits.
+ *
+ * The rules speak of what a person at the screen would say (what was seen, what was handed over, what ran), not of the
+ * policy's facts; `decide` is never asked.
+ */
+import { asked, type Expected, recovered, twoCalls, whole } from "./Cell.ts";
+import type { Cut } from "./Cuts.ts";
+
+interface CutRule {
+  readonly if: string;
+  readonly fits: (cut: Cut) => boolean;
+  readonly then: (cut: Cut) => Expected;
+}
+
+/** What must come of a cut. */
+export const expectCut = (cut: Cut): Expected => {
+  const rule = cutRules.find((it) => it.fits(cut));
+  if (rule === undefined) throw new Error("no rule fits, although the last one always does");
+  return rule.then(cut);
+};
+
+/** The rules, in order. */
+export const cutRules: ReadonlyArray<CutRule> = [
+  {
+    if: "the marker had come, and a clean end is all that can follow it",
+    fits: (cut) => cut.moment === "after the marker" && cut.kind === "end",
+    then: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
+  },
+  {
+    if: "the marker had come (Gemini's needs a clean end, so there nothing had)",
+    fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini",
+    then: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
+  },
+  {
+    if: "a call that changes something began, and nobody knows how it ended",
+    fits: (cut) => changing(cut) && (handling(cut) === "hanging" || handling(cut) === "dying"),
+    then: (cut) => asked("tool_outcome_unknown", onScreen(cut)),
+  },
+  {
+    if: "an unguarded call that changes something was handed over",
+    fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "handed over",
+    then: (cut) => asked("tool_call_handed_over", onScreen(cut)),
+  },
+  {
+    if: "the caller saw a part of its input",
+    fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "begun",
+    then: (cut) => asked("tool_input_shown", onScreen(cut)),
+  },
+  {
+    if: "the provider ran a tool of its own that may change something",
+    fits: (cut) => cut.moment === "after a hosted call" && cut.tools.hosted?.effect === "unknown",
+    then: (cut) => asked("provider_tool_activity", onScreen(cut)),
+  },
+  {
+    if: "the provider has such a tool, and nobody knows whether it ran",
+    fits: (cut) => cut.tools.hosted?.effect === "unknown",
+    then: (cut) => asked("side_effects_unprovable", onScreen(cut)),
+  },
+  {
+    if: "a call settled, and the caller can go on from there",
+    fits: (cut) => ran(cut) && cut.tools.canContinue === true,
+    then: (cut) => recovered("tools_settled", { keeps: [...onScreen(cut), 2] }),
+  },
+  {
+    if: "a call that changes something settled",
+    fits: (cut) => ran(cut) && changing(cut),
+    then: (cut) => asked("tool_ran", onScreen(cut)),
+  },
+  {
+    if: "text is on the screen, a guarded call began after it, and the caller can go on",
+    fits: (cut) => sees(cut) === "text" && guarded(cut) && cut.tools.canContinue === true && callBegan(cut),
+    then: (cut) => recovered("text_closed_by_call", { keeps: [...onScreen(cut), 2] }),
+  },
+  {
+    if: "text is on the screen",
+    fits: (cut) => sees(cut) === "text",
+    then: (cut) => asked("text_shown", onScreen(cut)),
+  },
+  {
+    if: "a guarded call that changes something is open, and the fence holds it",
+    fits: (cut) => guarded(cut) && changing(cut) && call(cut) !== "none",
+    then: (cut) => recovered("tool_calls_fenced", { keeps: talks(cut) ? [2] : [] }),
+  },
+  {
+    if: "there were only calls that change nothing",
+    fits: (cut) => call(cut) !== "none" || cut.moment === "after a hosted call",
+    then: (cut) => recovered("only_read_only_tools", { keeps: talks(cut) ? [2] : [] }),
+  },
+  {
+    if: "only thoughts are on the screen",
+    fits: (cut) => sees(cut) === "thoughts",
+    then: () => recovered("only_reasoning_shown"),
+  },
+  {
+    if: "otherwise",
+    fits: () => true,
+    then: (cut) => recovered("nothing_shown", { keeps: talks(cut) ? [2] : [] }),
+  },
+];
+
+/** Guarded calls that run after the run's end settle after its incident, and each settle makes an incident of its own. */
+const alreadyComplete = (cut: Cut): ReadonlyArray<string> =>
+  Array.from({ length: 1 + (guarded(cut) ? twoCalls.length : 0) }, () => "already_complete");
+
+const handling = ({ tools }: Cut) => tools.runtime?.handling;
+const guarded = ({ tools }: Cut): boolean => tools.runtime?.guarded === true;
+const changing = ({ tools }: Cut): boolean => tools.runtime !== undefined && tools.runtime.effect !== "read_only";
+
+/** Whether a guarded call has settled by the time of the decision: before the break, or while the run waited for it. */
+const ran = ({ moment, tools }: Cut): boolean =>
+  moment === "after settle" || (moment === "after dispatch" && tools.runtime?.handling === "running");
+
+/** Whether the healthy answer has any text or thoughts. */
+const talks = ({ moment, shape, tools }: Cut): boolean =>
+  shape !== "bare" || tools.runtime === undefined || moment === "after a hosted call";
+
+/** What stands before the break in the answer itself. */
+const stands = ({ moment, shape, tools }: Cut): "nothing" | "thoughts" | "text" => {
+  switch (moment) {
+    case "before head":
+    case "after head":
+      return "nothing";
+    case "after reasoning":
+      return "thoughts";
+    case "after text":
+      return "text";
+    case "after the marker":
+      return tools.runtime === undefined ? "text" : shape === "bare" ? "nothing" : shape === "spoken" ? "text" : "thoughts";
+    default:
+      return shape === "bare" ? "nothing" : shape === "thoughts" ? "thoughts" : "text";
+  }
+};
+
+/** What the caller has seen. Held parts nobody has seen; for who cannot throw away, thoughts are text. */
+const sees = (cut: Cut): "nothing" | "thoughts" | "text" => {
+  if (cut.mode === "on_complete") return "nothing";
+  return cut.mode === "parts" && stands(cut) === "thoughts" ? "text" : stands(cut);
+};
+
+const onScreen = (cut: Cut): ReadonlyArray<number> => (sees(cut) === "nothing" ? [] : [1]);
+
+/** What the caller was handed of a runtime call. Chat's are whole with its finish alone, Gemini's come in one piece. */
+const call = (cut: Cut): "none" | "begun" | "handed over" => {
+  if (cut.mode !== "live" || !callBegan(cut)) return "none";
+  if (cut.moment === "inside arguments") return "begun";
+  return cut.protocol === "openai-chat" ? "begun" : "handed over";
+};
+
+/** Whether the answer had begun a runtime call before the break, whoever was told of it. */
+const callBegan = ({ moment, protocol, tools }: Cut): boolean => {
+  if (tools.runtime === undefined) return false;
+  switch (moment) {
+    case "inside arguments":
+      return protocol !== "google-gemini";
+    case "after a call":
+    case "after all calls":
+    case "after dispatch":
+    case "after settle":
+    case "after the marker":
+      return true;
+    default:
+      return false;
+  }
+};

@@ -1,0 +1,186 @@
+/**
+ * Plays one cell: a fault server of its own on a real socket, the real client, the processor, and a caller.
+ */
+import { Context, Duration, Effect, Exit, Layer, Random, Stream } from "effect";
+import { ProviderClient } from "../../src/client/index.ts";
+import type { RunIncident } from "../../src/domain/RunIncident.ts";
+import {
+  AnthropicMessages,
+  Gemini,
+  OpenAiChat,
+  OpenAiResponses,
+} from "../../src/provider/index.ts";
+import type { Part } from "../../src/provider/Protocol.ts";
+import type { RunRecord } from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import type { RunInterrupted } from "../../src/runtime/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/RunOptions.ts";
+import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { FaultProvider, type RequestLog } from "../../src/testing/index.ts";
+import { Caller } from "./Caller.ts";
+import type { Cell } from "./Cell.ts";
+import { Gate } from "./Gate.ts";
+import * as Handlers from "./Handlers.ts";
+
+/** How long a decision waits for handlers in cells where one hangs, in milliseconds. */
+export const drainMs = 60;
+
+/** How long the server may take to notice that its last client has gone, in milliseconds. */
+const serverEndsMs = 5_000;
+
+/** Longest life of a cell, in milliseconds: a run that hangs is a failed cell, not a hanging matrix. */
+const cellMs = 30_000;
+
+/** What came of a cell. */
+export interface Outcome {
+  readonly exit: Exit.Exit<void, RunInterrupted | string>;
+  readonly text: string;
+  readonly reasoning: string;
+  /** The inputs with which tool handlers ran, in order. */
+  readonly inputs: ReadonlyArray<string>;
+  readonly incidents: ReadonlyArray<RunIncident>;
+  readonly record: RunRecord | undefined;
+  /** The server's requests of this run. */
+  readonly log: ReadonlyArray<RequestLog>;
+  /** A break did not wait for its caller any longer. */
+  readonly gateMissed: boolean;
+}
+
+/** The two processors that cells run on: one waits for handlers without limit, one for `drainMs`. */
+export interface Processors {
+  readonly patient: Context.Context<StreamProcessor | ToolGuard | RunRecorder>;
+  readonly hasty: Processors["patient"];
+}
+
+const processor = StreamProcessor.layer.pipe(
+  Layer.provideMerge(Layer.merge(RunRecorder.layerMemory({ runsMax: 50_000 }), UserDecisions.layerHeadless())),
+);
+
+/** Builds the processors; they are closed with the scope. */
+export const processors = Effect.gen(function* () {
+  const patient = yield* Layer.build(Layer.fresh(processor));
+  const hasty = yield* Layer.build(Layer.fresh(processor)).pipe(Effect.provideService(ProcessorConfig, { drainMs }));
+  return { patient, hasty };
+});
+
+/** Jitter 0: every wait is as short as it can be, and none depends on luck. */
+const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
+
+/** Plays a cell to its end. */
+export const play = (cell: Cell, { hasty, patient }: Processors): Effect.Effect<Outcome> =>
+  Effect.scoped(playCell(cell)).pipe(
+    Effect.provideService(Random.Random, noJitter),
+    Effect.provideContext(cell.tools.runtime?.handling === "hanging" ? hasty : patient),
+    Effect.orDie,
+  );
+
+const playCell = Effect.fnUntraced(function* (cell: Cell) {
+  const gate = new Gate(cell);
+  // The wall clock: dates in a Retry-After header count from it.
+  const nowMs = Date.now();
+  const warm = cell.warmUp === true;
+  const answers = [...cell.answers(nowMs)];
+  const server = yield* FaultProvider.make({
+    script: { answers, after: "repeat" },
+    beforeBreak: gate.beforeBreak,
+  });
+  const client = yield* ProviderClient.make(warm ? { connections: 1 } : {});
+  if (warm) yield* Stream.runDrain(request(cell, client, server, undefined));
+  const before = (yield* server.log).length;
+  const handlers = yield* Handlers.make(cell, server, gate);
+  const caller = new Caller(cell, handlers, gate);
+  const service = yield* StreamProcessor;
+  const options = optionsOf(cell, client, server, handlers, caller, gate);
+  const running =
+    cell.mode === "parts"
+      ? Effect.andThen(
+          Stream.runForEach(service.parts(options), (part) => caller.part(part)),
+          caller.completed,
+        )
+      : Stream.runForEach(service.run(options), (event) => caller.event(event));
+  const exit = yield* running.pipe(
+    Effect.timeoutOrElse({ duration: Duration.millis(cellMs), orElse: () => Effect.fail("the run hangs") }),
+    Effect.exit,
+  );
+  yield* Effect.timeoutOption(
+    server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
+    Duration.millis(serverEndsMs),
+  );
+  const recorder = yield* RunRecorder;
+  const { reasoning, text } = caller.transcript;
+  return {
+    exit,
+    text,
+    reasoning,
+    inputs: [...handlers.inputs],
+    incidents: yield* recorder.incidents(cell.name),
+    record: yield* recorder.run(cell.name),
+    log: (yield* server.log).slice(before),
+    gateMissed: gate.missed,
+  } satisfies Outcome;
+});
+
+const optionsOf = (
+  cell: Cell,
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+  handlers: Handlers.Handlers,
+  caller: Caller,
+  gate: Gate,
+): RunOptions<Part, unknown, never> => ({
+  runId: cell.name,
+  // A provider of its own, so that no cell waits for the throttle of others.
+  provider: { id: cell.name, model: "fault-model", reasoning: false },
+  tools: handlers.exposed,
+  attempt: (attempt) => {
+    gate.begun();
+    caller.attempt = attempt.attempt;
+    return Stream.tap(request(cell, client, server, attempt), (part) => Effect.sync(() => gate.decoded(part)));
+  },
+  observe: (part) => part.observation,
+  reveal: cell.mode === "on_complete" ? "on_complete" : "live",
+  canContinue: cell.tools.canContinue ?? false,
+  ...(cell.clocks === undefined ? {} : { clocks: cell.clocks }),
+  ...(cell.emptyIsFailure === undefined ? {} : { emptyIsFailure: cell.emptyIsFailure }),
+  ...(cell.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
+});
+
+const decoders = {
+  "openai-chat": OpenAiChat.protocol,
+  "openai-responses": OpenAiResponses.protocol,
+  "anthropic-messages": AnthropicMessages.protocol,
+  "google-gemini": Gemini.protocol,
+} as const;
+
+/** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
+const request = (
+  cell: Cell,
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+  attempt: AttemptContext | undefined,
+): Stream.Stream<Part, unknown> => {
+  const body = {
+    model: "fault-model",
+    stream: true,
+    ...(attempt?.request === "continue" ? { settled: attempt.calls } : {}),
+    ...(attempt === undefined ? { warm: true } : {}),
+  };
+  const rest = {
+    url: server.endpoint(cell.protocol),
+    body,
+    ...(cell.choices === undefined ? {} : { tolerance: { choices: cell.choices } }),
+    ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
+  };
+  switch (cell.protocol) {
+    case "openai-chat":
+      return client.stream({ protocol: decoders["openai-chat"], ...rest });
+    case "openai-responses":
+      return client.stream({ protocol: decoders["openai-responses"], ...rest });
+    case "anthropic-messages":
+      return client.stream({ protocol: decoders["anthropic-messages"], ...rest });
+    case "google-gemini":
+      return client.stream({ protocol: decoders["google-gemini"], ...rest });
+  }
+};
