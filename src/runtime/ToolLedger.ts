@@ -211,10 +211,12 @@ export class ToolLedger {
           call.state = outcome;
           if (outcome === "settled") owner.facts.settled(call.key, tool);
           else owner.facts.outcomeUnknown(call.key, tool);
+          // Asked in the step in which the facts grow: a decision after this line has read them, and this is not late.
+          const late = this.#run.settledLate(owner);
           return Effect.andThen(this.#run.recordFacts(owner), () =>
             Effect.suspend(() => {
               left();
-              return this.#run.settledLate(owner);
+              return late;
             }),
           );
         }),
