@@ -11,6 +11,7 @@ export * as Observation from "./domain/Observation.ts";
 export * as RunIncident from "./domain/RunIncident.ts";
 export * as SideEffects from "./domain/SideEffects.ts";
 export * as RecoveryPolicy from "./policy/RecoveryPolicy.ts";
+export * as IncidentExport from "./recorder/IncidentExport.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
 export { RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
 export { fromAsyncIterable } from "./runtime/AsyncSource.ts";

@@ -2,7 +2,7 @@
  * `stream-recovery demo`: breaks streams on this machine in four protocols and shows what becomes of each.
  */
 import { basename, relative } from "node:path";
-import { Clock, Console, Effect, Option, Random, Result, Runtime, Schema } from "effect";
+import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { layer } from "./demo/Answering.ts";
 import { summary, table, totalsOf } from "./demo/DemoTable.ts";
@@ -44,7 +44,7 @@ const flags = {
     Flag.withDefault(false),
   ),
   only: Flag.String("only").pipe(
-    Flag.withDescription("Play only runs whose name contains this, or of this protocol; repeat it or use commas"),
+    Flag.withDescription("Play only runs whose name or protocol contains this; repeat it or use commas"),
     Flag.atLeast(0),
   ),
   streams: Flag.String("streams").pipe(
@@ -77,7 +77,11 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, json, only, seed
     return yield* Option.isSome(streams)
       ? recordings(streams.value, only, chosen, cuts, json)
       : scenarios(only, chosen, json);
-  }).pipe(Effect.provide(layer)),
+  }).pipe(
+    Effect.provide(layer),
+    // The table tells every retry and stop already; only a defect would be news.
+    Effect.provideService(References.MinimumLogLevel, "Error"),
+  ),
 ).pipe(
   Command.withDescription(
     "Break streams of a provider on this machine in four protocols, and show for each what the caller saw and why",

@@ -3,7 +3,7 @@
  */
 import { readFileSync } from "node:fs";
 import { NodeRuntime, NodeServices } from "@effect/platform-node";
-import { Effect, Schema } from "effect";
+import { Effect, Logger, Schema } from "effect";
 import { Command } from "effect/cli";
 import { decideCommand } from "./decide.ts";
 import { demoCommand } from "./demo.ts";
@@ -25,6 +25,11 @@ const root = Command.make("stream-recovery").pipe(
   Command.withSubcommands(commands),
 );
 
-/** Runs the command that the process's arguments name, and exits with its code. */
+/** Runs the command that the process's arguments name, and exits with its code. What it logs goes to stderr: stdout is its answer. */
 export const start = (): void =>
-  root.pipe(Command.run({ version: version() }), Effect.provide(NodeServices.layer), NodeRuntime.runMain);
+  root.pipe(
+    Command.run({ version: version() }),
+    Effect.provide(NodeServices.layer),
+    Effect.provideService(Logger.LogToStderr, true),
+    NodeRuntime.runMain,
+  );

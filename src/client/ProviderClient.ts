@@ -125,15 +125,22 @@ const open = Effect.fnUntraced(function* <S>(transport: Transport, request: Prov
   const broken = (failed: Broken) =>
     fail(failureOf(failed, hasReached(transport, request), clock.currentTimeMillisUnsafe()), failed.error);
   let streaming = false;
+  let answered: Head | undefined;
+  // The first bytes, until they prove to be a stream: an answer that is none says in them what it is.
+  let unproven: Array<Uint8Array> | undefined = [];
   let last: Pull.Pull<Parts, ProviderError> | undefined;
 
   const begin = Effect.gen(function* () {
     const head = yield* Effect.catch(exchange.head, broken);
     remember(transport, request);
     streaming = true;
-    if (isStream(head)) return;
-    const response = yield* readResponse(exchange, head);
-    last = fail(classifyResponse(response, { nowMs: clock.currentTimeMillisUnsafe() }), response);
+    answered = head;
+    if (!mayStream(head)) last = yield* refused(head, []);
+  });
+
+  const refused = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {
+    const response = yield* readResponse(exchange, head, first);
+    return fail(classifyResponse(response, { nowMs: clock.currentTimeMillisUnsafe() }), response);
   });
 
   const pull: Pull.Pull<Parts, ProviderError> = Effect.gen(function* () {
@@ -141,14 +148,15 @@ const open = Effect.fnUntraced(function* <S>(transport: Transport, request: Prov
     while (last === undefined) {
       const chunks = yield* Effect.catch(exchange.read, broken);
       const parts = chunks === undefined ? [] : decode(decoder, chunks);
-      if (chunks === undefined) {
-        const { end, parts: late } = decoder.end();
-        parts.push(...late);
-        last = end.complete ? Cause.done() : fail(end.failure, evidence(parts));
-      } else if (decoder.failure !== undefined) {
-        last = fail(decoder.failure, evidence(parts));
-        exchange.abort();
-      }
+      unproven?.push(...(chunks ?? []));
+      const late = chunks === undefined ? decoder.end() : undefined;
+      parts.push(...(late?.parts ?? []));
+      if (unproven !== undefined && answered !== undefined && isNoStream(decoder.failure))
+        last = yield* refused(answered, unproven);
+      else if (late !== undefined) last = late.end.complete ? Cause.done() : fail(late.end.failure, evidence(parts));
+      else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
+      if (late === undefined && last !== undefined) exchange.abort();
+      if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
       const [first, ...rest] = parts;
       if (first !== undefined) return [first, ...rest] satisfies Parts;
     }
@@ -196,22 +204,34 @@ const decode = (decoder: Decoder.Decoder, chunks: ReadonlyArray<Uint8Array>): Ar
 const evidence = (parts: ReadonlyArray<Part>): unknown =>
   parts.findLast((part) => part.observation.failure !== undefined)?.json;
 
-/** Left-out content type: the framing decides. Compressed bytes were not asked for and are no events. */
-const isStream = ({ headers, status }: Head): boolean => {
-  const type = headers["content-type"];
+/**
+ * Whether the body may be a stream. Gateways send healthy ones as text/plain, octet-stream, x-ndjson or without a type, so
+ * that only JSON and pages are told by their type; of the rest the first bytes decide. A 204 or 205 has no body (RFC 9110).
+ * Compressed bytes were not asked for and are no events.
+ */
+const mayStream = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   return (
     status >= 200 &&
     status <= 299 &&
-    (type === undefined || /^\s*text\/event-stream\b/i.test(type)) &&
+    status !== 204 &&
+    status !== 205 &&
+    !documentTypes.test(headers["content-type"] ?? "") &&
     (encoding === undefined || /^\s*identity\s*$/i.test(encoding))
   );
 };
 
+const documentTypes = /^\s*(?:(?:application|text)\/(?:json|problem\+json|html|xhtml\+xml|xml))\b/i;
+
+const isNoStream = (failure: Failure | undefined): boolean =>
+  failure?.kind === "protocol" && failure.reason === "not_a_stream";
+
+const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+
 /** Reads an answer that is no stream within its limits; what came until then counts, however it ended. */
-const readResponse = Effect.fnUntraced(function* (exchange: Exchange, head: Head) {
-  const chunks: Array<Uint8Array> = [];
-  let length = 0;
+const readResponse = Effect.fnUntraced(function* (exchange: Exchange, head: Head, first: ReadonlyArray<Uint8Array>) {
+  const chunks = [...first];
+  let length = sizeOf(first);
   const reading = Effect.gen(function* () {
     while (length < errorBodyBytesMax) {
       const more = yield* exchange.read;
@@ -224,7 +244,8 @@ const readResponse = Effect.fnUntraced(function* (exchange: Exchange, head: Head
   });
   // A body that broke or stalled does not change what its status says.
   yield* Effect.ignore(Effect.timeoutOption(reading, Duration.millis(errorBodyMs)));
-  const response: ProviderResponse = { ...head, body: new TextDecoder().decode(Buffer.concat(chunks)) };
+  const bytes = Buffer.concat(chunks).subarray(0, errorBodyBytesMax);
+  const response: ProviderResponse = { ...head, body: new TextDecoder().decode(bytes) };
   return response;
 });
 

@@ -84,7 +84,8 @@ export const nameLabel = (
 };
 
 const isWorded = (code: string): boolean => {
-  if (manyDigits.test(code)) return false;
+  // Also spread over parts: a card number, a telephone number and an address in dashes are digits of somebody's.
+  if (manyDigits.test(code) || (code.match(/\d/g)?.length ?? 0) > digitsMax) return false;
   const parts = code
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")

@@ -8,15 +8,18 @@ import { className, get, isObject, text } from "./CauseChain.ts";
 
 /**
  * What a class says. `timeout` and `cancelled` are precise, `connection` is a wrapper that says little: a cause with an
- * abort inside speaks before it. `verdict` is the library's own word; `own` is final, whatever is inside.
+ * abort inside speaks before it. `verdict` is the library's own word; `own` is final, whatever is inside; `weak` stands where
+ * nothing inside says anything.
  */
 export type Shape =
-  | { readonly strength: "own" | "verdict"; readonly failure: Failure }
+  | { readonly strength: "own" | "verdict" | "weak"; readonly failure: Failure }
   | { readonly strength: "timeout" | "cancelled" | "connection" };
 
 const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
 const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
+/** Effect's DecodeError is whatever the body threw: a connection that broke in it as well as bytes that were wrong. */
+const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = verdict({ kind: "invalid_tool_input" });
 const caller = own({ kind: "caller_failed" });
@@ -70,7 +73,7 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
   ["TransportError", connection],
   ["EncodeError", malformed],
   ["InvalidUrlError", malformed],
-  ["DecodeError", damaged],
+  ["DecodeError", unread],
   ["EmptyBodyError", verdict({ kind: "truncated" })],
 ]);
 

@@ -111,6 +111,8 @@ const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failur
     const failure = ofText(message, context);
     if (failure !== undefined) return [failure, message.link];
   }
+  const weak = shape("weak");
+  if (weak?.value.strength === "weak") return [weak.value.failure, weak.link];
   const connection = shape("connection");
   return connection === undefined ? undefined : [transportFailure({ meaning: "retry" }, context), connection.link];
 };

@@ -61,6 +61,7 @@ const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
     quota,
     "Arrearage AllocationQuota.FreeTierOnly PrepaidBillOverdue PostpaidBillOverdue CommodityNotPurchased",
   ],
+  ["one-api, LiteLLM", quota, "insufficient_user_quota budget_exceeded"],
   ["Google ErrorInfo", quota, "BILLING_DISABLED CONSUMER_SUSPENDED"],
   ["Bedrock", quota, "ServiceQuotaExceededException"],
   ["Mistral, Together", quota, "payment_required credit_limit insufficient_credits insufficient_balance"],
@@ -158,11 +159,13 @@ const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
 
 /**
  * Codes that only digits make; they say something only as the `code` of an error whose status is 429 or 400: Zhipu's
- * account (1112, 1113) and prompt (1261) codes, Zhipu's content filter (1301).
+ * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
  */
 const digits: ReadonlyMap<string, ProviderVerdict> = new Map([
   ["1112", quota],
   ["1113", quota],
+  ["1308", quota],
+  ["1310", quota],
   ["1261", overflow],
   ["1301", policy],
 ]);
@@ -196,6 +199,7 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Prov
   ["Bedrock", [], /\binput is too long for requested model\b/i, overflow],
   ["Perplexity", [], /\btotal length of all messages is too long\b/i, overflow],
   ["llama.cpp", [], /\bexceeds the available context size\b/i, overflow],
+  ["LiteLLM", [], /\bContextWindowExceededError\b/, overflow],
   ["LM Studio", [], /\bgreater than the context length\b/i, overflow],
   ["GitHub Copilot", [], /\bprompt token count of \d+ exceeds the limit\b/i, overflow],
   ["Moonshot", [], /\bexceeded model token limit\b/i, overflow],
@@ -204,6 +208,7 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Prov
   ["Anthropic", [400], /\bcredit balance is too low to access the Anthropic API\b/i, quota],
   ["Anthropic", [], /\bOutput blocked by content filtering policy\b/i, policy],
   ["DeepSeek", [400], /^Content Exists Risk$/, policy],
+  ["xAI", [403], /\bhas used all available credits or reached its monthly spending limit\b/i, quota],
   ["xAI", [400], /^Incorrect API key provided\b/, auth],
   ["Gemini", [400], /\bAPI key (?:not valid|expired)\b/, auth],
   ["AWS", [400, 403], /\bsecurity token included in the request is (?:invalid|expired)\b/i, auth],

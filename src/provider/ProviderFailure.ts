@@ -72,8 +72,13 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
   return withRetryAfter(failure, body, headers, nowMs);
 };
 
-/** Bedrock names the exception in a header: `x-amzn-errortype: ThrottlingException:http://…`. */
-export const withHeaderCode = (body: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
+/**
+ * Adds what the headers say of the body. Bedrock names the exception in one: `x-amzn-errortype: ThrottlingException:http://…`.
+ * A body that a client did not hand over was a page and no provider's schema where its type is HTML or plain text.
+ */
+export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
+  const page = read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
+  const body: ErrorBody.BodyReading = page ? { ...read, form: "text" } : read;
   const named = RetryAfter.header(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
   const verdict = named === undefined ? undefined : lookup(named);
   if (named === undefined || verdict === undefined || body.byCode !== undefined) return body;

@@ -56,11 +56,15 @@ export const fromError = (error: unknown): number | undefined => {
   return Duration.isDuration(wait) && Duration.isFinite(wait) ? bounded(Duration.toMillis(wait)) : undefined;
 };
 
-/** Reads "try again in 18.642s" (OpenAI, Groq), "retry after 1 second" (Azure), "retry in 1m30s": a last resort. */
+/**
+ * Reads "try again in 18.642s" (OpenAI, Groq), "retry after 1 second" (Azure), "retry in 1m30s", "wait 40000 seconds before
+ * retrying" (GitHub Models): a last resort.
+ */
 export const fromText = (message: string): number | undefined => {
-  const found = /\b(?:try again|retry)(?: your request)? (?:in|after) ((?:\d+(?:\.\d+)?\s?[a-z]+\s?){1,4})/i.exec(
-    message,
-  );
+  const found =
+    /\b(?:(?:try again|retry)(?: your request)? (?:in|after)|please wait(?: for)?) ((?:\d+(?:\.\d+)?\s?[a-z]+\s?){1,4})/i.exec(
+      message,
+    );
   const wait = found?.[1] === undefined ? undefined : duration(found[1]);
   return wait === undefined ? undefined : bounded(wait);
 };

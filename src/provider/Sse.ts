@@ -1,9 +1,9 @@
 /**
  * Frames a server-sent-event stream (WHATWG HTML, 9.2.6), sans IO: bytes go in, frames come out, nothing waits.
  *
- * It differs from a browser's EventSource in four ways, because a broken stream must be told from a whole one: comments are
+ * It differs from a browser's EventSource in five ways, because a broken stream must be told from a whole one: comments are
  * frames (they prove that the connection lives), every byte is counted, an event without its blank line is given out by
- * `end` alone, and a body that is no stream at all is a failure.
+ * `end` alone, an `error:` field is an error event, and a body that is no stream at all is a failure.
  */
 import type { Failure } from "../domain/Failure.ts";
 import type { SseComment, SseEvent } from "./Protocol.ts";

@@ -17,7 +17,7 @@ import { ExportIds, ExportLabels } from "./ExportLabel.ts";
 import * as Values from "./ExportValues.ts";
 import { attemptsMax, type EvidenceLog, type RunRecord } from "./RunRecord.ts";
 
-export { exportVersion, IncidentExport, RunExport } from "./ExportDocument.ts";
+export { IncidentExport, RunExport } from "./ExportDocument.ts";
 
 /** Most bytes of the JSON of one export (1 MiB). A record of more loses its oldest attempts, then its oldest incidents. */
 export const exportBytesMax = 1_048_576;

@@ -65,7 +65,8 @@ export const Entry = Schema.TaggedUnion({
   RunStarted: { run_id: Label, provider: Provider, at: Milliseconds },
   AttemptStarted: { attempt: Schema.Natural, mode: AttemptMode, at_ms: Milliseconds, facts: AttemptFacts },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  EvidenceNoted: { evidence: Evidence },
+  /** `omitted` counts records before this one that were never written. */
+  EvidenceNoted: { evidence: Evidence, omitted: Schema.optionalKey(Schema.Natural) },
   IncidentOpened: { incident: RunIncident },
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
   QuestionAsked: { question: QuestionRecord },
@@ -91,7 +92,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "RunStarted":
       return "run_exists";
     case "EvidenceNoted":
-      return { ...record, evidence: note(record.evidence, entry.evidence) };
+      return { ...record, evidence: note(passedOver(record.evidence, entry.omitted), entry.evidence) };
     case "IncidentOpened":
       return openIncident(record, entry.incident);
     case "IncidentMarked":
@@ -155,6 +156,9 @@ const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "A
     attempts_omitted: record.attempts_omitted + (full ? 1 : 0),
   };
 };
+
+const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>
+  omitted === 0 ? log : { ...log, omitted: log.omitted + omitted };
 
 /** Adds evidence between its two anchors: the first records stay, the last ones roll. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {

@@ -36,6 +36,8 @@ export interface AttemptHost<P> {
   readonly now: () => number;
   /** Commits the facts of an attempt before something of it is handed over. */
   readonly recordShown: (attempt: Attempt<P>) => Effect.Effect<void>;
+  /** Called when the first part of an attempt has arrived. */
+  readonly answered: () => void;
   /** Called once, in the step that decided the end. Must not block. */
   readonly ended: (attempt: Attempt<P>, outcome: Outcome) => void;
   readonly note: (attempt: number, event: "late_part_refused" | "terminal_candidate", detail?: string) => void;
@@ -65,6 +67,7 @@ export class Attempt<P> implements LedgerAttempt {
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   #started = false;
+  #answered = false;
   #over = false;
   #pulled = false;
   #reports = false;
@@ -251,6 +254,10 @@ export class Attempt<P> implements LedgerAttempt {
     if (this.#over) {
       this.#host.note(this.attempt, "late_part_refused");
       return;
+    }
+    if (!this.#answered) {
+      this.#answered = true;
+      this.#host.answered();
     }
     const batch: Batch<P> = { parts: [], observations: [] };
     const broken = this.#observe(parts, options, batch);

@@ -11,15 +11,16 @@ import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { Broken, Verdict } from "./Broken.ts";
-import { type Run, stopFailure } from "./Run.ts";
+import type { Run } from "./Run.ts";
+import { stopFailure } from "./Stopper.ts";
 
 /** Decides a broken attempt and records the incident. */
 export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Verdict> =>
   Effect.gen(function* () {
     const input = yield* inputOf(run, broken, undefined);
-    const verdict = yield* record(run, broken.attempt, input, "open");
+    // From here on a settle is late: these facts are what is decided.
     run.decided = { attempt: broken.attempt, failure: input.failure };
-    return verdict;
+    return yield* record(run, broken.attempt, input, "open");
   });
 
 /**
@@ -70,6 +71,10 @@ const record = <P, E, R>(
   status: RunIncident["status"],
 ): Effect.Effect<Verdict> => {
   const decision = run.policy.decide(input);
+  // Taken in the step that decided: runs that break together must not all see the same free token.
+  if (decision.action === "auto_retry_once" && status === "open") {
+    run.shared.throttle.take(run.options.provider.id, run.now());
+  }
   run.incidents += 1;
   run.note(attempt.attempt, "decision", decision.rule);
   const incident: RunIncident = {
@@ -86,6 +91,7 @@ const record = <P, E, R>(
     message: explain(decision, input.failure, input.facts),
     status,
   };
+  run.telemetry.decided(incident);
   return Effect.map(
     run.write([
       { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },

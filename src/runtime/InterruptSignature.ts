@@ -5,7 +5,7 @@ import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
 import * as Exit from "effect/Exit";
 import * as Option from "effect/Option";
-import type { Stopper } from "./Run.ts";
+import type { Stopper } from "./Stopper.ts";
 
 /**
  * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An interrupt without it, a

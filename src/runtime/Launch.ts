@@ -54,6 +54,7 @@ export const launch = <P, E, R>(
     const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.attempt, mode: setup.mode } as const;
     // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
     run.handoff.push(...(run.discardable ? discards : []), started);
+    if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
     run.start(next);
     return "launched" as const;
   });

@@ -91,7 +91,10 @@ const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     const closed = Deferred.makeUnsafe<void>();
     yield* Effect.forkDetach(
       Effect.flatMap(attempt.close, (inTime) => {
-        if (!inTime) run.note(attempt.attempt, "abandoned");
+        if (!inTime) {
+          run.note(attempt.attempt, "abandoned");
+          run.telemetry.abandoned(attempt);
+        }
         return Deferred.succeed(closed, undefined);
       }),
       { startImmediately: true },
@@ -129,7 +132,6 @@ const retry = <P, E, R>(
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
     const mode = decision.mode === undefined || decision.mode === "first" ? "replay" : decision.mode;
-    run.shared.throttle.take(run.options.provider.id, run.now());
     run.handoff.push({
       _tag: "RetryScheduled",
       attempt: broken.attempt.attempt,
@@ -138,8 +140,10 @@ const retry = <P, E, R>(
       delay_ms: decision.delay_ms,
       message: incident.message,
     });
+    run.telemetry.retrying(incident);
     yield* waited(run, decision.delay_ms);
     yield* closed;
+    yield* admitted(run);
     const newest = yield* lookAgain(run, broken);
     if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
     if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
@@ -214,6 +218,7 @@ const ask = <P, E, R>(
     });
     if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     run.handoff.push({ _tag: "QuestionAsked", question });
+    run.telemetry.asking(incident);
     const answer = yield* answered(run, question);
     run.asking = false;
     // An answer is refused when the facts have grown since it was asked for, also in the same step.
@@ -271,6 +276,7 @@ const carryOut = <P, E, R>(
         break;
     }
     yield* closed;
+    yield* admitted(run);
     if (run.stopper !== undefined) return "again";
     return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
   });
@@ -278,6 +284,15 @@ const carryOut = <P, E, R>(
 /** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
 const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
   run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";
+
+/** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
+const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
+  run.leaveGate?.();
+  const entered = Effect.map(run.shared.gate.enter(run.options.provider.id), (leave) => {
+    run.leaveGate = leave;
+  });
+  return Effect.raceFirst(entered, Deferred.await(run.stopped));
+};
 
 /** Waits, at most until somebody stops the run. */
 const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>

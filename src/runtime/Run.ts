@@ -5,7 +5,6 @@
  */
 
 import * as Cause from "effect/Cause";
-import type * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -18,37 +17,18 @@ import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
 import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
-import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost, type AttemptSetup } from "./AttemptRunner.ts";
 import type { Broken } from "./Broken.ts";
 import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
-import { type Carried, envelopeBytes, type HeldPool, Reveal } from "./Reveal.ts";
+import { type Carried, envelopeBytes, Reveal } from "./Reveal.ts";
 import type { RunOptions } from "./RunOptions.ts";
-import type { Throttle } from "./Throttle.ts";
-import type { ToolGuard } from "./ToolGuard.ts";
+import type { Shared } from "./Shared.ts";
+import { type Stopper, stopFailure } from "./Stopper.ts";
+import { RunTelemetry } from "./Telemetry.ts";
 import { type LedgerAttempt, type LedgerRun, ToolLedger } from "./ToolLedger.ts";
-import type { UserDecisions } from "./UserDecisions.ts";
-import type { Watchdog } from "./Watchdog.ts";
-
-/** What all runs of a processor share. */
-export interface Shared {
-  readonly recorder: RunRecorder["Service"];
-  readonly decisions: UserDecisions["Service"];
-  readonly guard: ToolGuard["Service"];
-  readonly watchdog: Watchdog;
-  readonly throttle: Throttle;
-  readonly pool: HeldPool;
-  readonly clock: Clock.Clock;
-  /** Providers that this process has had an answer from. */
-  readonly reached: Set<string>;
-  readonly drainMs: number;
-}
-
-/** Who stopped a run from outside. */
-export type Stopper = "user" | "lifecycle" | "caller" | "caller_failed" | "consumer_finished";
 
 /** What the run tells whoever recovers it. Both must not block. */
 export interface RunHooks<P, E, R> {
@@ -57,7 +37,7 @@ export interface RunHooks<P, E, R> {
   readonly late: (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 }
 
-/** Evidence that waits for the next commit; older entries beyond it are dropped and counted by the recorder's own bound. */
+/** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
 const pendingMax = 64;
 
 /** One run while it lives. */
@@ -67,6 +47,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Whether the caller can throw away what it was shown. */
   readonly discardable: boolean;
   readonly shared: Shared;
+  readonly telemetry: RunTelemetry<R>;
+  /** The caller's services, below the run's span. */
   readonly services: Context.Context<R>;
   readonly policy: RecoveryPolicy.RecoveryPolicy;
   readonly budget: Runs.Budget;
@@ -91,6 +73,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   chain: Chain<P> | undefined;
   /** What interrupted that response first: a refused cursor is decided on it. */
   brokeFirst: Broken<P> | undefined;
+  /** Gives back the run's place among its provider's unanswered retries. */
+  leaveGate: (() => void) | undefined;
   /** A question is open. */
   asking = false;
   incidents = 0;
@@ -100,6 +84,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
   #pending: Array<Entry> = [];
+  #dropped = 0;
 
   constructor(
     runId: string,
@@ -113,7 +98,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.options = options;
     this.discardable = discardable;
     this.shared = shared;
-    this.services = services;
+    this.telemetry = new RunTelemetry(services, { runId, provider: options.provider, now: this.now });
+    this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
     this.budget = { ...Runs.defaultBudget, ...options.budget };
     this.clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
@@ -158,6 +144,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
   start(attempt: Attempt<P>): void {
     this.live = attempt;
+    const services = this.telemetry.started(attempt);
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
       return;
@@ -176,12 +163,18 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       },
       this.#runElapsedMs,
     );
-    attempt.start(this.options, this.services, watch, () => ({
+    attempt.start(this.options, services, watch, () => ({
       classify: this.options.classify,
       nowMs: this.shared.clock.currentTimeMillisUnsafe(),
       reachedHostBefore: this.shared.reached.has(this.options.provider.id),
     }));
   }
+
+  /** The provider has answered, or never will: the next retry may have the place. */
+  readonly answered = (): void => {
+    this.leaveGate?.();
+    this.leaveGate = undefined;
+  };
 
   ended(attempt: Attempt<P>, outcome: Outcome): void {
     const watch = attempt.watch;
@@ -195,7 +188,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.attempt, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
     this.live = undefined;
+    this.answered();
     this.chain?.suspend();
+    this.telemetry.ended(attempt, outcome);
     this.#hooks.ended(this, attempt, outcome);
   }
 
@@ -234,14 +229,18 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Notes evidence; it is committed with the next write. */
   readonly note = (attempt: number, event: Evidence["event"], detail?: string): void => {
-    if (this.#pending.length >= pendingMax) this.#pending.splice(pendingMax / 2, 1);
+    if (this.#pending.length >= pendingMax) {
+      this.#dropped += 1;
+      return;
+    }
     const evidence = {
       at_ms: this.elapsedMs,
       attempt,
       event,
       ...(detail === undefined ? {} : { detail: label(detail) }),
     };
-    this.#pending.push({ _tag: "EvidenceNoted", evidence });
+    this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
+    this.#dropped = 0;
   };
 
   /** Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered. */
@@ -288,6 +287,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
+      this.answered();
       this.note(this.attempts, "end", end.reason);
       const at = this.shared.clock.currentTimeMillisUnsafe();
       return Effect.andThen(
@@ -295,7 +295,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
           { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
           { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } },
         ]),
-        Effect.sync(emit),
+        Effect.sync(() => {
+          this.telemetry.finished(end, this.attempts);
+          emit();
+        }),
       );
     });
 }
@@ -310,11 +313,5 @@ export const freshCounters = () => ({
   failures: 0,
   elapsed: 0,
 });
-
-/** The failure that a stop from outside amounts to. */
-export const stopFailure = (by: Stopper): Failure => {
-  if (by === "caller_failed") return { kind: "caller_failed" };
-  return { kind: "cancelled", by: by === "consumer_finished" ? "caller" : by };
-};
 
 const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);

@@ -19,9 +19,11 @@ import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
 import { stopperOf } from "./InterruptSignature.ts";
 import { settle } from "./Recovery.ts";
-import { Run, type Shared } from "./Run.ts";
+import { RetryGate } from "./RetryGate.ts";
+import { Run } from "./Run.ts";
 import { type RunEvent, RunInterrupted } from "./RunEvent.ts";
 import { problemOf, type RunOptions } from "./RunOptions.ts";
+import type { Shared } from "./Shared.ts";
 import { Throttle } from "./Throttle.ts";
 import { ToolGuard } from "./ToolGuard.ts";
 import { UserDecisions } from "./UserDecisions.ts";
@@ -79,6 +81,7 @@ const makeProcessor = Effect.gen(function* () {
     guard: yield* ToolGuard,
     watchdog: yield* Watchdog.make,
     throttle: new Throttle(),
+    gate: new RetryGate(),
     pool: { used: 0 },
     clock: yield* Clock.Clock,
     reached: new Set(),
@@ -129,10 +132,9 @@ const stream = <P, E, R>(
       const problem = closedBy(register) ?? problemOf(options) ?? taken(register, runId);
       if (problem !== undefined) return yield* refuse(runId, register, problem);
       const services = yield* Effect.context<R>();
-      const fork = Effect.runForkWith(services);
       const run = new Run<P, E, R>(runId, options, discardable, shared, services, {
         ended: (ended, attempt, outcome) => {
-          fork(settle(ended, attempt, outcome));
+          Effect.runForkWith(ended.services)(settle(ended, attempt, outcome));
         },
         late,
       });

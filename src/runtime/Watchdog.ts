@@ -30,6 +30,7 @@ export class Watch {
   #heldAt = 0;
   #holds = 0;
   #progressed = false;
+  #firstProgressAt: number | undefined;
   #keepAlives = 0;
   #graceMs = 0;
   #terminal = false;
@@ -46,16 +47,23 @@ export class Watch {
 
   /** Parts arrived at `now`. The only call on the hot path. */
   arrived(now: number, progress: boolean): void {
-    this.#bytesAt = now;
+    const at = this.#standing(now);
+    this.#bytesAt = at;
     if (progress) {
-      this.#progressAt = now;
+      this.#progressAt = at;
+      if (!this.#progressed) this.#firstProgressAt = at;
       this.#progressed = true;
     }
   }
 
   /** Bytes arrived that are no part yet. */
   bytes(now: number): void {
-    this.#bytesAt = now;
+    this.#bytesAt = this.#standing(now);
+  }
+
+  /** Time stands still while held: `release` adds what has passed. */
+  #standing(now: number): number {
+    return this.#holds > 0 ? this.#heldAt : now;
   }
 
   /** A keep-alive arrived. The one that arms `silence` brings a deadline nearer, so the watchdog is told. */
@@ -116,14 +124,19 @@ export class Watch {
     return { clock, at: at + this.#graceMs };
   }
 
+  /** When the first progress arrived, in monotonic milliseconds; undefined before it. */
+  get firstProgressAt(): number | undefined {
+    return this.#firstProgressAt;
+  }
+
   /** Milliseconds since the last progress, or since the start while there was none. */
   withoutProgress(now: number): number {
-    return now - this.#progressAt;
+    return Math.max(0, this.#standing(now) - this.#progressAt);
   }
 
   /** What the run's own clock has used so far, in milliseconds. */
   runElapsed(now: number): number {
-    return (this.#holds > 0 ? this.#heldAt : now) - this.#runStartedAt;
+    return this.#standing(now) - this.#runStartedAt;
   }
 }
 

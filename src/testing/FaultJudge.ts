@@ -76,10 +76,11 @@ const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
 /** Once its terminal event was sent an answer is whole, whatever its connection does then; Gemini's needs a clean end. */
-const finished = (row: RequestLog): boolean =>
-  row.terminal &&
-  (row.outcome === "complete" ||
-    (row.protocol !== "google-gemini" && (row.outcome === "broken" || row.outcome === "client_closed")));
+const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
+  terminal &&
+  (outcome === "complete" ||
+    (outcome === "broken" && (protocol !== "google-gemini" || cut?.kind === "end")) ||
+    (outcome === "client_closed" && protocol !== "google-gemini"));
 
 const noText = { duplicates: [], lost: [], invented: [], out_of_order: [] };
 

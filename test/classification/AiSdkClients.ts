@@ -17,17 +17,17 @@ type Model = Exclude<LanguageModel, string>;
 type CallOptions = Parameters<Model["doStream"]>[0];
 
 /** `doStream` as the provider packages write it: an APICallError for what answers no stream, error parts for what breaks in one. */
-export const model = (url: string, dispatcher: NodeDispatcher): Model => ({
+export const model = (ask: Ask, dispatcher: NodeDispatcher): Model => ({
   specificationVersion: "v3",
   provider: "test",
   modelId: "test",
   supportedUrls: {},
   doGenerate: async (options) => {
-    await call(url, dispatcher, options);
+    await call(ask, dispatcher, options);
     throw new Error("only failing calls are made");
   },
   doStream: async (options) => {
-    const response = await call(url, dispatcher, options);
+    const response = await call(ask, dispatcher, options);
     if (response.body === null) throw new Error("every server here sends a body");
     const events = parseJsonEventStream({
       stream: response.body,
@@ -53,7 +53,8 @@ type Part =
   | { type: "error"; error: unknown }
   | { type: "text-delta"; id: string; delta: string };
 
-const call = async (url: string, dispatcher: NodeDispatcher, options: CallOptions): Promise<Response> => {
+const call = async (ask: Ask, dispatcher: NodeDispatcher, options: CallOptions): Promise<Response> => {
+  const { url } = ask;
   const requestBodyValues = { messages: options.prompt };
   const signal = options.abortSignal === undefined ? {} : { signal: options.abortSignal };
   const response = await fetch(url, { method: "POST", body: "{}", dispatcher, ...signal }).catch((error: unknown) => {
@@ -61,6 +62,7 @@ const call = async (url: string, dispatcher: NodeDispatcher, options: CallOption
     const message = `Cannot connect to API: ${error.cause.message}`;
     throw new APICallError({ message, cause: error.cause, url, requestBodyValues, isRetryable: true });
   });
+  ask.onHead?.();
   if (response.ok) return response;
   throw new APICallError({
     message: response.statusText,
@@ -92,14 +94,18 @@ export const aiSdkClients: ReadonlyArray<Client> = [
   {
     name: "AI SDK",
     protocol: "openai-chat",
-    ask: (ask) => using(bundledAgent(ask), (dispatcher) => stream(model(ask.url, dispatcher), ask)),
+    ask: (ask) => using(bundledAgent(ask), (dispatcher) => stream(model(ask, dispatcher), ask)),
   },
   {
     name: "AI SDK gateway",
     protocol: "ai-gateway",
     ask: (ask) =>
       using(bundledAgent(ask), (dispatcher) => {
-        const over: typeof fetch = (input, init) => fetch(input, { ...init, dispatcher });
+        const over: typeof fetch = async (input, init) => {
+          const response = await fetch(input, { ...init, dispatcher });
+          ask.onHead?.();
+          return response;
+        };
         return stream(createGateway({ baseURL: ask.url, apiKey: "a key of a test", fetch: over })("test"), ask);
       }),
   },
@@ -108,5 +114,5 @@ export const aiSdkClients: ReadonlyArray<Client> = [
 /** The AI SDK's own retries: gives its RetryError when they are used up. */
 export const generateWithRetries = (url: string, maxRetries: number): Promise<unknown> =>
   using(bundledAgent({ url }), (dispatcher) =>
-    generateText({ model: model(url, dispatcher), prompt: "hello", maxRetries }),
+    generateText({ model: model({ url }, dispatcher), prompt: "hello", maxRetries }),
   );

@@ -12,11 +12,15 @@ export interface Ask {
   readonly ca?: string;
   /** A signal of ours. */
   readonly signal?: AbortSignal;
+  /** Speak HTTP/2, where the client can. */
+  readonly http2?: boolean;
   readonly connectMs?: number;
   readonly headMs?: number;
   readonly bodyMs?: number;
   /** The client's own limit for the whole request, where it has one. */
   readonly timeoutMs?: number;
+  /** Called when the head of the answer has come. */
+  readonly onHead?: () => void;
   /** Called when the first bytes of the answer have come. */
   readonly onBytes?: () => void;
 }

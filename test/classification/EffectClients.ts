@@ -12,6 +12,7 @@ const program = (ask: Ask) =>
     const client = HttpClient.filterStatusOk(yield* HttpClient.HttpClient);
     const request = HttpClientRequest.post(ask.url).pipe(HttpClientRequest.bodyText(body, "application/json"));
     const response = yield* client.execute(request);
+    ask.onHead?.();
     yield* Stream.runForEach(response.stream, () => Effect.sync(() => ask.onBytes?.()));
   });
 

@@ -17,8 +17,10 @@ export interface Fault {
 const limitMs = 40;
 
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-const start = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+const start = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
+const last = "connection: close\r\n";
 const chunked = `${start}transfer-encoding: chunked\r\n\r\n`;
+const lastChunked = `${start}${last}transfer-encoding: chunked\r\n\r\n`;
 
 /** An event that every dialect here takes for a beginning. */
 const firstEvents: Readonly<Record<string, string>> = {
@@ -31,7 +33,13 @@ const firstEvents: Readonly<Record<string, string>> = {
 export const firstEvent = (client: Client): string => firstEvents[client.protocol ?? "openai-chat"] ?? "";
 
 /** A whole answer that streams some text, event for event. */
-export const streamed = (...texts: ReadonlyArray<string>): string => `${chunked}${texts.map(chunk).join("")}`;
+export const streamed = (...texts: ReadonlyArray<string>): string => `${chunked}${chunks(...texts)}`;
+
+const chunks = (...texts: ReadonlyArray<string>): string =>
+  texts
+    .filter((text) => text !== "")
+    .map(chunk)
+    .join("");
 
 const plain =
   (behaviour: (client: Client) => Behaviour, limits: Omit<Ask, "url"> = {}, atOnce = false) =>
@@ -81,10 +89,8 @@ const unsecured =
     withServer(behaviour, {}, (port) => provoke(client, { url: `https://127.0.0.1:${port}/`, ...limits }));
 
 const silent: Behaviour = () => undefined;
-const resetAfter = (bytes: string) => (socket: net.Socket) => void socket.write(bytes, () => socket.resetAndDestroy());
 const closeAfter = (bytes: string) => (socket: net.Socket) => void socket.end(bytes);
 
-/** The head alone, then a reset once the client has had the turn to see it: both in one segment is another fault. */
 const connecting: ReadonlyArray<Fault> = [
   {
     name: "connection refused",
@@ -115,19 +121,52 @@ const before: ReadonlyArray<Fault> = [
   },
 ];
 
+type Moment = "onHead" | "onBytes";
+
+/** Answers, and acts when the client has seen the head or the first bytes: nothing is left to the order of two packets. */
+const breaking =
+  (bytes: (text: string) => string, moment: Moment, act: (socket: net.Socket) => void) =>
+  (client: Client): Promise<Provoked> => {
+    const sockets: Array<net.Socket> = [];
+    return withServer(
+      (socket) => {
+        sockets.push(socket);
+        socket.write(bytes(firstEvent(client)));
+      },
+      {},
+      (port) => provoke(client, { url: `http://127.0.0.1:${port}/`, [moment]: () => sockets.splice(0).forEach(act) }),
+    );
+  };
+
+const reset = (socket: net.Socket) => void socket.resetAndDestroy();
+const close = (socket: net.Socket) => void socket.end();
+
 const inside: ReadonlyArray<Fault> = [
-  { name: "reset after the head", run: plain(() => resetAfter(chunked)) },
-  { name: "reset in the body", run: plain((client) => resetAfter(streamed(firstEvent(client)))) },
-  { name: "close inside a chunked body", run: plain((client) => closeAfter(streamed(firstEvent(client)))) },
+  { name: "reset after the head", run: breaking(() => chunked, "onHead", reset) },
+  { name: "close after the head", run: breaking(() => chunked, "onHead", close) },
+  { name: "reset in the body", run: breaking(streamed, "onBytes", reset) },
+  { name: "close in the body", run: breaking(streamed, "onBytes", close) },
+  {
+    name: "reset in a body with connection: close",
+    run: breaking((text) => `${lastChunked}${chunks(text)}`, "onBytes", reset),
+  },
+  {
+    name: "close in a body with connection: close",
+    run: breaking((text) => `${lastChunked}${chunks(text)}`, "onBytes", close),
+  },
   {
     name: "close inside a content-length",
-    run: plain((client) => closeAfter(`${start}content-length: 5000\r\n\r\n${firstEvent(client)}`)),
+    run: breaking((text) => `${start}content-length: 5000\r\n\r\n${text}`, "onBytes", close),
   },
   {
     name: "close of a body without a length",
-    run: plain((client) => closeAfter(`${start}\r\n${firstEvent(client)}`)),
+    run: breaking((text) => `${start}${last}\r\n${text}`, "onBytes", close),
   },
-  { name: "broken chunk size", run: plain((client) => closeAfter(`${streamed(firstEvent(client))}ZZ\r\n`)) },
+  {
+    name: "reset of a body without a length",
+    run: breaking((text) => `${start}${last}\r\n${text}`, "onBytes", reset),
+  },
+  { name: "broken chunk size", run: breaking(streamed, "onBytes", (socket) => void socket.end("ZZ\r\n")) },
   {
     name: "broken gzip",
     run: plain(() => closeAfter(`${start}content-encoding: gzip\r\ncontent-length: 20\r\n\r\n${"x".repeat(20)}`)),

@@ -11,11 +11,12 @@ new Headers(); // Node loads its undici with the first of its classes
 const bundled: unknown = Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.1"));
 
 /** Limits of one request as an undici Agent of either version takes them. */
-export const limits = ({ ca, connectMs, headMs, bodyMs }: Ask): Undici.Agent.Options => ({
+export const limits = ({ ca, http2, connectMs, headMs, bodyMs }: Ask): Undici.Agent.Options => ({
   connect: {
     ...(ca === undefined ? {} : { ca }),
     ...(connectMs === undefined ? {} : { timeout: connectMs }),
   },
+  ...(http2 === undefined ? {} : { allowH2: http2 }),
   ...(headMs === undefined ? {} : { headersTimeout: headMs }),
   ...(bodyMs === undefined ? {} : { bodyTimeout: bodyMs }),
 });

@@ -30,6 +30,7 @@ const nodeHttp: Client = {
       request.on("error", reject);
       request.end(body);
     });
+    ask.onHead?.();
     const heads = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
     return answered(response.statusCode ?? 0, heads, await drain(response, ask));
   },
@@ -41,13 +42,16 @@ const undiciRequest: Client = {
     using(new Undici.Agent(limits(ask)), async (dispatcher) => {
       const signal = ask.signal === undefined ? {} : { signal: ask.signal };
       const response = await Undici.request(ask.url, { method: "POST", headers, body, dispatcher, ...signal });
+      ask.onHead?.();
       const heads = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
       return answered(response.statusCode, heads, await drain(response.body, ask));
     }),
 };
 
-const readFetched = async (response: Response | Undici.Response, ask: Ask): Promise<ErrorResponse> =>
-  answered(response.status, response.headers, response.body === null ? "" : await drain(response.body, ask));
+const readFetched = async (response: Response | Undici.Response, ask: Ask): Promise<ErrorResponse> => {
+  ask.onHead?.();
+  return answered(response.status, response.headers, response.body === null ? "" : await drain(response.body, ask));
+};
 
 const undiciFetch: Client = {
   name: "undici fetch",

@@ -4,16 +4,21 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import type { Ask, Client } from "./Client.ts";
-import { bundledAgent, using } from "./NodeFetch.ts";
+import { bundledAgent, type NodeDispatcher, using } from "./NodeFetch.ts";
 
 const messages = [{ role: "user" as const, content: "hello" }];
 
-const options = (ask: Ask, fetchOptions: object) => ({
+/** Options of both SDKs. */
+export const options = (ask: Ask, dispatcher: NodeDispatcher) => ({
   apiKey: "a key of a test",
   baseURL: ask.url,
   maxRetries: 0,
   logLevel: "off" as const,
-  fetchOptions,
+  fetch: async (input: string | URL | Request, init?: RequestInit) => {
+    const response = await fetch(input, { ...init, dispatcher });
+    ask.onHead?.();
+    return response;
+  },
   ...(ask.timeoutMs === undefined ? {} : { timeout: ask.timeoutMs }),
 });
 
@@ -30,7 +35,7 @@ export const sdkClients: ReadonlyArray<Client> = [
     protocol: "openai-chat",
     ask: (ask) =>
       using(bundledAgent(ask), async (dispatcher) => {
-        const client = new OpenAI(options(ask, { dispatcher }));
+        const client = new OpenAI(options(ask, dispatcher));
         const request = { model: "test", stream: true, messages } as const;
         return drained(await client.chat.completions.create(request, ofSignal(ask)), ask);
       }),
@@ -40,7 +45,7 @@ export const sdkClients: ReadonlyArray<Client> = [
     protocol: "anthropic-messages",
     ask: (ask) =>
       using(bundledAgent(ask), async (dispatcher) => {
-        const client = new Anthropic(options(ask, { dispatcher }));
+        const client = new Anthropic(options(ask, dispatcher));
         const request = { model: "test", max_tokens: 16, stream: true, messages } as const;
         return drained(await client.messages.create(request, ofSignal(ask)), ask);
       }),

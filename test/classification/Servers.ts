@@ -15,7 +15,7 @@ export interface Listening {
   readonly atOnce?: boolean;
 }
 
-const listen = (server: net.Server): Promise<number> =>
+export const listen = (server: net.Server): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(0, "127.0.0.1", () => {

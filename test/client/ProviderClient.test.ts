@@ -133,6 +133,59 @@ describe("ProviderClient", () => {
     }),
   );
 
+  it.live("reads a stream under any type that is not a document's", () =>
+    Effect.gen(function* () {
+      const stream = 'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+      const types = [
+        "text/event-stream;charset=UTF-8",
+        "text/plain; charset=utf-8",
+        "application/octet-stream",
+        "application/stream+json",
+        "application/x-ndjson",
+      ];
+      const { client, server } = yield* setup({
+        answers: types.map((type) => ({ raw: stream, headers: { "content-type": type } })),
+      });
+      for (const type of types) {
+        const seen = yield* attempt(client, protocols["openai-chat"], { url: server.endpoint("openai-chat") });
+        assert.deepStrictEqual([seen.error, seen.parts.length], [undefined, 2], type);
+      }
+    }),
+  );
+
+  it.live("classifies a body that turns out to be no stream, whatever its type says", () =>
+    Effect.gen(function* () {
+      const plain = { "content-type": "text/event-stream" };
+      const error = '{"error":{"message":"no","type":"invalid_request_error","code":"context_length_exceeded"}}';
+      const { client, server } = yield* setup({
+        answers: [
+          { raw: error, headers: plain },
+          { raw: '{"code":401,"msg":"token expired","success":false}', headers: plain, write_bytes: 5 },
+          { raw: "upstream unavailable", headers: { "content-type": "text/plain" } },
+          { raw: "", headers: plain },
+          { raw: "", status: 204 },
+          { raw: "", status: 307, headers: { location: "/elsewhere" } },
+        ],
+      });
+      const expected = [
+        "rejected context_overflow",
+        "rejected auth 401",
+        "protocol not_a_stream",
+        "truncated",
+        "protocol not_a_stream",
+        "rejected invalid_request 307",
+      ];
+      for (const failure of expected) {
+        const seen = yield* attempt(client, protocols["openai-chat"], { url: server.endpoint("openai-chat") });
+        const { reason } = seen.error ?? {};
+        const said = [reason?.kind, reason && "reason" in reason ? reason.reason : undefined, reason?.status];
+        assert.strictEqual(said.filter((word) => word !== undefined).join(" "), failure);
+        assert.deepStrictEqual(seen.parts, []);
+      }
+      assert.strictEqual((yield* server.log).length, expected.length);
+    }),
+  );
+
   it.live("reads no more of an error body than its limit and closes the connection", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({ answers: [{ status: 500, body: "x".repeat(8 * 1024 * 1024) }] });

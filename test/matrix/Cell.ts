@@ -9,8 +9,12 @@ import type { ClockOptions } from "../../src/runtime/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
 
 /** The protocols of the matrix, in the order of its table. */
-export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const satisfies
-  ReadonlyArray<ProtocolId>;
+export const protocols = [
+  "openai-chat",
+  "openai-responses",
+  "anthropic-messages",
+  "google-gemini",
+] as const satisfies ReadonlyArray<ProtocolId>;
 
 /** How the caller takes parts: as they come, once they are proven whole, or as plain parts that it cannot throw away. */
 export const modes = ["live", "on_complete", "parts"] as const;
@@ -83,6 +87,8 @@ export interface Cell {
   readonly callerMs?: number;
   /** The provider's own marker stands among raw bytes, where the server's log does not see it. */
   readonly rawMarker?: boolean;
+  /** Many megabytes: played with few others at the same time, so that no clock of theirs waits for it. */
+  readonly heavy?: boolean;
 }
 
 /** The name of the runtime tool in every cell. */

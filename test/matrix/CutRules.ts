@@ -126,7 +126,13 @@ const stands = ({ moment, shape, tools }: Cut): "nothing" | "thoughts" | "text" 
     case "after text":
       return "text";
     case "after the marker":
-      return tools.runtime === undefined ? "text" : shape === "bare" ? "nothing" : shape === "spoken" ? "text" : "thoughts";
+      return tools.runtime === undefined
+        ? "text"
+        : shape === "bare"
+          ? "nothing"
+          : shape === "spoken"
+            ? "text"
+            : "thoughts";
     default:
       return shape === "bare" ? "nothing" : shape === "thoughts" ? "thoughts" : "text";
   }

@@ -20,11 +20,11 @@ import {
 import { expectCut } from "./CutRules.ts";
 
 /** How the connection ends: reset, FIN in the middle of the body, a proper end of the body, silence, keep-alives for ever. */
-export const kinds = ["rst", "fin", "end", "stall", "keep_alive"] as const;
-export type Kind = (typeof kinds)[number];
+const kinds = ["rst", "fin", "end", "stall", "keep_alive"] as const;
+type Kind = (typeof kinds)[number];
 
 /** When it ends. */
-export type Moment =
+type Moment =
   | "before head"
   | "after head"
   | "after reasoning"
@@ -38,8 +38,8 @@ export type Moment =
   | "after the marker";
 
 /** What stands before the calls: nothing, thoughts, or text. */
-export const shapes = ["bare", "thoughts", "spoken"] as const;
-export type Shape = (typeof shapes)[number];
+const shapes = ["bare", "thoughts", "spoken"] as const;
+type Shape = (typeof shapes)[number];
 
 /** One cut, before it is a cell. */
 export interface Cut {
@@ -51,15 +51,17 @@ export interface Cut {
   readonly tools: ToolState;
 }
 
+/** All cuts as cells. */
+export const cuts = (): ReadonlyArray<Cell> => allCuts().map(cellOf);
+
 /** All cuts that can be: what cannot happen (a clean end before the head) is left out. */
-export const cuts = (): ReadonlyArray<Cell> =>
+export const allCuts = (): ReadonlyArray<Cut> =>
   protocols.flatMap((protocol) =>
     kinds.flatMap((kind) =>
       modes.flatMap((mode) =>
         placed(protocol, mode)
           .map((place): Cut => ({ protocol, kind, mode, ...place }))
-          .filter(canHappen)
-          .map(cellOf),
+          .filter(canHappen),
       ),
     ),
   );

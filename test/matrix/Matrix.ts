@@ -4,14 +4,44 @@
 import { Effect } from "effect";
 import type { Cell } from "./Cell.ts";
 import { cuts } from "./Cuts.ts";
+import { oddities } from "./Oddities.ts";
 import { type Processors, play, processors } from "./Play.ts";
+import { sequences } from "./Sequences.ts";
+import { slowCells } from "./Slow.ts";
+import { statuses } from "./Statuses.ts";
+import { streamErrors } from "./StreamErrors.ts";
 import { type Judged, judge } from "./Verdict.ts";
+import { waits } from "./Waits.ts";
 
-/** Cells that are played at the same time. */
-export const cellsAtOnce = 48;
+/** Cells that are played at the same time, and of the heavy ones. */
+export const cellsAtOnce = 40;
+const heavyAtOnce = 2;
 
 /** Every cell. */
-export const cells = (): ReadonlyArray<Cell> => [...cuts()];
+export const cells = (): ReadonlyArray<Cell> => [
+  ...cuts(),
+  ...statuses(),
+  ...waits(),
+  ...streamErrors(),
+  ...oddities(),
+  ...slowCells(),
+  ...sequences(),
+];
+
+/** One cell in `sliceEvery`, and at least one of every row of the table but the heavy ones. */
+export const sliceEvery = 10;
+
+/** A representative part for every run of the tests: the same cells every time, spread over all axes. */
+export const slice = (all: ReadonlyArray<Cell>): ReadonlyArray<Cell> => {
+  const seen = new Set<string>();
+  return all.filter((cell, index) => {
+    if (cell.heavy === true) return false;
+    const first = !seen.has(cell.group);
+    seen.add(cell.group);
+    // Multiplying by a large odd number spreads the picks, so that no stride falls in with an axis.
+    return first || Math.imul(index, 2_654_435_761) >>> 0 < 2 ** 32 / sliceEvery;
+  });
+};
 
 /**
  * Plays cells and judges them.
@@ -21,18 +51,22 @@ export const cells = (): ReadonlyArray<Cell> => [...cuts()];
 export const playAll = (
   selected: ReadonlyArray<Cell>,
   judged: (one: Judged) => void = () => {},
-): Effect.Effect<ReadonlyArray<Judged>> =>
-  Effect.scoped(
-    Effect.flatMap(processors, (shared: Processors) =>
-      Effect.forEach(
-        selected,
-        (cell) =>
-          Effect.map(play(cell, shared), (outcome) => {
-            const one = judge(cell, outcome);
-            judged(one);
-            return one;
-          }),
-        { concurrency: cellsAtOnce },
-      ),
-    ),
+): Effect.Effect<ReadonlyArray<Judged>> => {
+  const some = (shared: Processors, heavy: boolean) =>
+    Effect.forEach(
+      selected.filter((cell) => (cell.heavy ?? false) === heavy),
+      (cell) =>
+        Effect.map(play(cell, shared), (outcome) => {
+          const one = judge(cell, outcome);
+          judged(one);
+          return one;
+        }),
+      { concurrency: heavy ? heavyAtOnce : cellsAtOnce },
+    );
+  return Effect.scoped(
+    Effect.gen(function* () {
+      const shared = yield* processors;
+      return [...(yield* some(shared, false)), ...(yield* some(shared, true))];
+    }),
   );
+};

@@ -1,15 +1,10 @@
 /**
  * Plays one cell: a fault server of its own on a real socket, the real client, the processor, and a caller.
  */
-import { Context, Duration, Effect, Exit, Layer, Random, Stream } from "effect";
+import { type Context, Duration, Effect, type Exit, Layer, Random, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import {
-  AnthropicMessages,
-  Gemini,
-  OpenAiChat,
-  OpenAiResponses,
-} from "../../src/provider/index.ts";
+import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
 import type { Part } from "../../src/provider/Protocol.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -137,7 +132,11 @@ const optionsOf = (
   attempt: (attempt) => {
     gate.begun();
     caller.attempt = attempt.attempt;
-    return Stream.tap(request(cell, client, server, attempt), (part) => Effect.sync(() => gate.decoded(part)));
+    // Whole arrays pass, as they came: what arrived together must meet the processor together.
+    return Stream.mapArray(request(cell, client, server, attempt), (parts) => {
+      for (const part of parts) gate.decoded(part);
+      return parts;
+    });
   },
   observe: (part) => part.observation,
   reveal: cell.mode === "on_complete" ? "on_complete" : "live",

@@ -51,7 +51,8 @@ const read = ({ json, protocol }: Part): { readonly text: string; readonly reaso
     case "openai-responses": {
       const type = string(field(json, "type"));
       const delta = string(field(json, "delta"));
-      if (type === "response.output_text.delta" || type === "response.refusal.delta") return { ...nothing, text: delta };
+      if (type === "response.output_text.delta" || type === "response.refusal.delta")
+        return { ...nothing, text: delta };
       return type === "response.reasoning_summary_text.delta" ? { ...nothing, reasoning: delta } : nothing;
     }
     case "anthropic-messages": {

@@ -44,7 +44,13 @@ export const judge = (cell: Cell, outcome: Outcome): Judged => {
     false_successes: (verdict.false_success ? 1 : 0) + (got.end === "completed" && lost > 0 ? 1 : 0),
     false_aborts: legal && (got.end !== "completed" || got.requests !== 1) ? 1 : 0,
     lost_records: records.length,
-    problems: [...differences(cell.expect, got), ...waits(cell.expect, log), ...faults(verdict), ...records, ...rest(outcome, log)],
+    problems: [
+      ...differences(cell.expect, got),
+      ...waits(cell.expect, log),
+      ...faults(verdict),
+      ...records,
+      ...rest(outcome, log),
+    ],
   };
 };
 
@@ -65,7 +71,8 @@ const actual = ({ exit, incidents, reasoning, text }: Outcome, log: ReadonlyArra
 const endOf = (exit: Outcome["exit"]): string => {
   if (Exit.isSuccess(exit)) return "completed";
   const fail = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error;
-  if (fail === undefined) return `died: ${exit.cause.reasons.map((it) => (it._tag === "Die" ? String(it.defect) : it._tag)).join(", ")}`;
+  if (fail === undefined)
+    return `died: ${exit.cause.reasons.map((it) => (it._tag === "Die" ? String(it.defect) : it._tag)).join(", ")}`;
   if (typeof fail === "string") return fail;
   return fail.reason === "do_not_retry" ? "stopped" : fail.reason === "stopped" ? "asked" : fail.reason;
 };
@@ -103,8 +110,10 @@ const recordProblems = ({ incidents, record }: Outcome, got: Actual): ReadonlyAr
   if (record.attempts.length !== got.requests) problems.push(`${record.attempts.length} attempts on record`);
   if (record.state !== "ended") problems.push(`on record the run is ${record.state}`);
   const completed = record.end?.state === "completed";
-  if (completed !== (got.end === "completed")) problems.push(`on record the run is ${record.end?.state ?? "without an end"}`);
-  for (const incident of incidents.filter((it) => !decidesAgain(it))) problems.push(`decide gives another decision for ${incident.id}`);
+  if (completed !== (got.end === "completed"))
+    problems.push(`on record the run is ${record.end?.state ?? "without an end"}`);
+  for (const incident of incidents.filter((it) => !decidesAgain(it)))
+    problems.push(`decide gives another decision for ${incident.id}`);
   return problems;
 };
 
@@ -114,5 +123,7 @@ const decidesAgain = ({ budget, decision, facts, failure, jitter, run }: RunInci
 const rest = (outcome: Outcome, log: ReadonlyArray<RequestLog>): ReadonlyArray<string> => [
   ...(outcome.gateMissed ? ["the caller never saw what was sent before the break"] : []),
   ...log.filter((row) => row.outcome === "open").map((row) => `request ${row.number} was never closed`),
-  ...log.filter((row) => row.outcome === "unscripted" || row.outcome === "refused").map((row) => `request ${row.number} was ${row.outcome}`),
+  ...log
+    .filter((row) => row.outcome === "unscripted" || row.outcome === "refused")
+    .map((row) => `request ${row.number} was ${row.outcome}`),
 ];

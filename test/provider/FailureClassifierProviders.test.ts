@@ -191,6 +191,30 @@ describe("error bodies by provider", () => {
     ["Moonshot: account", 429, { error: { type: "exceeded_current_quota_error", message: "x" } }, { reason: "quota" }],
     ["Moonshot: busy", 429, { error: { type: "engine_overloaded_error", message: "x" } }, { kind: "rate_limited" }],
     ["Zhipu: account", 429, { error: { code: "1113", message: "x" } }, { reason: "quota" }],
+    [
+      "Zhipu: plan window",
+      429,
+      { error: { type: "rate_limit_error", code: "1310", message: "x" } },
+      { reason: "quota" },
+    ],
+    ["Zhipu: concurrency", 429, { error: { code: "1302", message: "x" } }, { kind: "rate_limited" }],
+    ["one-api: balance", 403, { error: { code: "insufficient_user_quota", message: "x" } }, { reason: "quota" }],
+    ["LiteLLM: budget", 400, { error: { type: "budget_exceeded", code: "400", message: "x" } }, { reason: "quota" }],
+    [
+      "LiteLLM: context",
+      400,
+      { error: { message: "litellm.ContextWindowExceededError: x", type: null, code: "400" } },
+      { reason: "context_overflow" },
+    ],
+    [
+      "xAI: credits",
+      403,
+      {
+        code: "The caller does not have permission to execute the specified operation",
+        error: "Your team has used all available credits or reached its monthly spending limit.",
+      },
+      { reason: "quota" },
+    ],
     ["Alibaba: arrears", 400, { code: "Arrearage", message: "x" }, { reason: "quota" }],
     [
       "Alibaba: rate",

@@ -79,7 +79,7 @@ describe(`classification of junk (seed ${seed})`, () => {
   it("answers always, with a failure of the schema, twice the same", () => {
     const random = seeded(seed);
     const kinds = new Set<string>();
-    for (let round = 0; round < 20_000; round += 1) {
+    for (let round = 0; round < 10_000; round += 1) {
       const error = junk(random);
       const failure = classify(error, { nowMs: 1_000 });
       kinds.add(failure.kind);

@@ -102,6 +102,7 @@ describe("RetryAfter.fromText", () => {
     ["Please retry after 39 seconds.", 39_000],
     ["Please retry your request after 2 minutes", 120_000],
     ["Please retry in 48.939935699s.", 48_940],
+    ["Please wait 40000 seconds before retrying.", 40_000_000],
     ["Please try again later.", undefined],
     ["try again in a while", undefined],
     ["try again in 5 parsecs", undefined],

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { type AttemptFacts, fresh as freshFacts, type ToolRow } from "../../src/domain/Attempt.ts";
@@ -7,6 +8,7 @@ import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import * as DecisionInput from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import { tokensMax } from "../../src/recorder/ExportValues.ts";
 import * as IncidentExport from "../../src/recorder/IncidentExport.ts";
 import { attemptsMax, type RunRecord } from "../../src/recorder/RunRecord.ts";
 import * as Product from "../policy/Product.ts";
@@ -70,6 +72,15 @@ describe("IncidentExport", () => {
     );
   });
 
+  it("is what the documentation shows", () => {
+    const page = readFileSync(new URL("../../docs/incident-export.md", import.meta.url), "utf8");
+    const [, json] = /```json\n([^`]*)```/.exec(page) ?? [];
+    assert.deepStrictEqual(
+      JSON.parse(json ?? ""),
+      JSON.parse(encode(exportIncident(E.incident("jane@example.com", 1)))),
+    );
+  });
+
   it("exports a whole life of a run, names replaced and everything else kept", () => {
     const record = E.folded(E.life("jane@example.com"));
     const run = exportRun(record);
@@ -77,7 +88,10 @@ describe("IncidentExport", () => {
     assert.deepStrictEqual(run.end, { state: "completed", reason: "stop", attempts: 2, at: 9_000 });
     assert.deepStrictEqual(run.attempts, record.attempts);
     assert.deepStrictEqual(run.evidence, record.evidence);
-    assert.deepStrictEqual(run.questions, [{ ...record.questions[0], incident: "incident_1" }]);
+    assert.deepStrictEqual(
+      run.questions,
+      record.questions.map((it) => ({ ...it, incident: "incident_1" })),
+    );
     assert.deepStrictEqual(
       run.incidents.map(({ id, status, recovered, answer }) => [id, status, recovered, answer]),
       [
@@ -251,6 +265,13 @@ describe("An export is bounded (L11)", () => {
   it("cuts nothing of a run that a recorder keeps in the usual way", () => {
     const run = exportRun(stoppedRun());
     assert.deepStrictEqual([run.attempts_omitted, run.incidents_omitted, run.evidence.omitted], [0, 0, 0]);
+  });
+
+  it("caps token counts, which a provider says and which may be any number", () => {
+    const counters = { ...freshFacts.counters, input_tokens: 4_111_111_111_111_111, output_tokens: 12 };
+    const record = E.folded([E.begun("r"), E.attempt(1), E.raised(1, { counters })]);
+    const exported = exportRun(record).attempts[0]?.facts.counters;
+    assert.deepStrictEqual(exported, { ...counters, input_tokens: tokensMax });
   });
 
   it("refuses an incident with more calls than an attempt can hold", () => {

@@ -298,6 +298,17 @@ describe("PawWork #863", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("a marker in every part leaves bounded evidence too, and what was left out is counted (L11)", () =>
+    Effect.gen(function* () {
+      const markers = Array.from({ length: 500 }, () => S.done);
+      const processor = yield* StreamProcessor;
+      yield* S.played(processor.run(S.options(S.scripted([S.start, ...markers, S.text("x")]), { runId: "r" })));
+      const { evidence } = yield* S.recordOf("r");
+      assert.isAtMost(evidence.first.length + evidence.last.length, evidenceFirstMax + evidenceLastMax);
+      assert.isAbove(evidence.omitted, 400);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect("a 402 is the provider's rejection, never a lost connection (#1468)", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.fail({ kind: "rejected", status: 402, reason: "quota" })]);

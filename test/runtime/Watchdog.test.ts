@@ -200,6 +200,24 @@ describe("clocks", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("a part that comes while a tool runs does not push the clocks into the future", () =>
+    Effect.gen(function* () {
+      const guard = yield* ToolGuard;
+      const build = guard.mutating("build", () => Effect.sleep("100 seconds"));
+      const provider = S.scripted([S.callReady("build"), S.wait(90_000), S.text("meanwhile"), S.never]);
+      const options = S.options(provider, { runId: "r", tools: [build], budget: { max_auto_retries: 0 } });
+      yield* S.played((yield* StreamProcessor).run(options), (event) =>
+        event._tag === "Part" && event.calls?.[0] !== undefined
+          ? Effect.forkDetach(build.run(event.calls[0], undefined))
+          : Effect.void,
+      );
+      const record = yield* S.recordOf("r");
+      const fired = record.evidence.first.find((it) => it.event === "watchdog");
+      assert.deepStrictEqual([fired?.detail, fired?.at_ms], ["idle", 400_000]);
+      assert.isTrue(record.incidents.every((it) => it.run.elapsed_ms >= 0));
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect(
     "a retry after a stall has twice that clock: the same prefill is never cut at the same deadline twice",
     () =>

@@ -2,8 +2,8 @@
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Budget } from "../../src/domain/Run.ts";
 import { Dice } from "./Dice.ts";
-import { attemptScript } from "./Scripts.ts";
 import type { Moment, Outside, Scenario, ToolSpec } from "./Scenario.ts";
+import { attemptScript } from "./Scripts.ts";
 
 /** The scenario of a seed: the same for ever, as long as this file and Scripts.ts stay as they are. */
 export const generate = (seed: number): Scenario => {
@@ -64,18 +64,20 @@ const toolsOf = (dice: Dice): ReadonlyArray<ToolSpec> => {
   ]);
   return candidates
     .filter(({ name }) => dice.chance(name === "hosted" ? 0.12 : 0.5))
-    .map((tool): ToolSpec => ({
-      ...tool,
-      guarded: tool.executor === "runtime" && dice.chance(guards),
-      handler: dice.weighted([
-        [5, "fast"],
-        [4, "slow"],
-        [1, "failing"],
-        [1, "dying"],
-        [0.4, "hanging"],
-      ] as const),
-      ms: dice.pick([1, 10, 700, 5_000, 100_000]),
-    }));
+    .map(
+      (tool): ToolSpec => ({
+        ...tool,
+        guarded: tool.executor === "runtime" && dice.chance(guards),
+        handler: dice.weighted([
+          [5, "fast"],
+          [4, "slow"],
+          [1, "failing"],
+          [1, "dying"],
+          [0.4, "hanging"],
+        ] as const),
+        ms: dice.pick([1, 10, 700, 5_000, 100_000]),
+      }),
+    );
 };
 
 const optionsOf = (dice: Dice): Scenario["options"] => ({
@@ -138,13 +140,20 @@ const outsideOf = (dice: Dice): { readonly when: Moment; readonly what: Outside 
   ] as const),
 });
 
-const choices: readonly [Choice, ...Array<Choice>] = ["retry", "continue", "it_ran", "it_did_not_run", "accept", "stop"];
+const choices: readonly [Choice, ...Array<Choice>] = [
+  "retry",
+  "continue",
+  "it_ran",
+  "it_did_not_run",
+  "accept",
+  "stop",
+];
 
 const answerOf = (dice: Dice): Scenario["answers"][number] => ({
   choice: dice.weighted<Choice | "hang" | "dies">([
     [20, dice.pick(choices)],
-    [5, "retry"],
-    [5, "continue"],
+    [12, "retry"],
+    [12, "continue"],
     [0.5, "hang"],
     [0.3, "dies"],
   ]),

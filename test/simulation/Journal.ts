@@ -5,7 +5,7 @@
 import type { Exit } from "effect";
 import type { Observation } from "../../src/domain/Observation.ts";
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
-import type { Entry as Written, RunRecord } from "../../src/recorder/RunRecord.ts";
+import type { RunRecord, Entry as Written } from "../../src/recorder/RunRecord.ts";
 import type { RunEvent, RunInterrupted } from "../../src/runtime/RunEvent.ts";
 import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
 import type { Outside, Scenario } from "./Scenario.ts";
@@ -36,7 +36,10 @@ export interface HandlerCall {
 }
 
 export type Happened =
-  | { readonly what: "opened"; readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls"> }
+  | {
+      readonly what: "opened";
+      readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls">;
+    }
   | { readonly what: "closed"; readonly attempt: number }
   | { readonly what: "emitted"; readonly attempt: number; readonly parts: ReadonlyArray<Part> }
   | { readonly what: "source_ended"; readonly attempt: number; readonly end: SourceEnd }

@@ -1,7 +1,7 @@
 /** Judges the provider's and the tools' own logs: attempts, effects and the marker (I3, I4, I5, I11). */
 import { closeGraceMs } from "../../src/runtime/Clocks.ts";
-import { runFailureIsMalformed } from "./Malformed.ts";
 import type { Entry, Part, Trace } from "./Journal.ts";
+import { runFailureIsMalformed } from "./Malformed.ts";
 import { against, type Violation } from "./Verdict.ts";
 
 type Opened = Extract<Entry, { readonly what: "opened" }>["context"];
@@ -36,7 +36,9 @@ const givenUp = (next: Opened, live: ReadonlyArray<number>): ReadonlyArray<numbe
 export const effectsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I3");
   const superseded = supersessions(trace.journal);
-  const modes = new Map(trace.journal.flatMap((it) => (it.what === "opened" ? [[it.context.attempt, it.context.mode] as const] : [])));
+  const modes = new Map(
+    trace.journal.flatMap((it) => (it.what === "opened" ? [[it.context.attempt, it.context.mode] as const] : [])),
+  );
   const ran = new Map<string, number>();
   for (const [at, entry] of trace.journal.entries()) {
     if (entry.what !== "handler_started" || entry.call.vague) continue;
@@ -72,7 +74,10 @@ const providerEffects = (
     for (const part of beforeError(entry.parts)) {
       for (const { executor, tool } of part.says.calls) {
         const effect = trace.scenario.tools.find(({ name }) => name === tool)?.effect;
-        holds(executor === "runtime" || effect === "read_only", () => `the provider ran ${tool} in attempt ${entry.attempt}, and ${gone.by} repeats it`);
+        holds(
+          executor === "runtime" || effect === "read_only",
+          () => `the provider ran ${tool} in attempt ${entry.attempt}, and ${gone.by} repeats it`,
+        );
       }
     }
   }
@@ -97,7 +102,8 @@ export const oneAtATime = (trace: Pick<Trace, "journal">): ReadonlyArray<Violati
           if (it._tag !== "EvidenceNoted") continue;
           const { at_ms, attempt, event } = it.evidence;
           if (event === "abandoned") abandoned.add(attempt);
-          if ((event === "failure" || event === "source_ended") && !decidedAt.has(attempt)) decidedAt.set(attempt, at_ms);
+          if ((event === "failure" || event === "source_ended") && !decidedAt.has(attempt))
+            decidedAt.set(attempt, at_ms);
         }
         break;
       case "opened": {
@@ -105,7 +111,10 @@ export const oneAtATime = (trace: Pick<Trace, "journal">): ReadonlyArray<Violati
         for (const earlier of open) {
           const waited = entry.at - (decidedAt.get(earlier) ?? entry.at);
           holds(abandoned.has(earlier), () => `attempt ${attempt} opens while ${earlier} is open`);
-          holds(waited >= closeGraceMs - 1, () => `attempt ${earlier} had ${waited} ms to close before ${attempt} opened`);
+          holds(
+            waited >= closeGraceMs - 1,
+            () => `attempt ${earlier} had ${waited} ms to close before ${attempt} opened`,
+          );
         }
         open.add(attempt);
         break;
@@ -143,7 +152,8 @@ export const nothingStartsAfterTheStop = (trace: Pick<Trace, "journal">): Readon
   for (const entry of trace.journal) {
     if (entry.what === "writing") {
       for (const it of entry.entries) {
-        if (it._tag === "RunEnded" && it.end.state === "stopped" && it.end.reason !== "consumer_finished") stopped = it.end.reason;
+        if (it._tag === "RunEnded" && it.end.state === "stopped" && it.end.reason !== "consumer_finished")
+          stopped = it.end.reason;
       }
     }
     if (entry.what !== "handler_started" || !entry.call.guarded) continue;

@@ -1,6 +1,7 @@
 /** Judges how a run ended: whose error, whose cancel, and what it spent (I9, I10, I15). */
-import { Exit } from "effect";
+
 import { isDeepStrictEqual } from "node:util";
+import { Exit } from "effect";
 import type { Rule } from "../../src/domain/Decision.ts";
 import { defaultBudget } from "../../src/domain/Run.ts";
 import type { Entry, Trace } from "./Journal.ts";
@@ -17,7 +18,8 @@ export const originalError = (trace: Pick<Trace, "journal" | "scenario">): Reado
   const objects = trace.journal.flatMap(originals);
   const interrupts = trace.journal.some((it) => it.what === "source_ended" && it.end.how === "interrupted");
   if (cause !== undefined) {
-    const own = objects.includes(cause) || (interrupts && failure.kind === "cancelled") || trace.scenario.classifyThrows;
+    const own =
+      objects.includes(cause) || (interrupts && failure.kind === "cancelled") || trace.scenario.classifyThrows;
     holds(own || interrupts, () => `the cause is no object of the provider's: ${String(cause)}`);
   }
   // The failure of the end is the one that the provider's error was classified as: then its object must be the cause.
@@ -41,8 +43,10 @@ const originals = (entry: Entry): ReadonlyArray<unknown> => {
 /** I10: a rule that names a stopper needs one. */
 export const whoseCancel = (trace: Pick<Trace, "journal" | "record">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I10");
-  const before = (...kinds: ReadonlyArray<string>) => (at: number) =>
-    trace.journal.slice(0, at).some((it) => it.what === "outside" && kinds.includes(it.kind));
+  const before =
+    (...kinds: ReadonlyArray<string>) =>
+    (at: number) =>
+      trace.journal.slice(0, at).some((it) => it.what === "outside" && kinds.includes(it.kind));
   const needs: Partial<Record<Rule, (at: number) => boolean>> = {
     user_cancelled: before("cancel", "signed_user"),
     lifecycle_closed: before("close", "signed_lifecycle", "layer_closed"),
@@ -66,7 +70,10 @@ const plainInterrupts = (trace: Pick<Trace, "journal">) => {
   const exit = trace.journal.find((it) => it.what === "ended");
   if (exit?.what !== "ended" || Exit.isSuccess(exit.exit)) return violations;
   const interruptedOnly = exit.exit.cause.reasons.every((reason) => reason._tag === "Interrupt");
-  holds(!interruptedOnly || outside.some((kind) => kind !== "cancel" && kind !== "close"), () => "the caller was interrupted by nobody");
+  holds(
+    !interruptedOnly || outside.some((kind) => kind !== "cancel" && kind !== "close"),
+    () => "the caller was interrupted by nobody",
+  );
   return violations;
 };
 

@@ -34,18 +34,28 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
   for (const event of eventsOf(trace)) {
     const told = () => `${JSON.stringify(event)} while attempt ${attempt}`;
     holds(!completed, () => `after the end: ${told()}`);
-    if (discarding) holds(event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted", () => `a discard that nothing follows, but ${told()}`);
+    if (discarding)
+      holds(
+        event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted",
+        () => `a discard that nothing follows, but ${told()}`,
+      );
     switch (event._tag) {
       case "AttemptStarted":
         holds(event.attempt === attempt + 1, () => `attempt number: ${told()}`);
-        holds(attempt === 0 ? event.mode === "first" : scheduled !== undefined || answered !== undefined, () => `a start that nobody announced: ${told()}`);
+        holds(
+          attempt === 0 ? event.mode === "first" : scheduled !== undefined || answered !== undefined,
+          () => `a start that nobody announced: ${told()}`,
+        );
         if (scheduled !== undefined) holds(event.mode === scheduled, () => `announced ${scheduled}: ${told()}`);
         holds(overtaken === undefined, () => `a part of what a replay withdraws: ${overtaken}`);
         attempt = event.attempt;
         [scheduled, answered, asked, discarding] = [undefined, undefined, undefined, false];
         break;
       case "Part":
-        holds(event.attempt === attempt && event.part.attempt === attempt, () => `a part of another attempt: ${told()}`);
+        holds(
+          event.attempt === attempt && event.part.attempt === attempt,
+          () => `a part of another attempt: ${told()}`,
+        );
         holds(event.ordinal === (handed.get(attempt) ?? 0) + 1, () => `ordinal: ${told()}`);
         holds(asked === undefined, () => `a part while a question is open: ${told()}`);
         // What was frozen comes after a RetryScheduled too, but never before a replay that really starts.
@@ -53,7 +63,10 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         handed.set(attempt, event.ordinal);
         break;
       case "AttemptDiscarded":
-        holds(event.attempt <= attempt && event.keep_through < (handed.get(event.attempt) ?? 0), () => `a discard of nothing: ${told()}`);
+        holds(
+          event.attempt <= attempt && event.keep_through < (handed.get(event.attempt) ?? 0),
+          () => `a discard of nothing: ${told()}`,
+        );
         holds(scheduled !== undefined || answered !== undefined, () => `a discard without a break: ${told()}`);
         discarding = true;
         break;
@@ -107,8 +120,11 @@ export const remaining = (trace: Pick<Trace, "journal">): ReadonlyArray<Part> =>
 /** I2: no serial twice; of one response nothing is missing before the last part that is left. */
 export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I2");
-  // A retry that is announced and not started yet has withdrawn nothing: what is left is judged where a run has an end.
-  const accepted = eventsOf(trace).some((event) => event._tag === "QuestionAnswered" && event.choice === "accept");
+  const events = eventsOf(trace);
+  // A caller that left in the middle of a withdrawal of several attempts has thrown away only some of them.
+  const cut = events.at(-1)?._tag === "AttemptDiscarded";
+  // Who accepts a partial answer gets its frozen text without the calls between.
+  const accepted = events.some((event) => event._tag === "QuestionAnswered" && event.choice === "accept");
   const numbers = new Map<string, Array<number>>();
   for (const part of remaining(trace)) {
     if (part.serial === undefined) continue;
@@ -117,9 +133,11 @@ export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): Readon
   }
   for (const [response, found] of numbers) {
     holds(new Set(found).size === found.length, () => `twice in response ${response}: ${found.join(" ")}`);
-    // Who accepts a partial answer gets its frozen text without the calls between.
-    if (accepted) continue;
-    holds(found.every((number, index) => number === index + 1), () => `missing in response ${response}: ${found.join(" ")}`);
+    if (accepted || cut) continue;
+    holds(
+      found.every((number, index) => number === index + 1),
+      () => `missing in response ${response}: ${found.join(" ")}`,
+    );
   }
   return violations;
 };
@@ -131,7 +149,10 @@ export const plainParts = (trace: Pick<Trace, "journal">): ReadonlyArray<Violati
   const marked = new Set<number>();
   let attempt = 0;
   for (const entry of trace.journal) {
-    if (entry.what === "emitted" && entry.parts.some((part) => part.says.terminal || part.says.terminal_at_end === true)) {
+    if (
+      entry.what === "emitted" &&
+      entry.parts.some((part) => part.says.terminal || part.says.terminal_at_end === true)
+    ) {
       marked.add(entry.attempt);
     }
     if (entry.what !== "got") continue;
@@ -162,7 +183,10 @@ export const sameRequest = (trace: Pick<Trace, "journal">): ReadonlyArray<Violat
         it.cursor === context.cursor &&
         JSON.stringify(it.calls) === JSON.stringify(context.calls),
     );
-    holds(own, () => `attempt ${context.attempt} sends ${context.request} ${context.cursor ?? ""} instead of ${before.request}`);
+    holds(
+      own,
+      () => `attempt ${context.attempt} sends ${context.request} ${context.cursor ?? ""} instead of ${before.request}`,
+    );
   }
   return violations;
 };

@@ -14,11 +14,17 @@ export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I6");
   holds(trace.ended, () => "the consumer's stream has not ended");
   holds(trace.closed, () => "the processor's scope has not closed");
-  const tried = trace.journal.filter((it) => it.what === "writing" && it.entries.some(({ _tag }) => _tag === "RunEnded"));
+  const tried = trace.journal.filter(
+    (it) => it.what === "writing" && it.entries.some(({ _tag }) => _tag === "RunEnded"),
+  );
   const began = trace.journal.some((it) => it.what === "writing");
   if (began) holds(tried.length === 1, () => `${tried.length} ends were written`);
   const lost = trace.journal.some((it) => it.what === "written" && !it.ok);
-  if (!lost && began) holds(trace.record?.end !== undefined && trace.record.state === "ended", () => `the record is ${trace.record?.state}`);
+  if (!lost && began)
+    holds(
+      trace.record?.end !== undefined && trace.record.state === "ended",
+      () => `the record is ${trace.record?.state}`,
+    );
   return violations;
 };
 
@@ -39,7 +45,10 @@ export const recordThenAct = (trace: Pick<Trace, "journal" | "scenario">): Reado
       if (entry.ok) record = entry.entries.reduce(fold, record);
       for (const it of before?.attempts ?? []) {
         const after = record?.attempts.find(({ attempt }) => attempt === it.attempt);
-        growth.holds(after === undefined || atMost(it.facts, after.facts), () => `facts of attempt ${it.attempt} shrank: ${JSON.stringify([it.facts, after?.facts])}`);
+        growth.holds(
+          after === undefined || atMost(it.facts, after.facts),
+          () => `facts of attempt ${it.attempt} shrank: ${JSON.stringify([it.facts, after?.facts])}`,
+        );
       }
       continue;
     }
@@ -62,12 +71,16 @@ const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean):
     case "handler_started": {
       const { attempt, call, guarded, vague } = entry.call;
       if (!guarded || vague) return undefined;
-      return phaseOf(record, attempt, call, "dispatched") ? undefined : `${attempt}/${call} starts and is not on record`;
+      return phaseOf(record, attempt, call, "dispatched")
+        ? undefined
+        : `${attempt}/${call} starts and is not on record`;
     }
     case "tool_returned": {
       const { attempt, call, guarded, vague } = entry.call;
       if (!guarded || vague || lost || entry.refused !== undefined) return undefined;
-      return phaseOf(record, attempt, call, "outcome_unknown") ? undefined : `${attempt}/${call} returns and is not on record`;
+      return phaseOf(record, attempt, call, "outcome_unknown")
+        ? undefined
+        : `${attempt}/${call} returns and is not on record`;
     }
     case "seen":
     case "got": {
@@ -76,11 +89,17 @@ const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean):
       // Held parts of an attempt that was resumed are handed over by the one that resumes it.
       const shown = (record?.attempts ?? []).filter((it) => it.attempt >= part.attempt).map(({ facts }) => facts.shown);
       if (shown.length === 0) return `a part of attempt ${part.attempt} that is not on record`;
-      if (!shown.some((it) => below(Shown, part.says.shows, it))) return `${part.says.shows} was handed over, on record is ${shown.join()}`;
+      if (!shown.some((it) => below(Shown, part.says.shows, it)))
+        return `${part.says.shows} was handed over, on record is ${shown.join()}`;
       const row = part.says.calls.find(
-        (it) => it.executor === "runtime" && it.phase === "ready" && !phaseOf(record, part.attempt, `${it.choice}.${it.ordinal}`, "handed_over"),
+        (it) =>
+          it.executor === "runtime" &&
+          it.phase === "ready" &&
+          !phaseOf(record, part.attempt, `${it.choice}.${it.ordinal}`, "handed_over"),
       );
-      return row === undefined ? undefined : `call ${row.ordinal} of attempt ${part.attempt} was handed over and is not on record`;
+      return row === undefined
+        ? undefined
+        : `call ${row.ordinal} of attempt ${part.attempt} was handed over and is not on record`;
     }
     default:
       return undefined;
@@ -93,9 +112,14 @@ const unannounced = (attempt: number, mode: string, record: RunRecord | undefine
   if (own === undefined) return `attempt ${attempt} opens and its start is not on record`;
   if (own.mode !== mode) return `attempt ${attempt} opens as ${mode}, on record is ${own.mode}`;
   const acted = record?.incidents.findLast(({ status }) => status === "acted_on");
-  if (acted === undefined || acted.attempt >= attempt) return `attempt ${attempt} opens without an incident that was acted on`;
+  if (acted === undefined || acted.attempt >= attempt)
+    return `attempt ${attempt} opens without an incident that was acted on`;
   if (acted.decision.action === "do_not_retry") return `attempt ${attempt} opens against ${acted.decision.rule}`;
-  if (acted.decision.action === "ask_user" && acted.answer === undefined && record?.questions.at(-1)?.answer === undefined) {
+  if (
+    acted.decision.action === "ask_user" &&
+    acted.answer === undefined &&
+    record?.questions.at(-1)?.answer === undefined
+  ) {
     return `attempt ${attempt} opens without an answer to ${acted.decision.rule}`;
   }
   return undefined;
@@ -113,12 +137,25 @@ const phaseOf = (record: RunRecord | undefined, attempt: number, call: string, l
 export const decidedAgain = (trace: Pick<Trace, "record">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I8");
   if (trace.record === undefined) return violations;
-  const read = Schema.decodeUnknownSync(RunRecord)(JSON.parse(JSON.stringify(Schema.encodeSync(RunRecord)(trace.record))));
-  for (const { budget, decision, facts, failure, id, jitter, policy, run } of read.incidents) {
-    const again = policyOf(policy).decide({ facts, failure, run, budget, jitter });
-    holds(isDeepStrictEqual(again, decision), () => `${id}: stored ${JSON.stringify(decision)}, again ${JSON.stringify(again)}`);
+  const read = throughJson(trace.record);
+  if (typeof read === "string") holds(false, () => `the record is no record: ${read}`);
+  else {
+    for (const { budget, decision, facts, failure, id, jitter, policy, run } of read.incidents) {
+      const again = policyOf(policy).decide({ facts, failure, run, budget, jitter });
+      const told = () => `${id}: stored ${JSON.stringify(decision)}, again ${JSON.stringify(again)}`;
+      holds(isDeepStrictEqual(again, decision), told);
+    }
   }
   return violations;
+};
+
+/** The record as it is after it was stored and read, or why it cannot be. */
+const throughJson = (record: RunRecord): RunRecord | string => {
+  try {
+    return Schema.decodeUnknownSync(RunRecord)(JSON.parse(JSON.stringify(Schema.encodeSync(RunRecord)(record))));
+  } catch (error) {
+    return String(error);
+  }
 };
 
 /** I12 */

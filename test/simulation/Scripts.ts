@@ -19,8 +19,10 @@ export const attemptScript = (
 ): AttemptScript => {
   const calls = new Calls(dice, tools, ids, index);
   const body = dice.times(dice.between(0, 6), () => bodyStep(dice, calls));
+  // Most early attempts break, so that runs go deep.
+  const whole = dice.chance(index < 3 ? 0.12 : 0.5);
   return {
-    steps: chunked(dice, [...head(dice), ...body.flat(), ...tail(dice, calls)]),
+    steps: chunked(dice, [...head(dice), ...body.flat(), ...(whole ? wholeTail(calls) : tail(dice, calls))]),
     closes: dice.weighted<number | "hang">([
       [12, 0],
       [1, 300],
@@ -64,11 +66,21 @@ const waits = (dice: Dice): Step => ({
   ]),
 });
 
+const wholeTail = (calls: Calls): ReadonlyArray<Step> => [...calls.rest(), { say: "terminal" }];
+
 const tail = (dice: Dice, calls: Calls): ReadonlyArray<Step> =>
   dice.weighted<() => ReadonlyArray<Step>>([
-    [20, () => [...calls.rest(), { say: "terminal" }]],
+    [4, () => wholeTail(calls)],
     [4, () => [...calls.rest(), { say: "terminal" }, { say: "usage" }, { fail: failure(dice) }]],
-    [2, () => [{ say: "terminal" }, { wait: 700 }, { say: "text" }, { say: "error", failure: failure(dice), terminal: false }]],
+    [
+      2,
+      () => [
+        { say: "terminal" },
+        { wait: 700 },
+        { say: "text" },
+        { say: "error", failure: failure(dice), terminal: false },
+      ],
+    ],
     [5, () => [...calls.rest(), { say: "terminal_at_end", text: dice.chance(0.5) }]],
     [2, () => [{ say: "terminal_at_end", text: true }, { say: "text" }]],
     [2, () => [{ say: "terminal_at_end", text: true }, { fail: failure(dice) }]],

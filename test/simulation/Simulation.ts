@@ -1,7 +1,7 @@
 /**
  * Plays a scenario under virtual time and gives its trace. It judges nothing.
  */
-import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope, Stream } from "effect";
+import { Clock, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Scope, Stream } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { RecorderError, RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -14,9 +14,9 @@ import { Dice } from "./Dice.ts";
 import { ConsumerBroke, Journal, type Part, type Trace } from "./Journal.ts";
 import { policyOf } from "./Policies.ts";
 import { cursorOf, type ProviderBroke, provider } from "./Provider.ts";
-import { mayHang, type Moment, type Outside, type Scenario } from "./Scenario.ts";
+import { type Moment, mayHang, type Outside, type Scenario } from "./Scenario.ts";
 import { runId, Tools } from "./Tools.ts";
-import { layer as virtualTime, pass, pause } from "./VirtualTime.ts";
+import { pass, pause, layer as virtualTime } from "./VirtualTime.ts";
 
 /** Virtual hours within which every run ends by itself, unless somebody waits for ever by design. */
 export const hoursMax = 12;
@@ -26,7 +26,7 @@ const startMs = 1;
 
 /** Plays a scenario. */
 export const simulate = (scenario: Scenario): Promise<Trace> =>
-  Effect.runPromise(play(scenario).pipe(Effect.provide(virtualTime), Effect.provide(Logger.layer([]))));
+  Effect.runPromise(Effect.provide(play(scenario), Layer.merge(virtualTime, Logger.layer([]))));
 
 const play = (scenario: Scenario): Effect.Effect<Trace> =>
   Effect.gen(function* () {
@@ -94,14 +94,13 @@ const consume = (scenario: Scenario, journal: Journal, processor: StreamProcesso
           if (event._tag === "AttemptDiscarded") withdrawn.add(event.attempt);
           return step(event._tag === "Part" ? event.part : undefined);
         });
-  return Effect.ensuring(run, Effect.suspend(() => tools.afterwards(withdrawn)));
+  return Effect.ensuring(
+    run,
+    Effect.suspend(() => tools.afterwards(withdrawn)),
+  );
 };
 
-const optionsOf = (
-  scenario: Scenario,
-  journal: Journal,
-  tools: Tools,
-): RunOptions<Part, ProviderBroke, never> => {
+const optionsOf = (scenario: Scenario, journal: Journal, tools: Tools): RunOptions<Part, ProviderBroke, never> => {
   const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming, clocks, budget } =
     scenario.options;
   return {
@@ -164,8 +163,7 @@ const triggers = (scenario: Scenario, journal: Journal, act: (what: Outside) => 
     handler_started: "handler",
     opened: "opened",
   };
-  const fires = (when: Moment, on: keyof typeof counts) =>
-    "on" in when && when.on === on && when.nth === counts[on];
+  const fires = (when: Moment, on: keyof typeof counts) => "on" in when && when.on === on && when.nth === counts[on];
   journal.listen((entry) => {
     const asks = entry.what === "seen" && entry.event._tag === "QuestionAsked";
     for (const on of [kinds[entry.what], asks ? ("question" as const) : undefined]) {

@@ -80,7 +80,10 @@ export class Tools {
     const { delay, twice } = this.#scenario.toolUse;
     // Plain parts carry no references.
     const byId = this.#scenario.toolUse.byId || this.#scenario.surface === "parts";
-    const once = Effect.andThen(pause(delay), Effect.suspend(() => this.#run(call, byId)));
+    const once = Effect.andThen(
+      pause(delay),
+      Effect.suspend(() => this.#run(call, byId)),
+    );
     // By an id alone a second try may mean another call that carries it: no runtime does that.
     return twice && call.guarded && !byId ? Effect.all([once, once], { concurrency: 2, discard: true }) : once;
   }

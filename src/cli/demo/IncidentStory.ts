@@ -98,12 +98,19 @@ const known = (facts: AttemptFacts): ReadonlyArray<string> => [
   `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
   `The caller had been handed ${shows[facts.shown]}.`,
   ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.map(toolSentence)),
-  facts.side_effects === null
-    ? "What the request could change was not known."
-    : facts.side_effects.guarded
-      ? "Every tool stands behind the guard: what was not started cannot start any more."
-      : "No proof that tools are guarded.",
+  ...guardSentence(facts.side_effects),
 ];
+
+const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<string> => {
+  if (exposed === null) return ["What the request could change was not known."];
+  const counts = [...Object.values(exposed.runtime), ...Object.values(exposed.provider)];
+  if (counts.every((count) => count === 0)) return [];
+  return [
+    exposed.guarded
+      ? "Every tool stands behind the guard: what was not started cannot start any more."
+      : "Nothing proves that a tool cannot start any more.",
+  ];
+};
 
 const deliveries = {
   not_sent: "No byte of the request had been written",

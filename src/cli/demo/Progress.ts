@@ -3,6 +3,9 @@
  */
 import { Effect } from "effect";
 
+/** Columns of a terminal that does not say how wide it is. */
+const columnsDefault = 80;
+
 /** Counts finished runs. */
 export interface Progress {
   /** One more run has finished. */
@@ -27,7 +30,7 @@ export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
       Effect.suspend(() => {
         count += 1;
         const line = `[${String(count).padStart(width)}/${total}] ${ok ? "ok  " : "FAIL"} ${name}`;
-        return write(inPlace ? `\r\u001b[2K${line.slice(0, stream.columns - 1)}` : `${line}\n`);
+        return write(inPlace ? `\r\u001b[2K${line.slice(0, (stream.columns || columnsDefault) - 1)}` : `${line}\n`);
       }),
     done: write(inPlace ? "\r\u001b[2K" : ""),
   };

@@ -3,8 +3,8 @@
  */
 import type { RequestLog } from "../../testing/index.ts";
 import { endOf, type Frame, isWhole, same } from "./RecordedFrames.ts";
-import type { Take } from "./RecordingRun.ts";
 import type { Recording } from "./Recordings.ts";
+import type { Take } from "./RecordingTake.ts";
 
 /** What came out of a take. */
 export interface Heard {
@@ -74,7 +74,8 @@ export const judgeBroken = (
   const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
     ...(falseSuccess ? ["complete from a broken answer"] : []),
-    ...(heard.log.length > 2 && whole.completed && whole.decisions.length === 0
+    // On a busy machine the short clock of a stall may also take a healthy answer for a stalled one.
+    ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
       ? [`expected at most 2 requests, the server counted ${heard.log.length}`]
       : []),
     ...(heard.decisions.length === 0 ? ["no decision was taken on the break"] : []),

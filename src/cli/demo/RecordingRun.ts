@@ -16,31 +16,17 @@ import { protocols } from "./Protocols.ts";
 import * as RecordedFrames from "./RecordedFrames.ts";
 import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./RecordingJudge.ts";
 import { bytesOf, type Recording } from "./Recordings.ts";
+import type { Take } from "./RecordingTake.ts";
+import * as RecordingTake from "./RecordingTake.ts";
 import type { Answers } from "./Scenario.ts";
 import { serverEndsMs } from "./ScenarioRun.ts";
 import { Transcript } from "./Transcript.ts";
 
 /** The clocks of a run whose provider falls silent, in milliseconds. */
-export const stallMs = 500;
+export const stallMs = 800;
 
-/** How a recording is broken. */
-export const breakKinds = ["rst", "fin", "end", "stall"] as const;
-
-/** What the caller of a broken run does: it holds back, or it shows at once and answers questions. */
-const callers = [
-  { name: "held back", reveal: "on_complete", answer: "retry" },
-  { name: "live, retry", reveal: "live", answer: "retry" },
-  { name: "live, accept", reveal: "live", answer: "accept" },
-] as const;
-
-/** One way to play a recording. */
-export interface Take {
-  readonly name: string;
-  readonly kind: "whole" | (typeof breakKinds)[number];
-  /** Bytes of the body before the break. */
-  readonly at: number;
-  readonly caller: (typeof callers)[number];
-}
+/** Takes of one recording that are played at the same time. */
+export const takesAtOnce = 8;
 
 /**
  * Plays a recording in all its takes.
@@ -57,41 +43,29 @@ export const playRecording = Effect.fn("demo.playRecording")(
     const frames = RecordedFrames.read(bytes);
     const healthy = recording.status >= 200 && recording.status <= 299;
     const end = RecordedFrames.endOf(recording.protocol, frames, bytes.byteLength);
-    const takes = healthy ? brokenTakes(recording, seed, cuts, end) : [];
+    const takes = healthy ? RecordingTake.broken(recording, seed, cuts, end) : [];
     const server = yield* FaultProvider.make({
       script: {
-        scripts: Object.fromEntries([whole, ...takes].map((take) => [take.name, answersOf(recording, take)])),
+        scripts: Object.fromEntries(
+          [RecordingTake.whole, ...takes].map((take) => [take.name, answersOf(recording, take)]),
+        ),
         after: "repeat",
       },
       directory: resolve(folder),
     });
     const client = yield* ProviderClient.make();
     const play = (take: Take) => playTake(recording, take, client, server);
-    const heard = yield* play(whole);
+    const heard = yield* play(RecordingTake.whole);
     const first = judgeWhole(recording, frames, hash, heard, problems);
     const rows = yield* Effect.forEach(
       takes,
       (take) => Effect.map(play(take), (it): RecordingRow => judgeBroken(recording, take, frames, heard, it)),
-      { concurrency: "unbounded" },
+      { concurrency: takesAtOnce },
     );
     return [first, ...rows];
   },
   (effect, _folder, recording, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${recording.file}`)),
 );
-
-const whole: Take = { name: "whole", kind: "whole", at: 0, caller: callers[1] };
-
-/** A place from 0 to `end`, both included, for every break: the same seed gives the same places, whatever else is played. */
-const brokenTakes = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
-  breakKinds.flatMap((kind) =>
-    Array.from({ length: cuts }, (_, index): Take => {
-      const draw = (what: string) =>
-        createHash("sha256").update(`${seed} ${recording.file} ${kind} ${index} ${what}`).digest().readUInt32BE() /
-        2 ** 32;
-      const caller = callers[Math.floor(draw("caller") * callers.length)] ?? callers[0];
-      return { name: `${kind}-${index}`, kind, at: Math.floor(draw("place") * (end + 1)), caller };
-    }),
-  );
 
 const answersOf = (recording: Recording, { at, kind }: Take): Answers => {
   const type = Object.entries(recording.response_headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];

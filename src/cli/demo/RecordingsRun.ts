@@ -7,7 +7,7 @@ import { playRecording } from "./RecordingRun.ts";
 import type { Recordings } from "./Recordings.ts";
 
 /** Recordings that are played at the same time; their waits are real, their work is little. */
-export const recordingsAtOnce = 8;
+export const recordingsAtOnce = 6;
 
 /**
  * Plays the recordings, with progress on stderr.

@@ -19,7 +19,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
 /**
  * Finds the runs that are asked for.
  *
- * @param only names, parts of names or protocol ids, each possibly a list with commas; none asks for all
+ * @param only names, or parts of names or protocols, each possibly a list with commas; none asks for all
  * @returns the runs in their order, or what is wrong in one line
  */
 export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray<Scenario>, string> => {
@@ -40,4 +40,4 @@ export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray
 
 /** A name that is given whole means that run alone, also where it is a part of another name. */
 const matches = ({ name, protocol }: Scenario, asked: string): boolean =>
-  scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol === asked;
+  scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol.includes(asked);

@@ -1,0 +1,138 @@
+/**
+ * Plays the whole fault matrix against real sockets and says what came of it: `node scripts/matrix.ts --help`.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { parseArgs } from "node:util";
+import { Effect } from "effect";
+import { cells, playAll, slice } from "../test/matrix/Matrix.ts";
+import { markdown, rowsOf, totalsOf } from "../test/matrix/Table.ts";
+import type { Judged } from "../test/matrix/Verdict.ts";
+
+const help = `node scripts/matrix.ts [options]
+
+Breaks model streams in every way that the matrix knows, on real sockets of this machine, and holds what the caller ends
+up with against the server's own log and against expectations written by hand. docs/fault-matrix.md says what a cell is.
+
+  --only TEXT   play only cells whose name or fault contains this; repeat it for several
+  --slice       play the part that the tests play
+  --list        print the names of the cells and play none
+  --json        print one JSON document instead of a table
+  --write       after a whole run without a fault, write the table into docs/fault-matrix.md
+  --help        this text
+
+The exit code is 0 when every cell came out as it must, 1 when one did not, 2 for a wrong option.`;
+
+/** Failed cells that are printed; the JSON has all of them. */
+const printedMax = 40;
+
+const docs = new URL("../docs/fault-matrix.md", import.meta.url);
+
+const main = async (): Promise<number> => {
+  const options = read();
+  if (options === undefined) return 2;
+  if (options.help) return say(help);
+  const chosen = options.slice ? slice(cells()) : cells();
+  const selected = chosen.filter(
+    (cell) =>
+      options.only.length === 0 || options.only.some((text) => cell.name.includes(text) || cell.group.includes(text)),
+  );
+  if (selected.length === 0)
+    return refuse(`no cell has ${options.only.join(" or ")} in its name; --list prints the names`);
+  if (options.list) return say(selected.map((cell) => cell.name).join("\n"));
+  const lag = monitorEventLoopDelay({ resolution: 10 });
+  lag.enable();
+  const started = performance.now();
+  const judged = await Effect.runPromise(playAll(selected, progress(selected.length)));
+  const seconds = (performance.now() - started) / 1_000;
+  lag.disable();
+  const wrong = judged.filter((one) => one.problems.length > 0);
+  const lagMs = Math.round(lag.max / 1e6);
+  if (options.json) say(json(judged, seconds, lagMs));
+  else say(text(judged, seconds, lagMs));
+  if (wrong.length > 0) return 1;
+  if (options.write && selected.length === cells().length) write();
+  return 0;
+};
+
+const read = () => {
+  try {
+    const { values } = parseArgs({
+      options: {
+        only: { type: "string", multiple: true, default: [] },
+        slice: { type: "boolean", default: false },
+        list: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        write: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+    if (values.write && (values.slice || values.only.length > 0)) throw new Error("--write needs the whole matrix");
+    return values;
+  } catch (error) {
+    refuse(error instanceof Error ? error.message : String(error));
+    return undefined;
+  }
+};
+
+const say = (text: string): number => {
+  console.log(text);
+  return 0;
+};
+
+const refuse = (problem: string): number => {
+  console.error(`matrix: ${problem}`);
+  return 2;
+};
+
+/** A line that counts on a terminal, nothing elsewhere. */
+const progress = (cells: number) => {
+  let played = 0;
+  let wrong = 0;
+  return (one: Judged) => {
+    played += 1;
+    if (one.problems.length > 0) wrong += 1;
+    const last = played === cells;
+    if (process.stderr.isTTY && (played % 20 === 0 || last))
+      process.stderr.write(`\r${played} of ${cells} cells, ${wrong} wrong${last ? "\n" : ""}`);
+  };
+};
+
+const text = (judged: ReadonlyArray<Judged>, seconds: number, lagMs: number): string => {
+  const totals = totalsOf(judged);
+  const rows = rowsOf(judged.map((one) => one.cell));
+  const width = Math.max(...rows.map(([fault]) => fault.length));
+  const wrong = judged.filter((one) => one.problems.length > 0);
+  return [
+    ...rows.map(
+      ([fault, count, ends]) => `${fault.padEnd(width)} ${String(count).padStart(5)}  ${ends.replaceAll("`", "")}`,
+    ),
+    "",
+    ...wrong.slice(0, printedMax).map((one) => `WRONG ${one.cell.name}\n      ${one.problems.join("\n      ")}`),
+    ...(wrong.length > printedMax ? [`… and ${wrong.length - printedMax} more; --json has them all`] : []),
+    `${totals.cells} cells in ${seconds.toFixed(1)} s, ${totals.as_expected} as expected (the event loop was late by ${lagMs} ms at most)`,
+    `duplicates ${totals.duplicates} · false successes ${totals.false_successes} · false aborts ${totals.false_aborts} · lost records ${totals.lost_records}`,
+  ].join("\n");
+};
+
+const json = (judged: ReadonlyArray<Judged>, seconds: number, lagMs: number): string => {
+  const totals = totalsOf(judged);
+  const faults = rowsOf(judged.map((one) => one.cell)).map(([fault, count, ends]) => ({ fault, cells: count, ends }));
+  const wrong = judged
+    .filter((one) => one.problems.length > 0)
+    .map((one) => ({ name: one.cell.name, problems: one.problems, expected: one.cell.expect }));
+  return JSON.stringify({ ok: wrong.length === 0, seconds, event_loop_late_ms: lagMs, totals, wrong, faults }, null, 2);
+};
+
+const write = (): void => {
+  const before = readFileSync(docs, "utf8");
+  const between = /(<!-- matrix -->\n)[\s\S]*?(\n<!-- \/matrix -->)/;
+  if (!between.test(before))
+    throw new Error("docs/fault-matrix.md has no line <!-- matrix --> with <!-- /matrix --> after it");
+  writeFileSync(
+    docs,
+    before.replace(between, (_, from: string, to: string) => `${from}${markdown(cells())}${to}`),
+  );
+};
+
+process.exitCode = await main();

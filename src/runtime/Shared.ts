@@ -1,0 +1,26 @@
+/**
+ * Lists what all runs of one processor share.
+ */
+import type * as Clock from "effect/Clock";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { RetryGate } from "./RetryGate.ts";
+import type { HeldPool } from "./Reveal.ts";
+import type { Throttle } from "./Throttle.ts";
+import type { ToolGuard } from "./ToolGuard.ts";
+import type { UserDecisions } from "./UserDecisions.ts";
+import type { Watchdog } from "./Watchdog.ts";
+
+/** What all runs of a processor share. */
+export interface Shared {
+  readonly recorder: RunRecorder["Service"];
+  readonly decisions: UserDecisions["Service"];
+  readonly guard: ToolGuard["Service"];
+  readonly watchdog: Watchdog;
+  readonly throttle: Throttle;
+  readonly gate: RetryGate;
+  readonly pool: HeldPool;
+  readonly clock: Clock.Clock;
+  /** Providers that this process has had an answer from. */
+  readonly reached: Set<string>;
+  readonly drainMs: number;
+}

@@ -1,0 +1,46 @@
+/**
+ * The conveniences of the SDKs that collect a whole stream: what they say when one ends before its time.
+ */
+import Anthropic from "@anthropic-ai/sdk";
+import { streamText } from "ai";
+import OpenAI from "openai";
+import { model } from "./AiSdkClients.ts";
+import type { Client } from "./Client.ts";
+import { bundledAgent, using } from "./NodeFetch.ts";
+import { options } from "./SdkClients.ts";
+
+const messages = [{ role: "user" as const, content: "hello" }];
+
+/** One collecting call of each SDK. */
+export const helperClients: ReadonlyArray<Client> = [
+  {
+    name: "openai chat.completions.stream",
+    protocol: "openai-chat",
+    ask: (ask) =>
+      using(bundledAgent(ask), async (dispatcher) => {
+        const { chat } = new OpenAI(options(ask, dispatcher));
+        await chat.completions.stream({ model: "test", messages }).finalChatCompletion();
+        return undefined;
+      }),
+  },
+  {
+    name: "@anthropic-ai/sdk messages.stream",
+    protocol: "anthropic-messages",
+    ask: (ask) =>
+      using(bundledAgent(ask), async (dispatcher) => {
+        const client = new Anthropic(options(ask, dispatcher));
+        await client.messages.stream({ model: "test", max_tokens: 16, messages }).finalMessage();
+        return undefined;
+      }),
+  },
+  {
+    name: "AI SDK streamText().text",
+    protocol: "openai-chat",
+    ask: (ask) =>
+      using(bundledAgent(ask), async (dispatcher) => {
+        const result = streamText({ model: model(ask, dispatcher), prompt: "hello", maxRetries: 0, onError: () => undefined });
+        await result.text;
+        return undefined;
+      }),
+  },
+];

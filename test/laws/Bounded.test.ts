@@ -1,0 +1,100 @@
+/** Law L11: every buffer, list, delay, attempt and record has a named limit with a unit. */
+import { globSync, readFileSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Limits from "../../src/domain/Limits.ts";
+import { attemptsMax } from "../../src/recorder/RunRecord.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import * as S from "../runtime/Scripted.ts";
+
+const root = new URL("../..", import.meta.url).pathname;
+
+/** A named limit: an exported number whose name says that it is one. */
+interface Limit {
+  readonly file: string;
+  readonly name: string;
+  readonly doc: string;
+}
+
+/** A number of its own, or one that is made of others; not a function and not a schema. */
+const exported = /((?:\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?)export const (\w+) = ([\d_.*+ \w]+);/g;
+
+const limits: ReadonlyArray<Limit> = globSync("src/**/*.ts", { cwd: root }).flatMap((file) =>
+  [...readFileSync(`${root}/${file}`, "utf8").matchAll(exported)].flatMap(([, doc = "", name = "", value = ""]) =>
+    /\d/.test(value) && /(Max|Ms|Bytes|PerSecond)(Default)?$|Max[A-Z]\w*$/.test(name) ? [{ file, name, doc }] : [],
+  ),
+);
+
+/** A unit: of time, of size, or what is counted. */
+const units =
+  /\b(ms|milliseconds?|seconds?|s|bytes?|UTF-16|code units|characters?|most|at most|how (long|many)|longest|number of|counts?|within|between|per second|once|time|limit|rows?|tokens?|entries|providers|retries|deepest|first|last|runs|parts|wait|hosts)\b/i;
+
+describe("L11 bounded", () => {
+  it("the limits are found", () => {
+    assert.isAbove(limits.length, 30);
+    for (const name of ["heldBytesMax", "closeGraceMs", "evidenceLastMax", "attemptsMax", "tokensMax", "ledgersMax"]) {
+      assert.isTrue(
+        limits.some((limit) => limit.name === name),
+        name,
+      );
+    }
+  });
+
+  it("every limit has a docstring that says what is limited, and its unit", () => {
+    const bare = limits.filter(
+      ({ doc, name }) => doc === "" || !(units.test(doc) || /(Ms|Bytes|Characters)/.test(name)),
+    );
+    assert.deepStrictEqual(
+      bare.map(({ file, name }) => `${file}: ${name}`),
+      [],
+    );
+  });
+
+  it("a list that lives as long as a run or a process stands beside a limit in its own file or in Limits.ts", () => {
+    const unbounded = globSync("src/{runtime,recorder,policy}/*.ts", { cwd: root }).filter((file) => {
+      const text = readFileSync(`${root}/${file}`, "utf8");
+      const keeps = /^ {2}(?:readonly )?#\w+(?:: Array<[^=]*)? = (?:\[\]|new (?:Map|Set)\b)/m.test(text);
+      return keeps && !/\b\w+Max\b|\bbounded\b|\bbound\b|at most/i.test(text);
+    });
+    // The caller's own tools, one chunk in hand-over, and watches: one a live attempt.
+    const known = ["policy/Boundaries.ts", "runtime/Handoff.ts", "runtime/PartFlow.ts", "runtime/Watchdog.ts"];
+    assert.deepStrictEqual(
+      unbounded.filter((file) => !known.includes(file.replace(/^src\//, ""))),
+      [],
+    );
+  });
+
+  it.effect("a person who retries for ever leaves a record of bounded size", () =>
+    Effect.gen(function* () {
+      const attempts = attemptsMax * 3;
+      const broken = [S.start, S.text("half"), S.wait(1), S.reset];
+      const scripts = [...Array.from({ length: attempts }, () => broken), [S.start, S.done]];
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(S.scripted(...scripts), { runId: "r" })));
+      assert.strictEqual(seen.lines.at(-1), "completed");
+      const record = yield* S.recordOf("r");
+      assert.strictEqual(record.attempts.length, attemptsMax);
+      assert.strictEqual(record.attempts.length + record.attempts_omitted, attempts + 1);
+      assert.isAtMost(record.incidents.length, Limits.incidentsMax);
+      assert.strictEqual(record.incidents.length + record.incidents_omitted, attempts);
+      assert.isAtMost(record.questions.length, Limits.incidentsMax);
+      assert.isAtMost(record.evidence.first.length, Limits.evidenceFirstMax);
+      assert.isAtMost(record.evidence.last.length, Limits.evidenceLastMax);
+    }).pipe(Effect.provide(S.processor(["retry"]))),
+  );
+
+  it.effect("a model that calls without end leaves a ledger of bounded size", () =>
+    Effect.gen(function* () {
+      const calls = Array.from({ length: Limits.toolRowsMax * 2 }, (_, ordinal) => S.callReady("bash", ordinal));
+      const tools = [{ name: "bash", executor: "runtime", effect: "mutating" } as const];
+      const run = S.options(S.scripted([S.start, ...calls, S.done]), { runId: "r", tools });
+      yield* S.played((yield* StreamProcessor).run(run));
+      const facts = (yield* S.recordOf("r")).attempts[0]?.facts;
+      assert.isAtMost(facts?.tools.length ?? Number.POSITIVE_INFINITY, Limits.toolRowsMax + 1);
+      assert.isAbove(facts?.counters.rows_folded ?? 0, 0);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it("a label is cut to its limit, whatever a provider sends", () => {
+    assert.strictEqual(Limits.label("x".repeat(100_000)).length, Limits.labelCharactersMax);
+  });
+});

@@ -1,0 +1,56 @@
+/** Law L5: a stream is complete only after its provider's own terminal marker, and an error is never that marker. */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { Failure } from "../../src/domain/Failure.ts";
+import * as Observation from "../../src/domain/Observation.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import * as S from "../runtime/Scripted.ts";
+
+const atEnd: S.Step = {
+  part: { name: "STOP", says: { ...Observation.text(1), terminal_at_end: true, finish: "STOP" } },
+};
+const error: Failure = { kind: "server_error", status: 500 };
+
+/** How the first attempt of a run ends when nothing may be retried: its last line and its record's end. */
+const endOf = (script: ReadonlyArray<S.Step>) =>
+  Effect.gen(function* () {
+    const run = S.options(S.scripted(script), { runId: "r", budget: { max_auto_retries: 0, max_not_processed: 0 } });
+    const seen = yield* S.played((yield* StreamProcessor).run({ ...run, clocks: { idle: 1_000 } }));
+    return { last: seen.lines.at(-1), state: (yield* S.recordOf("r")).end?.state };
+  }).pipe(Effect.provide(S.processor()));
+
+describe("L5 no false success", () => {
+  const never: ReadonlyArray<readonly [name: string, script: ReadonlyArray<S.Step>]> = [
+    ["a clean end without the marker", [S.start, S.text("half")]],
+    ["a clean end of nothing at all", []],
+    ["a source that falls silent", [S.start, S.text("half"), S.never]],
+    ["an error event", [S.start, S.text("half"), S.errorEvent(error)]],
+    ["an error event with a marker behind it", [S.start, S.errorEvent(error), S.done]],
+    ["an error event and a marker in one chunk", [S.start, S.together(S.errorEvent(error), S.done)]],
+    ["a finish that every chunk carries, and a reset behind it", [S.start, atEnd, S.reset]],
+    ["a finish that every chunk carries, and more behind it", [S.start, atEnd, S.text("more")]],
+  ];
+  for (const [name, script] of never) {
+    it.effect(`${name} is a failure`, () =>
+      Effect.gen(function* () {
+        const { last, state } = yield* endOf(script);
+        assert.match(last ?? "", /^end /);
+        assert.strictEqual(state, "stopped");
+      }),
+    );
+  }
+
+  const whole: ReadonlyArray<readonly [name: string, script: ReadonlyArray<S.Step>]> = [
+    ["the marker and a clean end", [S.start, S.text("all"), S.done]],
+    ["the marker and a reset behind it", [S.start, S.text("all"), S.done, S.reset]],
+    ["the marker and silence behind it", [S.start, S.text("all"), S.done, S.never]],
+    ["a last finish and a clean end", [S.start, atEnd]],
+  ];
+  for (const [name, script] of whole) {
+    it.effect(`${name} is a success`, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* endOf(script), { last: "completed", state: "completed" });
+      }),
+    );
+  }
+});

@@ -1,0 +1,330 @@
+/**
+ * Sends what no protocol writes, and what a protocol writes but that looks odd: damage, and healthy ends of every kind.
+ */
+import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import {
+  type Answer,
+  type Answers,
+  asked,
+  bytes,
+  type Cell,
+  type Content,
+  type Expected,
+  event,
+  type Mode,
+  modes,
+  none,
+  protocols,
+  recovered,
+  stopped,
+  type ToolState,
+  waiting,
+  whole,
+} from "./Cell.ts";
+import { talk } from "./Healthy.ts";
+
+/** What a row of this file says; `only` where it is about some protocols. */
+interface Oddity {
+  readonly name: string;
+  readonly only?: ReadonlyArray<ProtocolId>;
+  readonly answers: (protocol: ProtocolId) => Answers;
+  readonly expect: (mode: Mode, protocol: ProtocolId) => Expected;
+  readonly more?: Partial<Pick<Cell, "emptyIsFailure" | "choices" | "rawMarker" | "tools" | "heavy">>;
+}
+
+/** All cells. */
+export const oddities = (): ReadonlyArray<Cell> =>
+  [...damage, ...legal, ...endings, ...malformed].flatMap(({ answers, expect, more, name, only }) =>
+    (only ?? protocols).flatMap((protocol) =>
+      modes.map((mode) => ({
+        name: `${protocol}/${name}/${mode}`,
+        group: name,
+        protocol,
+        mode,
+        tools: none,
+        answers: () => answers(protocol),
+        expect: expect(mode, protocol),
+        ...more,
+      })),
+    ),
+  );
+
+/** What becomes of an answer that breaks when the caller has seen text, thoughts, or nothing yet. */
+const afterText = (mode: Mode): Expected =>
+  mode === "on_complete" ? recovered("nothing_shown") : asked("text_shown", [1]);
+const afterThoughts = (mode: Mode): Expected =>
+  mode === "live"
+    ? recovered("only_reasoning_shown")
+    : mode === "parts"
+      ? asked("text_shown", [1])
+      : recovered("nothing_shown");
+const first = (): Expected => recovered("nothing_shown");
+
+const then = (content: Content, more: Partial<Answer> = {}): Answers => [
+  { content, finish: "none", delay_ms: 25, ...more },
+  {},
+];
+
+const garbage = bytes('data: {"choices":[{"del\n\n');
+const binary = bytes(new Uint8Array(512).map((_, index) => (index * 37) % 256));
+/** A line of 17 MiB: past what one event may hold. */
+const oversize = (): Content[number] =>
+  bytes(`data: {"type":"unknown","filler":"${"x".repeat(17 * 1024 * 1024)}"}\n\n`);
+
+const damage: ReadonlyArray<Oddity> = [
+  { name: "garbage as the first event", answers: () => then([garbage]), expect: first },
+  { name: "garbage after reasoning", answers: () => then([{ reasoning: 2 }, garbage]), expect: afterThoughts },
+  { name: "garbage after text", answers: () => then([{ text: 2 }, garbage]), expect: afterText },
+  { name: "binary bytes instead of a stream", answers: () => then([binary]), expect: first },
+  {
+    name: "an HTML page as a stream",
+    answers: () => [{ raw: "<html><body>Sign in</body></html>" }, {}],
+    expect: first,
+  },
+  { name: "a body of nothing", answers: () => [{ raw: "" }, {}], expect: first },
+  { name: "only blank lines", answers: () => [{ raw: "\n\n\n\n" }, {}], expect: first },
+  {
+    name: "an oversized event as the first",
+    answers: () => then([oversize()]),
+    expect: () => stopped("not_retryable"),
+    more: { heavy: true },
+  },
+  {
+    name: "an oversized event after text",
+    answers: () => then([{ text: 2 }, oversize()]),
+    expect: (mode) => stopped("not_retryable", mode === "on_complete" ? [] : [1]),
+    more: { heavy: true },
+  },
+  {
+    name: "a second start after content",
+    only: ["openai-responses", "anthropic-messages"],
+    answers: (protocol) => then([{ text: 2 }, starts[protocol]]),
+    expect: afterText,
+  },
+  { name: "no finish, clean end", answers: () => then(talk), expect: afterText },
+  {
+    name: "only [DONE]",
+    only: ["openai-chat"],
+    answers: () => [{ raw: "data: [DONE]\n\n" }, {}],
+    expect: first,
+  },
+  {
+    name: "text, then [DONE] without a finish",
+    only: ["openai-chat"],
+    answers: () => then([{ text: 2 }, bytes("data: [DONE]\n\n")]),
+    expect: afterText,
+  },
+];
+
+/** The start of a response, a second time. */
+const starts: Record<ProtocolId, Content[number]> = {
+  "openai-chat": event({
+    id: "x",
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }],
+  }),
+  "openai-responses": event(
+    { type: "response.created", response: { id: "resp_again", status: "in_progress", output: [] } },
+    "response.created",
+  ),
+  "anthropic-messages": event(
+    {
+      type: "message_start",
+      message: {
+        id: "msg_again",
+        type: "message",
+        role: "assistant",
+        content: [],
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
+    },
+    "message_start",
+  ),
+  "google-gemini": event({ candidates: [{ content: { parts: [{ text: "" }], role: "model" }, index: 0 }] }),
+};
+
+const one = (content: Content, more: Partial<Answer> = {}): Answers => [{ content, ...more }];
+const isWhole = (): Expected => whole;
+
+const legal: ReadonlyArray<Oddity> = [
+  { name: "a second start before content", answers: (protocol) => one([starts[protocol], ...talk]), expect: isWhole },
+  {
+    name: "an event that nobody knows",
+    answers: () => one([event({ type: "novelty" }, "novelty"), ...talk]),
+    expect: isWhole,
+  },
+  {
+    name: "comments between the events",
+    answers: () => one([{ ping: 2 }, { reasoning: 2 }, { ping: 2 }, { text: 3 }, { ping: 1 }]),
+    expect: isWhole,
+  },
+  { name: "three bytes a write", answers: () => one(talk, { write_bytes: 3 }), expect: isWhole },
+  { name: "everything in one write", answers: () => one(talk, { one_write: true }), expect: isWhole },
+  { name: "no usage", answers: () => one(talk, { usage: false }), expect: isWhole },
+  { name: "a body that ends with its connection", answers: () => one(talk, { framing: "eof" }), expect: isWhole },
+  {
+    name: "half a character in the text",
+    answers: (protocol) => one([halved(protocol), { text: 2 }]),
+    expect: isWhole,
+  },
+];
+
+/** A text delta whose last character was cut in half by the server itself: a bad byte, in a frame that is whole. */
+const halved = (protocol: ProtocolId): Content[number] => {
+  const [before = "", after = ""] = JSON.stringify(textDelta(protocol, "half \u0000")).split("\\u0000");
+  const name =
+    protocol === "openai-responses"
+      ? "event: response.output_text.delta\n"
+      : protocol === "anthropic-messages"
+        ? "event: content_block_delta\n"
+        : "";
+  return bytes(
+    Buffer.concat([Buffer.from(`${name}data: ${before}`), Buffer.from([0xc2]), Buffer.from(`${after}\n\n`)]),
+  );
+};
+
+const textDelta = (protocol: ProtocolId, text: string): object => {
+  switch (protocol) {
+    case "openai-chat":
+      return {
+        id: "x",
+        object: "chat.completion.chunk",
+        choices: [{ index: 0, delta: { content: text }, finish_reason: null }],
+      };
+    case "openai-responses":
+      return { type: "response.output_text.delta", item_id: "msg_x", output_index: 9, content_index: 0, delta: text };
+    case "anthropic-messages":
+      return { type: "content_block_delta", index: 9, delta: { type: "text_delta", text } };
+    case "google-gemini":
+      return { candidates: [{ content: { parts: [{ text }], role: "model" }, index: 0 }] };
+  }
+};
+
+const nothingSaid = (): Expected => ({ ...whole, keeps: [] });
+
+const endings: ReadonlyArray<Oddity> = [
+  { name: "an empty completion", answers: () => one([]), expect: nothingSaid },
+  {
+    name: "an empty completion, taken for a failure",
+    answers: () => [{ content: [] }, {}],
+    // Who cannot throw anything away was handed the start and the finish: that is the answer. Gemini's finish is its end.
+    expect: (mode, protocol) =>
+      mode === "parts" && protocol !== "google-gemini"
+        ? { ...whole, rules: ["already_complete"], keeps: [] }
+        : recovered("nothing_shown"),
+    more: { emptyIsFailure: true },
+  },
+  { name: "a refusal", answers: () => one([{ refusal: 3 }]), expect: isWhole },
+  { name: "a finish by length", answers: () => one(talk, { finish: "length" }), expect: isWhole },
+  { name: "a finish by content filter", answers: () => one(talk, { finish: "content_filter" }), expect: isWhole },
+  {
+    name: "a content filter before any text",
+    answers: () => one([], { finish: "content_filter" }),
+    expect: nothingSaid,
+  },
+  {
+    name: "pause_turn",
+    only: ["anthropic-messages"],
+    answers: () =>
+      one(
+        [
+          ...talk,
+          event(
+            { type: "message_delta", delta: { stop_reason: "pause_turn" }, usage: { output_tokens: 3 } },
+            "message_delta",
+          ),
+          event({ type: "message_stop" }, "message_stop"),
+        ],
+        { finish: "none" },
+      ),
+    expect: isWhole,
+    more: { rawMarker: true },
+  },
+  {
+    name: "a blocked prompt",
+    only: ["google-gemini"],
+    answers: () => [{ raw: `data: ${JSON.stringify({ promptFeedback: { blockReason: "SAFETY" } })}\n\n` }],
+    expect: nothingSaid,
+    more: { rawMarker: true },
+  },
+  {
+    name: "two choices, both finished",
+    only: ["openai-chat", "google-gemini"],
+    answers: (protocol) => one([second(protocol, "other", false), { text: 2 }, second(protocol, "one", true)]),
+    expect: isWhole,
+    more: { choices: 2 },
+  },
+  {
+    name: "two choices, one still open at the end",
+    only: ["openai-chat", "google-gemini"],
+    answers: (protocol) => [
+      { content: [second(protocol, "other", false), { text: 2 }], delay_ms: 25 },
+      { content: [second(protocol, "other", true), { text: 2 }] },
+    ],
+    expect: afterText,
+    more: { choices: 2, rawMarker: false },
+  },
+  {
+    name: "two choices, one never begun",
+    only: ["openai-chat", "google-gemini"],
+    answers: (protocol) => [
+      { content: [{ text: 2 }], delay_ms: 25 },
+      { content: [second(protocol, "other", true), { text: 2 }] },
+    ],
+    // Chat's [DONE] says that no other choice will come.
+    expect: (mode, protocol) => (protocol === "openai-chat" ? whole : afterText(mode)),
+    more: { choices: 2 },
+  },
+];
+
+/** A delta of the second choice, with its finish where wanted. */
+const second = (protocol: ProtocolId, text: string, finished: boolean): Content[number] =>
+  protocol === "google-gemini"
+    ? event({
+        candidates: [
+          { content: { parts: [{ text }], role: "model" }, index: 1, ...(finished ? { finishReason: "STOP" } : {}) },
+        ],
+      })
+    : event({
+        id: "x",
+        object: "chat.completion.chunk",
+        choices: [{ index: 1, delta: { content: text }, finish_reason: finished ? "stop" : null }],
+      });
+
+const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;
+const cutCall: Content = [{ tool: "edit", cut: true }];
+
+/** Arguments that do not parse although the stream ended well; at a limit they are only cut. */
+const malformed: ReadonlyArray<Oddity> = [
+  {
+    name: "broken arguments, guarded",
+    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
+    // Gemini never sends such a call: its finish says that there was one.
+    expect: (mode, protocol) =>
+      recovered(mode === "live" && protocol !== "google-gemini" ? "tool_calls_fenced" : "nothing_shown", { keeps: [] }),
+    more: { tools: tool("guarded") },
+  },
+  {
+    name: "broken arguments, unguarded",
+    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
+    // The call was seen to begin: a question would come, and the marker is there, so the answer stands as it is.
+    expect: (mode, protocol) =>
+      mode === "live" && protocol !== "google-gemini"
+        ? { ...whole, rules: ["already_complete"], keeps: [] }
+        : recovered("nothing_shown", { keeps: [] }),
+    more: { tools: tool("unguarded") },
+  },
+  {
+    name: "broken arguments after text",
+    answers: () => [{ content: [{ text: 2 }, ...cutCall], delay_ms: 25 }, { content: [{ text: 2 }, { tool: "edit" }] }],
+    expect: (mode) => (mode === "on_complete" ? recovered("nothing_shown") : { ...whole, rules: ["already_complete"] }),
+    more: { tools: tool("guarded") },
+  },
+  {
+    name: "arguments cut by the length limit",
+    only: ["openai-chat", "openai-responses", "anthropic-messages"],
+    answers: () => one([{ text: 2 }, ...cutCall], { finish: "length" }),
+    expect: isWhole,
+    more: { tools: tool("guarded") },
+  },
+];

@@ -1,0 +1,112 @@
+/**
+ * Answers with an error status, in the words of each protocol and in those of a proxy in front of it.
+ */
+import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import {
+  type Answer,
+  asked,
+  type Cell,
+  type Expected,
+  fewTools,
+  modes,
+  none,
+  protocols,
+  recovered,
+  stopped,
+  type ToolState,
+} from "./Cell.ts";
+import { withTools } from "./Healthy.ts";
+
+/** What a status means: the provider did nothing, nobody knows what it did, or the same request meets it again. */
+type Meaning = "not processed" | "processed" | "for good";
+
+/** Written by hand from section 5 of the design. Each of them with a body in the protocol's own error schema. */
+const meanings: ReadonlyArray<readonly [status: number, meaning: Meaning]> = [
+  [400, "for good"],
+  [401, "for good"],
+  [402, "for good"],
+  [403, "for good"],
+  [404, "for good"],
+  [408, "processed"],
+  [409, "processed"],
+  [413, "for good"],
+  [422, "for good"],
+  [425, "processed"],
+  [429, "not processed"],
+  [500, "processed"],
+  [501, "for good"],
+  [502, "processed"],
+  [503, "not processed"],
+  [504, "processed"],
+  [505, "for good"],
+  [520, "processed"],
+  [524, "processed"],
+  [529, "not processed"],
+  [530, "processed"],
+];
+
+const page = "<html><head><title>Bad gateway</title></head><body><h1>Upstream unavailable</h1></body></html>";
+
+/** A proxy answers for the provider: nobody knows what that did, whatever the status. */
+const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
+  ["proxy page, status 200", { status: 200, body: page }],
+  ["proxy page, status 502", { status: 502, body: page }],
+  ["proxy page, status 503", { status: 503, body: page }],
+  ["proxy page, status 504", { status: 504, body: page }],
+  ["proxy page, status 529", { status: 529, body: page }],
+  ["JSON of a stranger, status 200", { status: 200, body: { ok: true } }],
+  ["JSON of a stranger, status 503", { status: 503, body: { ok: false } }],
+  ["empty body, status 503", { status: 503, body: "" }],
+];
+
+/** All cells. */
+export const statuses = (): ReadonlyArray<Cell> =>
+  protocols.flatMap((protocol) => [
+    ...meanings.flatMap(([status, meaning]) =>
+      cellsOf(protocol, `status ${status}`, { status, headers: soon }, meaning),
+    ),
+    ...proxied.flatMap(([name, answer]) => cellsOf(protocol, name, answer, "processed")),
+    ...refreshed(protocol),
+  ]);
+
+/** So that nobody waits for a second and more; the waits have cells of their own. */
+const soon = { "retry-after-ms": "50" };
+
+const cellsOf = (protocol: ProtocolId, name: string, answer: Answer, meaning: Meaning): ReadonlyArray<Cell> =>
+  modes.flatMap((mode) =>
+    fewTools.map((tools) => ({
+      name: `${protocol}/${name}/${mode}/${tools.name}`,
+      group: name,
+      protocol,
+      mode,
+      tools,
+      answers: () => [answer, withTools(tools)],
+      expect: expectOf(meaning, tools),
+    })),
+  );
+
+const expectOf = (meaning: Meaning, tools: ToolState): Expected => {
+  if (meaning === "for good") return stopped("not_retryable");
+  if (meaning === "not processed") return recovered("not_processed");
+  return tools.hosted === undefined ? recovered("nothing_shown") : asked("side_effects_unprovable", []);
+};
+
+/** A 401 is repeated once where the credentials can be renewed, and only once. */
+const refreshed = (protocol: ProtocolId): ReadonlyArray<Cell> =>
+  modes.flatMap((mode): ReadonlyArray<Cell> => {
+    const cell = { protocol, mode, tools: none, canRefresh: true, group: "status 401, credentials renewed" };
+    return [
+      {
+        ...cell,
+        name: `${protocol}/status 401, then well/${mode}`,
+        answers: () => [{ status: 401 }, {}],
+        expect: recovered("credentials_refreshed"),
+      },
+      {
+        ...cell,
+        name: `${protocol}/status 401, for ever/${mode}`,
+        answers: () => [{ status: 401 }],
+        expect: { ...stopped("not_retryable"), rules: ["credentials_refreshed", "not_retryable"], requests: 2 },
+      },
+    ];
+  });

@@ -1,0 +1,218 @@
+/**
+ * Puts errors into streams: each provider error at each place, after complete content, in the event of the finish, and in one
+ * write with it.
+ */
+import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import type { FaultScript } from "../../src/testing/index.ts";
+import {
+  asked,
+  type Cell,
+  type Content,
+  callsOf,
+  type Expected,
+  event,
+  fewTools,
+  type Mode,
+  modes,
+  none,
+  protocols,
+  recovered,
+  stopped,
+  type ToolState,
+  whole,
+} from "./Cell.ts";
+import { talk, withTools } from "./Healthy.ts";
+
+const errors = [
+  "rate_limited",
+  "overloaded",
+  "server_error",
+  "context_overflow",
+  "invalid_request",
+] as const satisfies ReadonlyArray<FaultScript.ProviderErrorName>;
+type ErrorName = (typeof errors)[number];
+
+/** What stands before the error. */
+const places = {
+  "as the first event": () => [],
+  "after reasoning": () => [{ reasoning: 2 }],
+  "after text": () => [{ text: 2 }],
+  "after complete content": (tools: ToolState) => [...talk, ...callsOf(tools)],
+  "after calls alone": (tools: ToolState) => callsOf(tools),
+} as const satisfies Record<string, (tools: ToolState) => Content>;
+type Place = keyof typeof places;
+
+/** All cells. */
+export const streamErrors = (): ReadonlyArray<Cell> =>
+  protocols.flatMap((protocol) => modes.flatMap((mode) => [...named(protocol, mode), ...finishes(protocol, mode)]));
+
+const named = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> =>
+  errors.flatMap((error) =>
+    // The names of the table's own keys.
+    (Object.keys(places) as ReadonlyArray<Place>).flatMap((place) =>
+      fewTools
+        .filter((tools) => place !== "after calls alone" || tools.runtime !== undefined)
+        .map((tools) => {
+          const content: Content = [...places[place](tools), { error }];
+          return {
+            name: `${protocol}/error ${error} ${place}/${mode}/${tools.name}`,
+            group: `error event ${place}: ${error}`,
+            protocol,
+            mode,
+            tools,
+            // The error comes once the caller has seen what stands before it: in a script that is a wait between events.
+            answers: () => [{ content, delay_ms: 25 }, withTools(tools)],
+            expect: expectNamed({ error, place, mode, tools, protocol }),
+          };
+        }),
+    ),
+  );
+
+interface Named {
+  readonly error: ErrorName;
+  readonly place: Place;
+  readonly mode: Mode;
+  readonly tools: ToolState;
+  readonly protocol: ProtocolId;
+}
+
+/** What must come of it, by hand: an error that came in order says that everything before it was seen. */
+const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected => {
+  const held = mode === "on_complete";
+  const sees =
+    held || place === "as the first event" || place === "after calls alone"
+      ? "nothing"
+      : place === "after reasoning"
+        ? "thoughts"
+        : "text";
+  const keeps = sees === "nothing" ? [] : [1];
+  if (error === "context_overflow" || error === "invalid_request") return stopped("not_retryable", keeps);
+  // The provider's word that it did nothing holds for a first event alone.
+  const free = place === "as the first event" && error !== "server_error";
+  if (free) return recovered("not_processed");
+  const calls =
+    mode === "live" &&
+    tools.runtime !== undefined &&
+    (place === "after calls alone" || place === "after complete content");
+  // Chat's calls are whole with its finish alone.
+  if (calls && tools.runtime?.guarded === false)
+    return asked(protocol === "openai-chat" ? "tool_input_shown" : "tool_call_handed_over", keeps);
+  if (sees === "text" || (sees === "thoughts" && mode === "parts")) return asked("text_shown", keeps);
+  if (calls) return recovered("tool_calls_fenced");
+  return recovered(sees === "thoughts" ? "only_reasoning_shown" : "nothing_shown");
+};
+
+/** The finish and an error in one event: it is no marker (law L5). */
+const inFinish: Record<ProtocolId, Content[number]> = {
+  "openai-chat": event({
+    id: "chatcmpl-x",
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta: { content: "" }, finish_reason: "stop" }],
+    error: { message: "Provider returned error", code: 502 },
+  }),
+  "openai-responses": event(
+    {
+      type: "response.completed",
+      response: { id: "resp_x", status: "failed", error: { code: "server_error", message: "The server had an error" } },
+    },
+    "response.completed",
+  ),
+  "anthropic-messages": event(
+    {
+      type: "message_delta",
+      delta: { stop_reason: "error", stop_sequence: null },
+      error: { type: "api_error", message: "Internal server error" },
+    },
+    "message_delta",
+  ),
+  "google-gemini": event({
+    candidates: [{ content: { parts: [{ text: "" }], role: "model" }, finishReason: "STOP", index: 0 }],
+    error: { code: 500, message: "Internal error", status: "INTERNAL" },
+  }),
+};
+
+/** OpenRouter's finish for a provider that failed. */
+const errorFinish = event({
+  id: "gen-x",
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta: { content: "" }, finish_reason: "error", native_finish_reason: "error" }],
+  error: { code: 502, message: "Provider disconnected" },
+});
+
+/** The protocol's own finish, by hand, with an error behind it. */
+const finishOf: Record<ProtocolId, Content[number]> = {
+  "openai-chat": event({
+    id: "chatcmpl-x",
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
+  }),
+  "openai-responses": event(
+    { type: "response.completed", response: { id: "resp_x", status: "completed", output: [], error: null } },
+    "response.completed",
+  ),
+  "anthropic-messages": event(
+    { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 3 } },
+    "message_delta",
+  ),
+  "google-gemini": event({
+    candidates: [{ content: { parts: [{ text: "" }], role: "model" }, finishReason: "STOP", index: 0 }],
+  }),
+};
+
+/** The answer is whole, and what broke behind its marker is noted. */
+const late: Expected = { ...whole, rules: ["already_complete"] };
+
+const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
+  const said: Content = [{ text: 3 }];
+  const broken = mode === "on_complete" ? recovered("nothing_shown") : asked("text_shown", [1]);
+  const cell = { protocol, mode, tools: none };
+  const cells: Array<Cell> = [
+    {
+      ...cell,
+      name: `${protocol}/error in the event of the finish/${mode}`,
+      group: "error in the event of the finish",
+      answers: () => [{ content: [...said, ...[inFinish[protocol]]], finish: "none", delay_ms: 25 }, {}],
+      expect: broken,
+    },
+    {
+      ...cell,
+      name: `${protocol}/error behind the finish, in one write/${mode}`,
+      group: "error behind the finish, in one write",
+      answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], one_write: true }, {}],
+      // Gemini's marker is a clean end, so there the error takes it back; in one write nobody has seen anything.
+      expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
+      rawMarker: true,
+    },
+    {
+      ...cell,
+      name: `${protocol}/error behind the finish, later/${mode}`,
+      group: "error behind the finish, later",
+      answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], delay_ms: 25 }, {}],
+      expect:
+        protocol === "google-gemini"
+          ? mode === "on_complete"
+            ? recovered("nothing_shown")
+            : asked("text_shown", [1])
+          : late,
+      rawMarker: true,
+    },
+  ];
+  if (protocol !== "openai-chat") return cells;
+  return [
+    ...cells,
+    {
+      ...cell,
+      name: `${protocol}/finish_reason error, then [DONE]/${mode}`,
+      group: "finish_reason error, then [DONE]",
+      answers: () => [
+        {
+          content: [...said, errorFinish, { bytes: Buffer.from("data: [DONE]\n\n").toString("base64") }],
+          finish: "none",
+          delay_ms: 25,
+        },
+        {},
+      ],
+      expect: broken,
+    },
+  ];
+};

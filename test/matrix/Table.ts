@@ -1,0 +1,71 @@
+/**
+ * Writes the matrix down: a row for every fault, with the number of its cells and what must come of them.
+ */
+import type { Cell, Expected } from "./Cell.ts";
+import { cutRules } from "./CutRules.ts";
+import { allCuts } from "./Cuts.ts";
+import type { Judged } from "./Verdict.ts";
+
+/** The sums of a run of the matrix. */
+export interface Totals {
+  readonly cells: number;
+  readonly as_expected: number;
+  readonly duplicates: number;
+  readonly false_successes: number;
+  readonly false_aborts: number;
+  readonly lost_records: number;
+}
+
+/** Adds up judged cells. */
+export const totalsOf = (judged: ReadonlyArray<Judged>): Totals => {
+  const sum = (of: (one: Judged) => number) => judged.reduce((total, one) => total + of(one), 0);
+  return {
+    cells: judged.length,
+    as_expected: sum((one) => (one.problems.length === 0 ? 1 : 0)),
+    duplicates: sum((one) => one.duplicates),
+    false_successes: sum((one) => one.false_successes),
+    false_aborts: sum((one) => one.false_aborts),
+    lost_records: sum((one) => one.lost_records),
+  };
+};
+
+/** The rows of the table: fault, number of cells, what comes of them. */
+export const rowsOf = (
+  cells: ReadonlyArray<Cell>,
+): ReadonlyArray<readonly [fault: string, cells: number, ends: string]> => {
+  const groups = Map.groupBy(cells, (cell) => cell.group);
+  return [...groups].map(([group, members]) => [group, members.length, endsOf(members)] as const);
+};
+
+/** The table as Markdown, with the rules that the cuts' expectations are written in. */
+export const markdown = (cells: ReadonlyArray<Cell>): string => {
+  const rules = allCuts();
+  return [
+    `${cells.length.toLocaleString("en")} cells.`,
+    "",
+    "| fault | cells | what must come of them |",
+    "| --- | ---: | --- |",
+    ...rowsOf(cells).map(([fault, count, ends]) => `| ${fault} | ${count} | ${ends} |`),
+    "",
+    "What must come of a cut, the first rule that fits:",
+    "",
+    "| # | if | cells |",
+    "| ---: | --- | ---: |",
+    ...cutRules.map((rule, index) => {
+      const count = rules.filter((cut) => cutRules.find((it) => it.fits(cut)) === rule).length;
+      return `| ${index + 1} | ${rule.if} | ${count} |`;
+    }),
+  ].join("\n");
+};
+
+const endsOf = (members: ReadonlyArray<Cell>): string => {
+  const counts = new Map<string, number>();
+  for (const { expect } of members) counts.set(endOf(expect), (counts.get(endOf(expect)) ?? 0) + 1);
+  return [...counts].map(([end, count]) => `${end} (${count})`).join(" · ");
+};
+
+const endOf = ({ end, requests, rules }: Expected): string => {
+  const unique = [...new Set(rules)].map((rule) => `\`${rule}\``).join(", ");
+  if (end !== "completed") return `${end}: ${unique}`;
+  return requests === 1 ? (unique === "" ? "whole" : `whole: ${unique}`) : `recovered: ${unique}`;
+};

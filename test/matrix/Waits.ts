@@ -1,0 +1,150 @@
+/**
+ * Answers 429 and 503 with every form in which a provider says how long to wait.
+ */
+import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import { type Answer, asked, type Cell, type Expected, modes, none, protocols, recovered } from "./Cell.ts";
+
+/** How long a wait may take beyond what was asked for, in milliseconds: machines are busy. */
+const lateMs = 3_000;
+
+interface Form {
+  readonly name: string;
+  readonly answer: (nowMs: number, protocol: ProtocolId) => Answer;
+  readonly expect: Expected;
+}
+
+const within = (least: number, most: number): Expected =>
+  recovered("not_processed", { waitMs: [least, most + lateMs] });
+
+const header =
+  (headers: (nowMs: number) => Record<string, string>): Form["answer"] =>
+  (nowMs) => ({
+    status: 429,
+    headers: headers(nowMs),
+  });
+
+/** The next whole second that is at least a second away: what a header without fractions can say. */
+const ahead = (nowMs: number): number => Math.ceil(nowMs / 1_000) + 1;
+
+const forms: ReadonlyArray<Form> = [
+  { name: "none", answer: header(() => ({})), expect: within(1_000, 1_000) },
+  { name: "retry-after-ms", answer: header(() => ({ "retry-after-ms": "300" })), expect: within(300, 300) },
+  { name: "retry-after in seconds", answer: header(() => ({ "retry-after": "1" })), expect: within(1_000, 1_000) },
+  { name: "retry-after with a fraction", answer: header(() => ({ "retry-after": "0.3" })), expect: within(300, 300) },
+  {
+    name: "retry-after-ms beside retry-after",
+    answer: header(() => ({ "retry-after-ms": "200", "retry-after": "1" })),
+    expect: within(200, 900),
+  },
+  {
+    name: "retry-after as a date",
+    answer: header((now) => ({ "retry-after": new Date(ahead(now) * 1_000).toUTCString() })),
+    expect: within(500, 2_000),
+  },
+  {
+    name: "retry-after as a date that is over",
+    answer: header((now) => ({ "retry-after": new Date(now - 60_000).toUTCString() })),
+    expect: within(0, 0),
+  },
+  {
+    name: "retry-after as an epoch",
+    answer: header((now) => ({ "retry-after": String(ahead(now)) })),
+    expect: within(500, 2_000),
+  },
+  {
+    name: "retry-after as an epoch in milliseconds",
+    answer: header((now) => ({ "retry-after": String(now + 900) })),
+    expect: within(500, 900),
+  },
+  {
+    name: "retry-after that nobody can read",
+    answer: header(() => ({ "retry-after": "soon" })),
+    expect: within(1_000, 1_000),
+  },
+  {
+    name: "RetryInfo in the body",
+    answer: (_now, protocol) => ({ status: 429, body: bodies[protocol]("0.4s") }),
+    expect: within(400, 400),
+  },
+  {
+    name: "retry-after, too long",
+    answer: header(() => ({ "retry-after": "120" })),
+    expect: asked("retry_after_too_long", []),
+  },
+  {
+    name: "retry-after as a date, too long",
+    answer: header((now) => ({ "retry-after": new Date(now + 3_600_000).toUTCString() })),
+    expect: asked("retry_after_too_long", []),
+  },
+  {
+    name: "RetryInfo in the body, too long",
+    answer: (_now, protocol) => ({ status: 429, body: bodies[protocol]("120s") }),
+    expect: asked("retry_after_too_long", []),
+  },
+  {
+    name: "503 with retry-after",
+    answer: () => ({ status: 503, headers: { "retry-after": "0.3" } }),
+    expect: within(300, 300),
+  },
+  {
+    name: "500 with retry-after-ms",
+    answer: () => ({ status: 500, headers: { "retry-after-ms": "100" } }),
+    expect: recovered("nothing_shown", { waitMs: [100, 100 + lateMs] }),
+  },
+];
+
+/** Google's detail beside each protocol's own error: gateways pass it on. */
+const bodies: Record<ProtocolId, (delay: string) => NonNullable<Answer["body"]>> = {
+  "openai-chat": (delay) => ({
+    error: {
+      message: "Rate limit reached",
+      type: "rate_limit_error",
+      code: "rate_limit_exceeded",
+      details: [retryInfo(delay)],
+    },
+  }),
+  "openai-responses": (delay) => ({
+    error: {
+      message: "Rate limit reached",
+      type: "rate_limit_error",
+      code: "rate_limit_exceeded",
+      details: [retryInfo(delay)],
+    },
+  }),
+  "anthropic-messages": (delay) => ({
+    type: "error",
+    error: { type: "rate_limit_error", message: "Rate limited", details: [retryInfo(delay)] },
+  }),
+  "google-gemini": (delay) => ({
+    error: {
+      code: 429,
+      message: "You exceeded your current quota, please check your plan and billing details.",
+      status: "RESOURCE_EXHAUSTED",
+      details: [
+        {
+          "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+          violations: [{ quotaId: "GenerateRequestsPerMinutePerProjectPerModel-FreeTier" }],
+        },
+        retryInfo(delay),
+      ],
+    },
+  }),
+};
+
+const retryInfo = (retryDelay: string) => ({ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay });
+
+/** All cells. */
+export const waits = (): ReadonlyArray<Cell> =>
+  protocols.flatMap((protocol) =>
+    modes.flatMap((mode) =>
+      forms.map(({ answer, expect, name }) => ({
+        name: `${protocol}/429 ${name}/${mode}`,
+        group: name.startsWith("50") ? name : `429, ${name === "none" ? "no retry-after" : name}`,
+        protocol,
+        mode,
+        tools: none,
+        answers: (nowMs: number) => [answer(nowMs, protocol), {}],
+        expect,
+      })),
+    ),
+  );

@@ -1,0 +1,68 @@
+/** Plays the scenarios of many seeds, judges each, and makes the scenario of a violation small. */
+import { generate } from "./Generator.ts";
+import type { Trace } from "./Journal.ts";
+import { judge } from "./Judge.ts";
+import type { Scenario } from "./Scenario.ts";
+import { smaller } from "./Shrink.ts";
+import { simulate } from "./Simulation.ts";
+import type { Violation } from "./Verdict.ts";
+
+/** The seed of the first scenario where nobody names one. */
+export const baseSeed = 20_261_121;
+
+/** What one seed gave. */
+export interface Played {
+  readonly seed: number;
+  readonly trace: Trace;
+  readonly violations: ReadonlyArray<Violation>;
+}
+
+/** Plays the scenario of a seed and judges it. */
+export const playSeed = async (seed: number): Promise<Played> => {
+  const trace = await simulate(generate(seed));
+  return { seed, trace, violations: judge(trace) };
+};
+
+/** What a campaign has seen so far. */
+export class Summary {
+  runs = 0;
+  attempts = 0;
+  readonly rules = new Map<string, number>();
+  readonly ends = new Map<string, number>();
+  readonly broken: Array<{ readonly seed: number; readonly violations: ReadonlyArray<Violation> }> = [];
+
+  add({ seed, trace, violations }: Played): void {
+    this.runs += 1;
+    for (const entry of trace.journal) {
+      if (entry.what === "opened") this.attempts += 1;
+      if (entry.what !== "writing") continue;
+      for (const it of entry.entries) {
+        if (it._tag === "IncidentOpened") count(this.rules, it.incident.decision.rule);
+        if (it._tag === "RunEnded") count(this.ends, it.end.state);
+      }
+    }
+    if (violations.length > 0) this.broken.push({ seed, violations });
+  }
+}
+
+const count = (counts: Map<string, number>, key: string): void => {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+};
+
+/** The smallest scenario that still breaks the first invariant which that of a seed breaks. */
+export const smallest = async (seed: number): Promise<Scenario> => {
+  const scenario = generate(seed);
+  const [first] = judge(await simulate(scenario));
+  if (first === undefined) return scenario;
+  const breaks = async (it: Scenario) =>
+    judge(await simulate(it)).some(({ invariant }) => invariant === first.invariant);
+  return smaller(scenario, breaks);
+};
+
+/** What a person needs of a failure: the seed, what was found and the smallest scenario. */
+export const report = async ({ seed, violations }: Pick<Played, "seed" | "violations">): Promise<string> =>
+  [
+    `seed ${seed}`,
+    ...violations.map(({ found, invariant }) => `  ${invariant}: ${found}`),
+    `  smallest scenario: ${JSON.stringify(await smallest(seed))}`,
+  ].join("\n");

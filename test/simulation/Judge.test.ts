@@ -1,0 +1,173 @@
+/** Proves that the judge can fail: traces that were made up, each with one lie in it. */
+import { assert, describe, it } from "@effect/vitest";
+import { Exit } from "effect";
+import { fresh } from "../../src/domain/Attempt.ts";
+import * as Observation from "../../src/domain/Observation.ts";
+import type { Entry as Written } from "../../src/recorder/RunRecord.ts";
+import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import { generate } from "./Generator.ts";
+import type { Happened, Part, Trace } from "./Journal.ts";
+import { judge } from "./Judge.ts";
+import type { Invariant } from "./Verdict.ts";
+
+const part = (serial: number, says = Observation.text(4), attempt = 1): Part => ({
+  serial: `first#${serial}`,
+  attempt,
+  says,
+});
+const done = (serial: number, attempt = 1): Part => part(serial, Observation.terminal("stop"), attempt);
+
+const seen = (event: RunEvent<Part>): Happened => ({ what: "seen", event });
+const started = (attempt: number, mode: "first" | "replay" | "continue" = attempt === 1 ? "first" : "replay") =>
+  seen({ _tag: "AttemptStarted", run_id: "r", attempt, mode });
+const handed = (ordinal: number, it: Part): Happened => seen({ _tag: "Part", attempt: it.attempt, ordinal, part: it });
+const retried = (attempt: number) =>
+  seen({ _tag: "RetryScheduled", attempt, mode: "replay", rule: "nothing_shown", delay_ms: 0, message: "" });
+const discarded = (attempt: number, keep_through: number) => seen({ _tag: "AttemptDiscarded", attempt, keep_through });
+const completed = (attempts: number) =>
+  seen({ _tag: "RunCompleted", run_id: "r", attempts, finish: "stop", late_failure: undefined });
+const opened = (attempt: number, mode: "first" | "replay" = attempt === 1 ? "first" : "replay"): Happened => ({
+  what: "opened",
+  context: { attempt, mode, request: "first", cursor: undefined, calls: [] },
+});
+const closed = (attempt: number): Happened => ({ what: "closed", attempt });
+const emitted = (...parts: ReadonlyArray<Part>): Happened => ({
+  what: "emitted",
+  attempt: parts[0]?.attempt ?? 1,
+  parts,
+});
+const written = (...entries: ReadonlyArray<Written>): ReadonlyArray<Happened> => [
+  { what: "writing", entries },
+  { what: "written", entries, ok: true },
+];
+const begins = (attempt: number) =>
+  written(...(attempt === 1 ? [{ _tag: "RunStarted", run_id: "r", provider: { id: "p" }, at: 0 } as const] : []), {
+    _tag: "AttemptStarted",
+    attempt,
+    mode: "first",
+    at_ms: 0,
+    facts: { ...fresh, shown: "text" },
+  });
+const ends = (state: "completed" | "stopped" = "completed") =>
+  written({ _tag: "RunEnded", end: { state, reason: "stop", attempts: 1, at: 0 } });
+const over: Happened = { what: "ended", exit: Exit.void };
+
+const trace = (...happened: ReadonlyArray<Happened | ReadonlyArray<Happened>>): Trace => ({
+  scenario: { ...generate(1), surface: "run" },
+  journal: happened.flat().map((it, at) => ({ ...it, at })),
+  record: undefined,
+  ended: true,
+  closed: true,
+});
+
+/** The invariants that a made-up trace breaks; what only its shortness breaks is left out. */
+const broken = (it: Trace, ...asked: ReadonlyArray<Invariant>): ReadonlyArray<string> => [
+  ...new Set(
+    judge(it)
+      .map(({ invariant }) => invariant)
+      .filter((invariant) => asked.includes(invariant)),
+  ),
+];
+
+const lived = [opened(1), started(1), emitted(part(1), done(2)), handed(1, part(1)), handed(2, done(2))];
+const whole = [...lived, closed(1), completed(1), over];
+const all = ["I1", "I2", "I3", "I4", "I5"] as const;
+
+describe("The judge", () => {
+  it("finds nothing in a plain run", () => {
+    assert.deepStrictEqual(broken(trace(...whole), ...all), []);
+  });
+
+  it("finds nothing where a replay withdraws what was shown", () => {
+    const first = [opened(1), started(1), emitted(part(1)), handed(1, part(1)), closed(1), retried(1)];
+    const second = [part(1, Observation.text(4), 2), done(2, 2)] as const;
+    const rest = [opened(2), emitted(...second), handed(1, second[0]), handed(2, second[1]), closed(2), completed(2)];
+    assert.deepStrictEqual(broken(trace(...first, discarded(1, 0), started(2), ...rest, over), ...all), []);
+  });
+
+  const lies: ReadonlyArray<readonly [lie: string, invariant: Invariant, trace: Trace]> = [
+    ["a gap between ordinals", "I1", trace(opened(1), started(1), emitted(part(1)), handed(2, part(1)), over)],
+    ["an attempt number that is left out", "I1", trace(started(1), retried(1), started(3), over)],
+    ["an attempt that nobody announced", "I1", trace(started(1), started(2), over)],
+    ["an event after the end", "I1", trace(...lived, completed(1), retried(1), over)],
+    ["two ends", "I1", trace(...lived, completed(1), over, over)],
+    ["a discard of what was never handed over", "I1", trace(started(1), retried(1), discarded(1, 0), started(2), over)],
+    ["a discard that no attempt follows", "I1", trace(...lived, retried(1), discarded(1, 0), completed(1), over)],
+    ["a part of an attempt that is over", "I1", trace(started(1), retried(1), started(2), handed(1, part(1)), over)],
+    ["a wrong count of attempts", "I1", trace(...lived, completed(2), over)],
+    [
+      "text that comes twice because nothing withdrew the first",
+      "I2",
+      trace(started(1), handed(1, part(1)), retried(1), started(2), handed(1, part(1, Observation.text(4), 2)), over),
+    ],
+    ["a part that was lost on the way", "I2", trace(started(1), handed(1, part(1)), handed(2, part(3)), over)],
+    ["a guarded call that starts twice", "I3", trace(opened(1), starts(1), starts(1), over)],
+    ["a guarded call of a superseded attempt", "I3", trace(opened(1), closed(1), opened(2), starts(1), over)],
+    ["an automatic replay of a call that ran", "I3", trace(opened(1), starts(1), closed(1), opened(2), over)],
+    ["two attempts at once", "I4", trace(opened(1), opened(2), over)],
+    [
+      "an abandoned attempt that had no time to close",
+      "I4",
+      trace(opened(1), noted("failure"), noted("abandoned"), opened(2), over),
+    ],
+    ["a completion without the marker", "I5", trace(opened(1), started(1), emitted(part(1)), completed(1), over)],
+    [
+      "a completion behind an error",
+      "I5",
+      trace(opened(1), emitted(part(1, Observation.failed({ kind: "transport" }))), emitted(done(2)), completed(1)),
+    ],
+    [
+      "a marker at the end that is not the end",
+      "I5",
+      trace(
+        opened(1),
+        emitted(part(1, { ...Observation.none, terminal_at_end: true })),
+        emitted(part(2)),
+        completed(1),
+      ),
+    ],
+    ["a stream that never ends", "I6", { ...trace(...whole), ended: false }],
+    ["a scope that never closes", "I6", { ...trace(...whole), closed: false }],
+    ["two recorded ends", "I6", trace(begins(1), ...lived, ends(), ends(), over)],
+    ["an attempt that opens before its start is on record", "I7", trace(begins(1), opened(1), closed(1), opened(2))],
+    ["a dispatch that is not on record", "I7", trace(begins(1), opened(1), starts(1))],
+    ["a hand-over that is not on record", "I7", trace(opened(1), started(1), handed(1, part(1)))],
+    ["a cancel that nobody made", "I10", trace(begins(1), incident("user_cancelled"))],
+    ["a handler that starts after the stop", "I11", trace(begins(1), opened(1), ends("stopped"), starts(1))],
+    ["a plain part twice", "I13", trace(got(part(1)), got(part(1)))],
+    ["a plain call before the marker", "I13", trace(opened(1), got(part(1, call)))],
+  ];
+  for (const [lie, invariant, told] of lies) {
+    it(`finds ${lie} (${invariant})`, () => {
+      assert.deepStrictEqual(broken(told, invariant), [invariant]);
+    });
+  }
+});
+
+function starts(attempt: number): Happened {
+  const named = { tool: "bash", guarded: true, effect: "mutating", call: "0.0", vague: false } as const;
+  return { what: "handler_started", call: { ...named, attempt } };
+}
+
+function noted(event: "failure" | "abandoned"): ReadonlyArray<Happened> {
+  return written({ _tag: "EvidenceNoted", evidence: { at_ms: 0, attempt: 1, event } });
+}
+
+function got(it: Part): Happened {
+  return { what: "got", part: it };
+}
+
+const call = Observation.calls([
+  { choice: 0, ordinal: 0, id: "", tool: "bash", executor: "runtime", phase: "ready", input: "{}" },
+]);
+
+function incident(rule: "user_cancelled"): ReadonlyArray<Happened> {
+  const decision = { action: "do_not_retry", rule, delay_ms: 0, policy_version: "1", because: [] } as const;
+  const run = { mode: "first" } as const;
+  // Only the rule is read here; the rest of an incident is not made up.
+  const it = { decision, run, attempt: 1 } as unknown as Extract<
+    Written,
+    { readonly _tag: "IncidentOpened" }
+  >["incident"];
+  return [{ what: "writing", entries: [{ _tag: "IncidentOpened", incident: it }] }];
+}
