@@ -100,7 +100,8 @@ const progress = (cells: number) => {
 
 const text = (judged: ReadonlyArray<Judged>, seconds: number, lagMs: number): string => {
   const totals = totalsOf(judged);
-  const rows = rowsOf(judged.map((one) => one.cell));
+  const played = new Set(judged.map((one) => one.cell.name));
+  const rows = rowsOf(cells().filter((cell) => played.has(cell.name)));
   const width = Math.max(...rows.map(([fault]) => fault.length));
   const wrong = judged.filter((one) => one.problems.length > 0);
   return [

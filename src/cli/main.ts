@@ -3,7 +3,7 @@
  */
 import { readFileSync } from "node:fs";
 import { NodeRuntime, NodeServices } from "@effect/platform-node";
-import { Effect, Logger, Schema } from "effect";
+import { Cause, Effect, Logger, Runtime, Schema } from "effect";
 import { Command } from "effect/cli";
 import { decideCommand } from "./decide.ts";
 import { demoCommand } from "./demo.ts";
@@ -25,11 +25,18 @@ const root = Command.make("stream-recovery").pipe(
   Command.withSubcommands(commands),
 );
 
-/** Runs the command that the process's arguments name, and exits with its code. What it logs goes to stderr: stdout is its answer. */
+/** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr: stdout is its answer. */
 export const start = (): void =>
   root.pipe(
     Command.run({ version: version() }),
     Effect.provide(NodeServices.layer),
+    Effect.tapCause(report),
     Effect.provideService(Logger.LogToStderr, true),
-    NodeRuntime.runMain,
+    // runMain would report outside of what is provided here, on stdout.
+    NodeRuntime.runMain({ disableErrorReporting: true }),
   );
+
+const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  !Cause.hasInterruptsOnly(cause) && Runtime.getErrorReported(Cause.squash(cause))
+    ? Effect.logError(cause)
+    : Effect.void;

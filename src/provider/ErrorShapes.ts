@@ -23,6 +23,7 @@ const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "
 const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = verdict({ kind: "invalid_tool_input" });
 const caller = own({ kind: "caller_failed" });
+const truncated = verdict({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
 const cancelled: Shape = { strength: "cancelled" };
 const connection: Shape = { strength: "connection" };
@@ -57,7 +58,7 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["AI_TypeValidationError", damaged],
   ["AI_InvalidResponseDataError", damaged],
   ["AI_InvalidStreamPartError", damaged],
-  ["AI_EmptyResponseBodyError", verdict({ kind: "truncated" })],
+  ["AI_EmptyResponseBodyError", truncated],
   ["AI_InvalidToolInputError", badCall],
   ["AI_NoSuchToolError", badCall],
   ["AI_ToolExecutionError", caller], // a tool's own ECONNRESET is not the provider's
@@ -74,7 +75,7 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
   ["EncodeError", malformed],
   ["InvalidUrlError", malformed],
   ["DecodeError", unread],
-  ["EmptyBodyError", verdict({ kind: "truncated" })],
+  ["EmptyBodyError", truncated],
 ]);
 
 /** The reasons of Effect's AiError, where no status in its `http` says it more exactly. UnknownError says nothing. */
@@ -109,6 +110,7 @@ export const recognise = (error: object): Shape | undefined => {
   if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
+  if (isCollectedShort(error)) return truncated;
   if (text(error, "name") === "HTTPParserError") return parserError(text(error, "message") ?? "");
   for (const name of [text(error, "name"), tag, className(error)]) {
     const shape = name === undefined ? undefined : byName.get(name);
@@ -126,6 +128,16 @@ const aiReason = (reason: object): Shape | undefined => {
 };
 
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
+
+/**
+ * The calls of the OpenAI and Anthropic SDKs that collect a stream say of one that ended before its time only what they miss.
+ * Their classes are the SDKs' bases: of a subclass, such as APIError, the message is the provider's.
+ */
+const isCollectedShort = (error: object): boolean =>
+  /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&
+  /^(?:request ended without sending any chunks$|stream ended without producing a |missing (?:finish_reason|role) for choice )/.test(
+    text(error, "message") ?? "",
+  );
 
 /**
  * undici's parser leaves llhttp's code out (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF

@@ -77,7 +77,8 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
  * A body that a client did not hand over was a page and no provider's schema where its type is HTML or plain text.
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
-  const page = read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
+  const page =
+    read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
   const body: ErrorBody.BodyReading = page ? { ...read, form: "text" } : read;
   const named = RetryAfter.header(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
   const verdict = named === undefined ? undefined : lookup(named);

@@ -134,6 +134,12 @@ export const statuses: ReadonlyArray<Fault> = [
   inHtml(504),
 ];
 
+/** The same refusal for every try, with a wait that a test can bear. */
+export const limitedTwice: Fault = {
+  ...inJson(429, "", limited, ["retry-after-ms: 1"]),
+  name: "429, retry-after-ms: 1, twice",
+};
+
 const event = (client: Client, said: Said): string => {
   const data = json(client, said);
   if (client.protocol === "anthropic-messages") return `event: error\ndata: ${data}\n\n`;

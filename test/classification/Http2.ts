@@ -138,7 +138,7 @@ const framed = (name: string, act: (frames: Frames, stream: number) => void, ans
         url: `https://localhost:${port}`,
         ca: Certificates.localhost,
         http2: true,
-        onBytes: () => held.splice(0).forEach((later) => later()),
+        onBytes: () => held.splice(0).at(0)?.(),
       }),
     );
   },

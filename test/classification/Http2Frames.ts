@@ -35,7 +35,7 @@ const frame = (type: number, flag: number, stream: number, payload: Uint8Array):
 
 const words = (...values: ReadonlyArray<number>): Buffer => {
   const buffer = Buffer.alloc(values.length * 4);
-  values.forEach((value, index) => buffer.writeUInt32BE(value, index * 4));
+  for (const [index, value] of values.entries()) buffer.writeUInt32BE(value, index * 4);
   return buffer;
 };
 
@@ -57,11 +57,7 @@ const writing = (socket: tls.TLSSocket, cut: () => void): Frames => ({
 const prefaceBytes = 24;
 
 /** Calls `onRequest` for each HEADERS frame; everything else of a client's is read over. */
-const serve = (
-  socket: tls.TLSSocket,
-  cut: () => void,
-  onRequest: (frames: Frames, stream: number) => void,
-): void => {
+const serve = (socket: tls.TLSSocket, cut: () => void, onRequest: (frames: Frames, stream: number) => void): void => {
   let unread: Buffer = nothing;
   let started = false;
   socket.on("error", () => undefined); // the client may be gone first
@@ -92,10 +88,13 @@ export const withFrames = async <A>(
 ): Promise<A> => {
   const sockets = new Set<tls.TLSSocket>();
   const carriers = new Set<net.Socket>();
+  const cut = () => {
+    for (const carrier of carriers) carrier.resetAndDestroy();
+  };
   const options = { key: Certificates.key, cert: Certificates.localhost, ALPNProtocols: ["h2"], noDelay: true };
   const server = tls.createServer(options, (socket) => {
     sockets.add(socket);
-    serve(socket, () => carriers.forEach((carrier) => carrier.resetAndDestroy()), onRequest);
+    serve(socket, cut, onRequest);
   });
   server.on("connection", (carrier: net.Socket) => carriers.add(carrier));
   server.on("tlsClientError", () => undefined); // a client that went away during the handshake

@@ -1,7 +1,7 @@
 /**
  * Plays the program around a run: it shows parts, takes them back, and runs calls.
  */
-import { Duration, Effect } from "effect";
+import { Effect } from "effect";
 import type { Part } from "../../src/provider/Protocol.ts";
 import type { RunEvent } from "../../src/runtime/RunEvent.ts";
 import type { Cell } from "./Cell.ts";
@@ -17,12 +17,15 @@ export class Caller {
   readonly #cell: Cell;
   readonly #handlers: Handlers;
   readonly #gate: Gate;
+  readonly #io: Effect.Effect<void>;
   #calls: ReadonlyArray<Call> = [];
 
-  constructor(cell: Cell, handlers: Handlers, gate: Gate) {
+  /** @param io what the caller does for every part that shows something */
+  constructor(cell: Cell, handlers: Handlers, gate: Gate, io: Effect.Effect<void>) {
     this.#cell = cell;
     this.#handlers = handlers;
     this.#gate = gate;
+    this.#io = io;
   }
 
   /** Takes an event of `run`. */
@@ -54,9 +57,8 @@ export class Caller {
 
   #handed(part: Part, calls: ReadonlyArray<Call>): Effect.Effect<void> {
     this.#calls = [...this.#calls, ...calls];
-    const shows = this.#cell.callerMs !== undefined && part.observation.shows !== "nothing";
-    return Effect.sleep(Duration.millis(shows ? (this.#cell.callerMs ?? 0) : 0)).pipe(
-      Effect.when(Effect.succeed(shows)),
+    const shows = part.observation.shows !== "nothing";
+    return (shows ? this.#io : Effect.void).pipe(
       Effect.andThen(this.#handlers.handed(calls)),
       Effect.andThen(Effect.sync(() => this.#gate.handed())),
     );

@@ -10,14 +10,14 @@ import type { Cut } from "./Cuts.ts";
 interface CutRule {
   readonly if: string;
   readonly fits: (cut: Cut) => boolean;
-  readonly then: (cut: Cut) => Expected;
+  readonly expect: (cut: Cut) => Expected;
 }
 
 /** What must come of a cut. */
 export const expectCut = (cut: Cut): Expected => {
   const rule = cutRules.find((it) => it.fits(cut));
   if (rule === undefined) throw new Error("no rule fits, although the last one always does");
-  return rule.then(cut);
+  return rule.expect(cut);
 };
 
 /** The rules, in order. */
@@ -25,77 +25,77 @@ export const cutRules: ReadonlyArray<CutRule> = [
   {
     if: "the marker had come, and a clean end is all that can follow it",
     fits: (cut) => cut.moment === "after the marker" && cut.kind === "end",
-    then: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
+    expect: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
   },
   {
     if: "the marker had come (Gemini's needs a clean end, so there nothing had)",
     fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini",
-    then: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
+    expect: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
   },
   {
     if: "a call that changes something began, and nobody knows how it ended",
     fits: (cut) => changing(cut) && (handling(cut) === "hanging" || handling(cut) === "dying"),
-    then: (cut) => asked("tool_outcome_unknown", onScreen(cut)),
+    expect: (cut) => asked("tool_outcome_unknown", onScreen(cut)),
   },
   {
     if: "an unguarded call that changes something was handed over",
     fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "handed over",
-    then: (cut) => asked("tool_call_handed_over", onScreen(cut)),
+    expect: (cut) => asked("tool_call_handed_over", onScreen(cut)),
   },
   {
     if: "the caller saw a part of its input",
     fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "begun",
-    then: (cut) => asked("tool_input_shown", onScreen(cut)),
+    expect: (cut) => asked("tool_input_shown", onScreen(cut)),
   },
   {
     if: "the provider ran a tool of its own that may change something",
     fits: (cut) => cut.moment === "after a hosted call" && cut.tools.hosted?.effect === "unknown",
-    then: (cut) => asked("provider_tool_activity", onScreen(cut)),
+    expect: (cut) => asked("provider_tool_activity", onScreen(cut)),
   },
   {
     if: "the provider has such a tool, and nobody knows whether it ran",
     fits: (cut) => cut.tools.hosted?.effect === "unknown",
-    then: (cut) => asked("side_effects_unprovable", onScreen(cut)),
+    expect: (cut) => asked("side_effects_unprovable", onScreen(cut)),
   },
   {
     if: "a call settled, and the caller can go on from there",
     fits: (cut) => ran(cut) && cut.tools.canContinue === true,
-    then: (cut) => recovered("tools_settled", { keeps: [...onScreen(cut), 2] }),
+    expect: (cut) => recovered("tools_settled", { keeps: [...onScreen(cut), 2] }),
   },
   {
     if: "a call that changes something settled",
     fits: (cut) => ran(cut) && changing(cut),
-    then: (cut) => asked("tool_ran", onScreen(cut)),
+    expect: (cut) => asked("tool_ran", onScreen(cut)),
   },
   {
     if: "text is on the screen, a guarded call began after it, and the caller can go on",
     fits: (cut) => sees(cut) === "text" && guarded(cut) && cut.tools.canContinue === true && callBegan(cut),
-    then: (cut) => recovered("text_closed_by_call", { keeps: [...onScreen(cut), 2] }),
+    expect: (cut) => recovered("text_closed_by_call", { keeps: [...onScreen(cut), 2] }),
   },
   {
     if: "text is on the screen",
     fits: (cut) => sees(cut) === "text",
-    then: (cut) => asked("text_shown", onScreen(cut)),
+    expect: (cut) => asked("text_shown", onScreen(cut)),
   },
   {
     if: "a guarded call that changes something is open, and the fence holds it",
     fits: (cut) => guarded(cut) && changing(cut) && call(cut) !== "none",
-    then: (cut) => recovered("tool_calls_fenced", { keeps: talks(cut) ? [2] : [] }),
+    expect: (cut) => recovered("tool_calls_fenced", { keeps: talks(cut) ? [2] : [] }),
   },
   {
     if: "there were only calls that change nothing",
     fits: (cut) => call(cut) !== "none" || cut.moment === "after a hosted call",
-    then: (cut) => recovered("only_read_only_tools", { keeps: talks(cut) ? [2] : [] }),
+    expect: (cut) => recovered("only_read_only_tools", { keeps: talks(cut) ? [2] : [] }),
   },
   {
     if: "only thoughts are on the screen",
     fits: (cut) => sees(cut) === "thoughts",
-    then: () => recovered("only_reasoning_shown"),
+    expect: () => recovered("only_reasoning_shown"),
   },
   {
     if: "otherwise",
     fits: () => true,
-    then: (cut) => recovered("nothing_shown", { keeps: talks(cut) ? [2] : [] }),
+    expect: (cut) => recovered("nothing_shown", { keeps: talks(cut) ? [2] : [] }),
   },
 ];
 

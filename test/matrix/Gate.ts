@@ -17,6 +17,7 @@ export class Gate {
   #decodedSerials = new Set<string>();
   #handed = 0;
   #tool: "none" | "started" | "settled" = "none";
+  readonly #over = Deferred.makeUnsafe<void>();
   /** A break did not wait for its caller any longer. */
   missed = false;
 
@@ -28,6 +29,17 @@ export class Gate {
   begun(): void {
     this.#decoded = 0;
     this.#handed = 0;
+  }
+
+  /** The client's stream of an attempt has ended, however it did. */
+  ended(): void {
+    // A turn of the event loop later the run has been told, too.
+    setImmediate(() => Deferred.doneUnsafe(this.#over, Effect.void));
+  }
+
+  /** Waits until the run has been told that its first attempt has ended. */
+  get over(): Effect.Effect<void> {
+    return Deferred.await(this.#over);
   }
 
   /** The client has decoded a part. */

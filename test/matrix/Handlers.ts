@@ -78,7 +78,7 @@ const handler =
       gate.tool("started");
       switch (cell.tools.runtime?.handling) {
         case "running":
-          return Effect.andThen(server.ended(1), Effect.sleep(runsOnMs));
+          return Effect.andThen(server.ended(1), gate.over);
         case "hanging":
           return Effect.never;
         case "dying":
@@ -87,9 +87,6 @@ const handler =
           return Effect.void;
       }
     });
-
-/** How long a running handler needs after the break, in milliseconds. */
-const runsOnMs = 40;
 
 /** The whole calls of a plain part, for callers that are given no `ReadyCall`. */
 export const callsIn = (part: Part, run_id: string, attempt: number): ReadonlyArray<Call> =>

@@ -13,9 +13,13 @@ import { streamErrors } from "./StreamErrors.ts";
 import { type Judged, judge } from "./Verdict.ts";
 import { waits } from "./Waits.ts";
 
-/** Cells that are played at the same time, and of the heavy ones. */
-export const cellsAtOnce = 40;
-const heavyAtOnce = 2;
+/**
+ * Cells that are played at the same time. Where a cell waits for a clock of its own the machine must not be busy with too many
+ * others; heavy ones want it for themselves.
+ */
+const atOnce = { plain: 96, clocked: 32, heavy: 2 } as const;
+
+type Kind = keyof typeof atOnce;
 
 /** Every cell. */
 export const cells = (): ReadonlyArray<Cell> => [
@@ -52,21 +56,30 @@ export const playAll = (
   selected: ReadonlyArray<Cell>,
   judged: (one: Judged) => void = () => {},
 ): Effect.Effect<ReadonlyArray<Judged>> => {
-  const some = (shared: Processors, heavy: boolean) =>
+  const some = (shared: Processors, kind: Kind) =>
     Effect.forEach(
-      selected.filter((cell) => (cell.heavy ?? false) === heavy),
+      selected.filter((cell) => kindOf(cell) === kind),
       (cell) =>
         Effect.map(play(cell, shared), (outcome) => {
           const one = judge(cell, outcome);
           judged(one);
           return one;
         }),
-      { concurrency: heavy ? heavyAtOnce : cellsAtOnce },
+      { concurrency: atOnce[kind] },
     );
   return Effect.scoped(
     Effect.gen(function* () {
       const shared = yield* processors;
-      return [...(yield* some(shared, false)), ...(yield* some(shared, true))];
+      return [
+        ...(yield* some(shared, "plain")),
+        ...(yield* some(shared, "clocked")),
+        ...(yield* some(shared, "heavy")),
+      ];
     }),
   );
+};
+
+const kindOf = ({ clocks, heavy }: Cell): Kind => {
+  if (heavy === true) return "heavy";
+  return clocks === undefined ? "plain" : "clocked";
 };

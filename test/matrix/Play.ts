@@ -1,11 +1,11 @@
 /**
  * Plays one cell: a fault server of its own on a real socket, the real client, the processor, and a caller.
  */
-import { type Context, Duration, Effect, type Exit, Layer, Random, Stream } from "effect";
-import { ProviderClient } from "../../src/client/index.ts";
+import { type Context, Duration, Effect, type Exit, Layer, Random, References, Stream } from "effect";
+import { ProviderClient, type ProviderRequest } from "../../src/client/index.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
-import type { Part } from "../../src/provider/Protocol.ts";
+import type { Part, ProtocolId } from "../../src/provider/Protocol.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunInterrupted } from "../../src/runtime/RunEvent.ts";
@@ -67,6 +67,7 @@ const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
 export const play = (cell: Cell, { hasty, patient }: Processors): Effect.Effect<Outcome> =>
   Effect.scoped(playCell(cell)).pipe(
     Effect.provideService(Random.Random, noJitter),
+    Effect.provideService(References.MinimumLogLevel, "None"),
     Effect.provideContext(cell.tools.runtime?.handling === "hanging" ? hasty : patient),
     Effect.orDie,
   );
@@ -78,14 +79,14 @@ const playCell = Effect.fnUntraced(function* (cell: Cell) {
   const warm = cell.warmUp === true;
   const answers = [...cell.answers(nowMs)];
   const server = yield* FaultProvider.make({
-    script: { answers, after: "repeat" },
+    script: { answers, scripts: { slow: [{ head_delay_ms: cell.callerMs ?? 0 }] }, after: "repeat" },
     beforeBreak: gate.beforeBreak,
   });
   const client = yield* ProviderClient.make(warm ? { connections: 1 } : {});
   if (warm) yield* Stream.runDrain(request(cell, client, server, undefined));
   const before = (yield* server.log).length;
   const handlers = yield* Handlers.make(cell, server, gate);
-  const caller = new Caller(cell, handlers, gate);
+  const caller = new Caller(cell, handlers, gate, slowIo(cell, client, server));
   const service = yield* StreamProcessor;
   const options = optionsOf(cell, client, server, handlers, caller, gate);
   const running =
@@ -112,10 +113,22 @@ const playCell = Effect.fnUntraced(function* (cell: Cell) {
     inputs: [...handlers.inputs],
     incidents: yield* recorder.incidents(cell.name),
     record: yield* recorder.run(cell.name),
-    log: (yield* server.log).slice(before),
+    log: (yield* server.log).slice(before).filter((row) => row.script === ""),
     gateMissed: gate.missed,
   } satisfies Outcome;
 });
+
+/** A request that takes long: what a slow caller does with each part. */
+const slowIo = (
+  cell: Cell,
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+): Effect.Effect<void> =>
+  cell.callerMs === undefined
+    ? Effect.void
+    : Effect.orDie(
+        Stream.runDrain(send(cell.protocol, client, { url: server.endpoint(cell.protocol, "slow"), body: {} })),
+      );
 
 const optionsOf = (
   cell: Cell,
@@ -133,10 +146,14 @@ const optionsOf = (
     gate.begun();
     caller.attempt = attempt.attempt;
     // Whole arrays pass, as they came: what arrived together must meet the processor together.
-    return Stream.mapArray(request(cell, client, server, attempt), (parts) => {
+    const watched = Stream.mapArray(request(cell, client, server, attempt), (parts) => {
       for (const part of parts) gate.decoded(part);
       return parts;
     });
+    return Stream.ensuring(
+      watched,
+      Effect.sync(() => gate.ended()),
+    );
   },
   observe: (part) => part.observation,
   reveal: cell.mode === "on_complete" ? "on_complete" : "live",
@@ -145,13 +162,6 @@ const optionsOf = (
   ...(cell.emptyIsFailure === undefined ? {} : { emptyIsFailure: cell.emptyIsFailure }),
   ...(cell.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
 });
-
-const decoders = {
-  "openai-chat": OpenAiChat.protocol,
-  "openai-responses": OpenAiResponses.protocol,
-  "anthropic-messages": AnthropicMessages.protocol,
-  "google-gemini": Gemini.protocol,
-} as const;
 
 /** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
 const request = (
@@ -166,20 +176,27 @@ const request = (
     ...(attempt?.request === "continue" ? { settled: attempt.calls } : {}),
     ...(attempt === undefined ? { warm: true } : {}),
   };
-  const rest = {
+  return send(cell.protocol, client, {
     url: server.endpoint(cell.protocol),
     body,
     ...(cell.choices === undefined ? {} : { tolerance: { choices: cell.choices } }),
     ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
-  };
-  switch (cell.protocol) {
+  });
+};
+
+const send = (
+  protocol: ProtocolId,
+  client: ProviderClient["Service"],
+  request: Omit<ProviderRequest<unknown>, "protocol">,
+): Stream.Stream<Part, unknown> => {
+  switch (protocol) {
     case "openai-chat":
-      return client.stream({ protocol: decoders["openai-chat"], ...rest });
+      return client.stream({ protocol: OpenAiChat.protocol, ...request });
     case "openai-responses":
-      return client.stream({ protocol: decoders["openai-responses"], ...rest });
+      return client.stream({ protocol: OpenAiResponses.protocol, ...request });
     case "anthropic-messages":
-      return client.stream({ protocol: decoders["anthropic-messages"], ...rest });
+      return client.stream({ protocol: AnthropicMessages.protocol, ...request });
     case "google-gemini":
-      return client.stream({ protocol: decoders["google-gemini"], ...rest });
+      return client.stream({ protocol: Gemini.protocol, ...request });
   }
 };

@@ -36,9 +36,9 @@ export const generate = (seed: number): Scenario => {
     },
     options: optionsOf(dice),
     drainMs: dice.weighted([
-      [6, null],
-      [1, 0],
-      [2, 1_000],
+      [4, null],
+      [3, 0],
+      [3, 1_000],
     ]),
     consumer: consumerOf(dice),
     outside: dice.chance(0.35) ? dice.times(dice.between(1, 2), () => outsideOf(dice)) : [],
@@ -63,7 +63,7 @@ const toolsOf = (dice: Dice): ReadonlyArray<ToolSpec> => {
     [2, 0],
   ]);
   return candidates
-    .filter(({ name }) => dice.chance(name === "hosted" ? 0.12 : 0.5))
+    .filter(({ name }) => dice.chance(name === "hosted" ? 0.15 : 0.5))
     .map(
       (tool): ToolSpec => ({
         ...tool,
@@ -75,7 +75,7 @@ const toolsOf = (dice: Dice): ReadonlyArray<ToolSpec> => {
           [1, "dying"],
           [0.4, "hanging"],
         ] as const),
-        ms: dice.pick([1, 10, 700, 5_000, 100_000]),
+        ms: dice.pick([1, 10, 700, 5_000, 100_000, 100_000]),
       }),
     );
 };

@@ -1,4 +1,6 @@
 /** Judges the provider's and the tools' own logs: attempts, effects and the marker (I3, I4, I5, I11). */
+import { resolve } from "../../src/domain/Failure.ts";
+import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import { closeGraceMs } from "../../src/runtime/Clocks.ts";
 import type { Entry, Part, Trace } from "./Journal.ts";
 import { runFailureIsMalformed } from "./Malformed.ts";
@@ -63,6 +65,10 @@ const providerEffects = (
   modes: ReadonlyMap<number, string>,
 ) => {
   const { holds, violations } = against("I3");
+  const hosted = trace.scenario.tools.some(({ effect, executor }) => executor === "provider" && effect !== "read_only");
+  for (const failure of hosted ? unseenRest(trace.journal, superseded, modes) : []) {
+    holds(false, () => `the provider may have run a hosted tool unseen (${failure}), and its request was repeated`);
+  }
   const decided = new Set<number>();
   for (const entry of trace.journal) {
     if (entry.what === "writing") {
@@ -82,6 +88,34 @@ const providerEffects = (
     }
   }
   return violations;
+};
+
+/**
+ * Failures after which an automatic replay cannot know what the provider still did: the stream was cut, so that not all of
+ * it was seen, and nothing says that the request was not processed.
+ */
+const unseenRest = (
+  journal: ReadonlyArray<Entry>,
+  superseded: ReturnType<typeof supersessions>,
+  modes: ReadonlyMap<number, string>,
+): ReadonlyArray<string> => {
+  const incidents = new Map<number, RunIncident>();
+  for (const entry of journal) {
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) if (it._tag === "IncidentOpened") incidents.set(it.incident.attempt, it.incident);
+  }
+  // The same cursor again reads a response that exists: it asks for nothing anew.
+  const resumes = journal.flatMap((it) =>
+    it.what === "opened" && it.context.request === "resume" ? [it.context.attempt] : [],
+  );
+  return [...superseded].flatMap(([attempt, gone]) => {
+    if (resumes.includes(gone.by)) return [];
+    const failure = incidents.get(attempt)?.failure;
+    const accepted = journal.some((it) => it.what === "emitted" && it.attempt === attempt);
+    if (!gone.automatic || modes.get(gone.by) !== "replay" || !accepted || failure === undefined) return [];
+    const { in_band, not_processed } = resolve(failure);
+    return in_band || not_processed ? [] : [`attempt ${attempt}, ${failure.kind}`];
+  });
 };
 
 const beforeError = (parts: ReadonlyArray<Part>): ReadonlyArray<Part> => {

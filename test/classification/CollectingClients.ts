@@ -12,7 +12,7 @@ import { options } from "./SdkClients.ts";
 const messages = [{ role: "user" as const, content: "hello" }];
 
 /** One collecting call of each SDK. */
-export const helperClients: ReadonlyArray<Client> = [
+export const collectingClients: ReadonlyArray<Client> = [
   {
     name: "openai chat.completions.stream",
     protocol: "openai-chat",
@@ -38,7 +38,12 @@ export const helperClients: ReadonlyArray<Client> = [
     protocol: "openai-chat",
     ask: (ask) =>
       using(bundledAgent(ask), async (dispatcher) => {
-        const result = streamText({ model: model(ask, dispatcher), prompt: "hello", maxRetries: 0, onError: () => undefined });
+        const result = streamText({
+          model: model(ask, dispatcher),
+          prompt: "hello",
+          maxRetries: 0,
+          onError: () => undefined,
+        });
         await result.text;
         return undefined;
       }),

@@ -1,0 +1,32 @@
+/**
+ * Every client of the HTTP/1.1 tables, and the groups that mostly say the same.
+ */
+import { aiSdkClients } from "./AiSdkClients.ts";
+import type { Client } from "./Client.ts";
+import { effectClients } from "./EffectClients.ts";
+import { rawClients } from "./RawClients.ts";
+import { sdkClients } from "./SdkClients.ts";
+
+/** Every client. */
+export const clients: ReadonlyArray<Client> = [...rawClients, ...effectClients, ...sdkClients, ...aiSdkClients];
+
+const names = (list: ReadonlyArray<Client>): ReadonlyArray<string> => list.map(({ name }) => name);
+
+export const everyone = names(clients);
+export const nodeHttp = ["node:http", "Effect HttpClient (node:http)"];
+export const overUndici = everyone.filter((name) => !nodeHttp.includes(name));
+export const raw = names(rawClients);
+export const effect = names(effectClients);
+export const sdks = ["openai", "@anthropic-ai/sdk"];
+export const aiSdk = names(aiSdkClients);
+export const bytes = [...raw, ...effect];
+export const events = [...sdks, ...aiSdk];
+
+/** Clients whose provider speaks as OpenAI does and who hand over its body. */
+export const openai = [...raw, "openai", "AI SDK"];
+export const anthropic = ["@anthropic-ai/sdk"];
+export const gateway = ["AI SDK gateway"];
+
+/** All but some. */
+export const except = (list: ReadonlyArray<string>, ...left: ReadonlyArray<string>): ReadonlyArray<string> =>
+  list.filter((name) => !left.includes(name));

@@ -1,0 +1,58 @@
+/**
+ * Expected of what gathers: the SDKs' collecting calls, and the AI SDK's retries.
+ */
+import { generateWithRetries } from "./AiSdkClients.ts";
+import { events, limitedTwice, statuses } from "./Answers.ts";
+import type { Client } from "./Client.ts";
+import type { Fault } from "./Faults.ts";
+import { collectingClients } from "./CollectingClients.ts";
+import { final, refused, retryable } from "./Outcome.ts";
+import type { Expected, Section } from "./Section.ts";
+
+const retrying: Client = {
+  name: "AI SDK generateText, maxRetries: 1",
+  protocol: "openai-chat",
+  ask: async ({ url }) => {
+    await generateWithRetries(url, 1);
+    return undefined;
+  },
+};
+
+const names = collectingClients.map(({ name }) => name);
+const [openai = "", anthropic = "", aiSdk = ""] = names;
+
+const without = (fault: Fault, ...left: ReadonlyArray<string>): Fault => ({ ...fault, without: left });
+
+const expected: Expected = {
+  "clean end without a marker": [
+    [[openai, anthropic], retryable("truncated")],
+    [[aiSdk], "no error"],
+  ],
+  "overloaded in the stream": [
+    [[openai], refused("overloaded", { code: "service_unavailable_error" })],
+    [[anthropic], refused("overloaded", { code: "overloaded_error" })],
+    [[aiSdk], "no error"],
+  ],
+  "500 server error": [
+    [[openai], retryable("server_error", { status: 500, code: "server_error" })],
+    [[anthropic], retryable("server_error", { status: 500, code: "api_error" })],
+    [[aiSdk], final("unknown")],
+  ],
+  "429, retry-after-ms: 1, twice": [
+    [[retrying.name], refused("rate_limited", { status: 429, code: "rate_limit_exceeded", retry_after_ms: 1 })],
+  ],
+};
+
+const picked = [...events, ...statuses]
+  .filter(({ name }) => Object.hasOwn(expected, name))
+  .map((fault) => without(fault, retrying.name));
+
+/** Calls that collect a stream, and calls that retry. */
+export const collecting: Section = {
+  title: "Calls that collect and calls that retry",
+  about:
+    "What a whole-answer call says. The AI SDK's `text` swallows an error part once text has come, and before that says only that there was no output: its adapter reads `fullStream`. Its RetryError stands for the last try.",
+  clients: [...collectingClients, retrying],
+  faults: [...picked, without(limitedTwice, ...names)],
+  expected,
+};

@@ -1,0 +1,10 @@
+/**
+ * Every table, in the order of the documentation.
+ */
+import { collecting } from "./Collecting.ts";
+import { connections } from "./Connections.ts";
+import { http2 } from "./Http2Expected.ts";
+import { responses, streams } from "./Responses.ts";
+import type { Section } from "./Section.ts";
+
+export const sections: ReadonlyArray<Section> = [connections, responses, streams, http2, collecting];
