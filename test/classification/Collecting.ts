@@ -4,8 +4,8 @@
 import { generateWithRetries } from "./AiSdkClients.ts";
 import { events, limitedTwice, statuses } from "./Answers.ts";
 import type { Client } from "./Client.ts";
-import type { Fault } from "./Faults.ts";
 import { collectingClients } from "./CollectingClients.ts";
+import type { Fault } from "./Faults.ts";
 import { final, refused, retryable } from "./Outcome.ts";
 import type { Expected, Section } from "./Section.ts";
 
