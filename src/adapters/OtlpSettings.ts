@@ -1,0 +1,184 @@
+/**
+ * Reads the standard variables of OpenTelemetry that say where telemetry goes.
+ *
+ * A variable that is set and cannot be read is an error that names it. Its value is never repeated: it may be a credential.
+ */
+import { Config, Effect, Option, Result, Schema } from "effect";
+
+/** A variable of the environment cannot be read. `message` says what was expected, never what was given. */
+export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("OtlpConfigError", {
+  reason: Schema.Literals(["bad_value", "unreadable"]),
+  variable: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** The three kinds of telemetry, by the word in their variables. */
+export const signals = ["TRACES", "METRICS", "LOGS"] as const;
+export type Signal = (typeof signals)[number];
+
+/** Where and how one signal is sent. Left-out times have the exporter's defaults. */
+export interface SignalSettings {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly protocol: "http/protobuf" | "http/json";
+  readonly compression: "gzip" | "none";
+  /** Between two exports, in milliseconds. */
+  readonly intervalMs: number | undefined;
+  /** How long the last export may take when the layer closes, in milliseconds. */
+  readonly timeoutMs: number | undefined;
+}
+
+/** What the variables say. A signal that is undefined is not exported. */
+export interface OtlpSettings {
+  readonly serviceName: string | undefined;
+  readonly temporality: "cumulative" | "delta";
+  readonly TRACES: SignalSettings | undefined;
+  readonly METRICS: SignalSettings | undefined;
+  readonly LOGS: SignalSettings | undefined;
+}
+
+/** Reads all variables. With `OTEL_SDK_DISABLED` the others are not looked at. */
+export const read: Effect.Effect<OtlpSettings, OtlpConfigError> = Effect.gen(function* () {
+  const disabled = yield* variable("OTEL_SDK_DISABLED", oneOf(["true", "false"]));
+  if (disabled === "true") return off;
+  const resource = yield* variable("OTEL_RESOURCE_ATTRIBUTES", pairs);
+  return {
+    serviceName: (yield* variable("OTEL_SERVICE_NAME", text)) ?? resource?.["service.name"],
+    temporality:
+      (yield* variable("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", oneOf(["cumulative", "delta"]))) ??
+      "cumulative",
+    TRACES: yield* signal("TRACES", "OTEL_BSP_SCHEDULE_DELAY"),
+    METRICS: yield* signal("METRICS", "OTEL_METRIC_EXPORT_INTERVAL"),
+    LOGS: yield* signal("LOGS", "OTEL_BLRP_SCHEDULE_DELAY"),
+  };
+});
+
+const off: OtlpSettings = {
+  serviceName: undefined,
+  temporality: "cumulative",
+  TRACES: undefined,
+  METRICS: undefined,
+  LOGS: undefined,
+};
+
+const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | undefined, OtlpConfigError> =>
+  Effect.gen(function* () {
+    const exporters = yield* variable(`OTEL_${name}_EXPORTER`, exporterList);
+    const own = yield* variable(`OTEL_EXPORTER_OTLP_${name}_ENDPOINT`, endpoint);
+    const base = yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+    const url = own ?? (base === undefined ? undefined : below(base, name));
+    if (url === undefined || exporters?.includes("otlp") === false) return undefined;
+    const either = <A>(what: string, parse: Parse<A>) =>
+      Effect.flatMap(variable(`OTEL_EXPORTER_OTLP_${name}_${what}`, parse), (found) =>
+        found === undefined ? variable(`OTEL_EXPORTER_OTLP_${what}`, parse) : Effect.succeed(found),
+      );
+    return {
+      url: url.toString(),
+      headers: (yield* either("HEADERS", headers)) ?? {},
+      protocol: (yield* either("PROTOCOL", oneOf(["http/protobuf", "http/json"]))) ?? "http/protobuf",
+      compression: (yield* either("COMPRESSION", oneOf(["gzip", "none"]))) ?? "none",
+      intervalMs: yield* variable(interval, milliseconds),
+      timeoutMs: yield* either("TIMEOUT", milliseconds),
+    };
+  });
+
+/** The value, or what was expected instead of it. */
+type Parse<A> = (value: string) => Result.Result<A, string>;
+
+/** Reads a variable; undefined when it is not set or empty, which the specification calls the same. */
+const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | undefined, OtlpConfigError> =>
+  Effect.gen(function* () {
+    const found = yield* Config.option(Config.String(name));
+    const value = Option.getOrElse(found, () => "").trim();
+    if (value === "") return undefined;
+    const parsed = parse(value);
+    if (Result.isSuccess(parsed)) return parsed.success;
+    const message = `${name}: expected ${parsed.failure}`;
+    return yield* new OtlpConfigError({ reason: "bad_value", variable: name, message });
+  }).pipe(
+    Effect.catchTag("ConfigError", () =>
+      Effect.fail(
+        new OtlpConfigError({
+          reason: "unreadable",
+          variable: name,
+          message: `${name}: the configuration does not give it as a text`,
+        }),
+      ),
+    ),
+  );
+
+const text: Parse<string> = Result.succeed;
+
+const oneOf =
+  <const A extends string>(words: ReadonlyArray<A>): Parse<A> =>
+  (value) => {
+    const word = words.find((it) => it === value.toLowerCase());
+    return word === undefined ? Result.fail(`${words.join(" or ")}; others are not supported`) : Result.succeed(word);
+  };
+
+/** Words of the specification. Those that are not ours belong to another exporter of the same program. */
+const exporterWords: ReadonlySet<string> = new Set(["otlp", "none", "console", "logging", "prometheus", "zipkin"]);
+
+const exporterList: Parse<ReadonlyArray<string>> = (value) => {
+  const words = value.split(",").map((word) => word.trim().toLowerCase());
+  return words.every((word) => exporterWords.has(word))
+    ? Result.succeed(words)
+    : Result.fail(`a list of ${[...exporterWords].join(", ")}`);
+};
+
+const milliseconds: Parse<number> = (value) =>
+  /^\d{1,9}$/.test(value) && Number(value) > 0
+    ? Result.succeed(Number(value))
+    : Result.fail("whole milliseconds above 0");
+
+const endpoint: Parse<URL> = (value) => {
+  const url = URL.parse(value);
+  if (url === null || !/^https?:$/.test(url.protocol))
+    return Result.fail("an address that begins with http:// or https://");
+  // fetch refuses such an address, and its error would repeat it.
+  return url.username !== "" || url.password !== ""
+    ? Result.fail("an address without a name and password; OTEL_EXPORTER_OTLP_HEADERS takes credentials")
+    : Result.succeed(url);
+};
+
+/** The general endpoint has a path of its own for each signal; a signal's own endpoint is taken as it is. */
+const below = (base: URL, name: Signal): URL => {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/${name.toLowerCase()}`;
+  return url;
+};
+
+/** `name=value` with commas between, values percent-encoded (W3C Baggage, as the specification says). */
+const pairs: Parse<Record<string, string>> = (value) => {
+  const entries: Array<readonly [string, string]> = [];
+  for (const pair of value.split(",").filter((it) => it.trim() !== "")) {
+    const at = pair.indexOf("=");
+    const name = pair.slice(0, Math.max(at, 0)).trim();
+    const decoded = percentDecoded(pair.slice(at + 1).trim());
+    if (name === "" || decoded === undefined)
+      return Result.fail("name=value, with commas between and values percent-encoded");
+    entries.push([name, decoded]);
+  }
+  return Result.succeed(Object.fromEntries(entries));
+};
+
+const headers: Parse<Record<string, string>> = (value) =>
+  Result.flatMap(pairs(value), (found) =>
+    Object.entries(found).every(([name, it]) => headerName.test(name) && headerValue.test(it))
+      ? Result.succeed(found)
+      : Result.fail("name=value with names and values that an HTTP header may have"),
+  );
+
+/** RFC 9110, 5.6.2: a token. */
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** RFC 9110, 5.5: visible characters, blanks and tabs. */
+const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const percentDecoded = (encoded: string): string | undefined => {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+};
