@@ -37,11 +37,48 @@ export interface Broken {
   readonly unsendable: boolean;
 }
 
+/** Which connection carries an exchange. */
+export interface Carried {
+  /** Counts the connections of a client, from 1. */
+  readonly connection: number;
+  /** It had carried a request before. */
+  readonly reused: boolean;
+  /** Milliseconds that it had waited for this request; 0 for a fresh one. */
+  readonly idleMs: number;
+}
+
+/** Whoever carries exchanges, one at a time. */
+export interface Carrier {
+  /** A request is about to be written. */
+  readonly begin: () => Carried;
+  /** Its response has come whole. */
+  readonly free: () => void;
+  /** The connection broke under it, or never answered. */
+  readonly broke: () => void;
+}
+
+/** When what happened, in monotonic milliseconds. */
+interface Times {
+  readonly openedAt: number;
+  startedAt: number | undefined;
+  headAt: number | undefined;
+  firstByteAt: number | undefined;
+  carried: Carried | undefined;
+}
+
 /** One exchange. `head` and `read` are for one reader. */
 export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   connecting: Socket | undefined = undefined;
   delivery: Delivery = "not_sent";
+  /** Set before the request may be written. */
+  carrier: Carrier | undefined = undefined;
+  /** Size of the request's body, in bytes. */
+  requestBytes = 0;
+  /** Bytes of the response's body so far. */
+  receivedBytes = 0;
+  readonly times: Times;
   readonly #reporters: Reporters;
+  readonly #now: () => number;
   #controller: Dispatcher.DispatchController | undefined = undefined;
   #head: Head | undefined = undefined;
   #chunks: Array<Uint8Array> = [];
@@ -51,8 +88,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   #wake: (() => void) | undefined = undefined;
   #waking = false;
 
-  constructor(reporters: Reporters) {
+  /** @param now monotonic milliseconds */
+  constructor(reporters: Reporters, now: () => number) {
     this.#reporters = reporters;
+    this.#now = now;
+    const openedAt = now();
+    this.times = { openedAt, startedAt: undefined, headAt: undefined, firstByteAt: undefined, carried: undefined };
     reporters.delivery?.("not_sent");
   }
 
@@ -67,31 +108,49 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     (chunks) => (chunks === ended ? undefined : chunks),
   );
 
+  /** The status of the response, once its head has come. */
+  get status(): number | undefined {
+    return this.#head?.status;
+  }
+
+  /** Whether there is nothing left to wait for. */
+  get over(): boolean {
+    return this.#over;
+  }
+
   /** Gives the exchange up: its socket is destroyed at once, also one that is still being opened. */
   abort(): void {
     if (this.#over) return;
     this.#over = true;
     this.#chunks = [];
+    // A request that was written and never answered: its connection may be dead, and those beside it with it.
+    if (this.delivery === "ambiguous") this.carrier?.broke();
     this.#controller?.abort(aborted());
     this.connecting?.destroy(aborted());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#controller !== undefined) return this.#refuseRepeat(controller);
     this.#controller = controller;
-    if (this.#over) controller.abort(aborted());
-    else this.#report("ambiguous");
+    if (this.#over) return controller.abort(aborted());
+    this.times.startedAt = this.#now();
+    this.times.carried = this.carrier?.begin();
+    this.#report("ambiguous");
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
     this.#report("accepted");
     // 1xx: the response itself is still to come (RFC 9110, 15.2).
     if (status < 200) return;
+    this.times.headAt = this.#now();
     this.#head = { status, headers: flat(headers) };
     this.#notify();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     if (this.#over) return;
+    this.times.firstByteAt ??= this.#now();
+    this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
     this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;
@@ -100,6 +159,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   }
 
   onResponseEnd(): void {
+    this.carrier?.free();
     this.#over = true;
     this.#notify();
   }
@@ -117,7 +177,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#over) return;
     this.#over = true;
     this.#broken = { error, operation: this.#operation(error), unsendable };
+    if (this.delivery !== "not_sent") this.carrier?.broke();
     this.#notify();
+  }
+
+  /** Nothing below us repeats a request. undici has no reason to; if it ever finds one, the second copy is not written. */
+  #refuseRepeat(controller: Dispatcher.DispatchController): void {
+    const error = new Error("The request was about to be written a second time");
+    controller.abort(error);
+    this.#break(error, false);
   }
 
   #operation(error: unknown): TransportOperation {

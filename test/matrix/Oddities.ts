@@ -2,6 +2,7 @@
  * Sends what no protocol writes, and what a protocol writes but that looks odd: damage, and healthy ends of every kind.
  */
 import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import { brokenCalls } from "./BrokenCalls.ts";
 import {
   type Answer,
   type Answers,
@@ -17,24 +18,14 @@ import {
   protocols,
   recovered,
   stopped,
-  type ToolState,
-  waiting,
   whole,
 } from "./Cell.ts";
 import { talk } from "./Healthy.ts";
-
-/** What a row of this file says; `only` where it is about some protocols. */
-interface Oddity {
-  readonly name: string;
-  readonly only?: ReadonlyArray<ProtocolId>;
-  readonly answers: (protocol: ProtocolId) => Answers;
-  readonly expect: (mode: Mode, protocol: ProtocolId) => Expected;
-  readonly more?: Partial<Pick<Cell, "emptyIsFailure" | "choices" | "rawMarker" | "tools" | "heavy">>;
-}
+import type { Oddity } from "./Oddity.ts";
 
 /** All cells. */
 export const oddities = (): ReadonlyArray<Cell> =>
-  [...damage, ...legal, ...endings, ...malformed].flatMap(({ answers, expect, more, name, only }) =>
+  [...damage, ...legal, ...endings, ...brokenCalls].flatMap(({ answers, expect, more, name, only }) =>
     (only ?? protocols).flatMap((protocol) =>
       modes.map((mode) => ({
         name: `${protocol}/${name}/${mode}`,
@@ -290,41 +281,3 @@ const second = (protocol: ProtocolId, text: string, finished: boolean): Content[
         object: "chat.completion.chunk",
         choices: [{ index: 1, delta: { content: text }, finish_reason: finished ? "stop" : null }],
       });
-
-const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;
-const cutCall: Content = [{ tool: "edit", cut: true }];
-
-/** Arguments that do not parse although the stream ended well; at a limit they are only cut. */
-const malformed: ReadonlyArray<Oddity> = [
-  {
-    name: "broken arguments, guarded",
-    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
-    // Gemini never sends such a call: its finish says that there was one.
-    expect: (mode, protocol) =>
-      recovered(mode === "live" && protocol !== "google-gemini" ? "tool_calls_fenced" : "nothing_shown", { keeps: [] }),
-    more: { tools: tool("guarded") },
-  },
-  {
-    name: "broken arguments, unguarded",
-    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
-    // The call was seen to begin: a question would come, and the marker is there, so the answer stands as it is.
-    expect: (mode, protocol) =>
-      mode === "live" && protocol !== "google-gemini"
-        ? { ...whole, rules: ["already_complete"], keeps: [] }
-        : recovered("nothing_shown", { keeps: [] }),
-    more: { tools: tool("unguarded") },
-  },
-  {
-    name: "broken arguments after text",
-    answers: () => [{ content: [{ text: 2 }, ...cutCall], delay_ms: 25 }, { content: [{ text: 2 }, { tool: "edit" }] }],
-    expect: (mode) => (mode === "on_complete" ? recovered("nothing_shown") : { ...whole, rules: ["already_complete"] }),
-    more: { tools: tool("guarded") },
-  },
-  {
-    name: "arguments cut by the length limit",
-    only: ["openai-chat", "openai-responses", "anthropic-messages"],
-    answers: () => one([{ text: 2 }, ...cutCall], { finish: "length" }),
-    expect: isWhole,
-    more: { tools: tool("guarded") },
-  },
-];

@@ -1,0 +1,53 @@
+/**
+ * Keeps the connections of a client: HTTP/1.1, one request at a time on each, no timeout of undici's own, nothing repeated.
+ */
+import { Agent, Pool } from "@effect/platform-node/Undici";
+import { Effect, type Scope } from "effect";
+import type { Connector } from "./Connector.ts";
+import { Line } from "./Line.ts";
+import type { Origins } from "./Origin.ts";
+
+/** What the connections of a client need. */
+export interface ConnectionOptions {
+  readonly connector: Connector;
+  /** Longest idle time of a kept connection, in milliseconds. */
+  readonly keepAliveMs: number;
+  /** Most connections to one origin. */
+  readonly connections: number | undefined;
+  readonly origins: Origins;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/** Makes the connections; they are closed with their scope. */
+export const make = (options: ConnectionOptions): Effect.Effect<Agent, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => makeAgent(options)),
+    (agent) => Effect.promise(() => agent.destroy()),
+  );
+
+const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Agent => {
+  let opened = 0;
+  const line = (url: URL, lineOptions: object): Line =>
+    new Line(url, lineOptions, {
+      origin: origins.of(url.origin),
+      connect: connector.connect,
+      now,
+      number: () => {
+        opened += 1;
+        return opened;
+      },
+    });
+  return new Agent({
+    // A pool also for one connection: a bare Client's connect error fails every request that waits behind it.
+    factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: line }),
+    ...(connections === undefined ? {} : { connections }),
+    pipelining: 1,
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    // The second is the limit for what a server's Keep-Alive header asks for: it may shorten the first, never widen it.
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+  });
+};

@@ -1,0 +1,74 @@
+/**
+ * Remembers what the client knows of each origin: whether it ever answered, when it was last called, and its open connections.
+ */
+/** Most origins that are remembered; the one that was added first is forgotten. */
+export const originsMax = 1024;
+
+/** A kept connection, as its origin sees it. */
+export interface Kept {
+  /** Closes the connection if it only waits for a request. */
+  readonly discard: () => void;
+}
+
+/** One origin: scheme, host and port. */
+export class Origin {
+  /** It has answered: a name lookup that fails from now on is the network's fault. */
+  reached = false;
+  /** Its open connections. */
+  readonly lines = new Set<Kept>();
+  /** Kept connections that this client closed since the previous call. */
+  #recycled = 0;
+  #running = 0;
+  #lastEndedAt: number | undefined;
+
+  /**
+   * A call begins.
+   *
+   * @param now monotonic milliseconds
+   * @returns milliseconds since the end of the previous call, 0 while one runs, undefined for the first; and the connections
+   *   that were recycled since then
+   */
+  begin(now: number): { readonly idleMs: number | undefined; readonly recycled: number } {
+    const idleMs = this.#running > 0 ? 0 : this.#lastEndedAt === undefined ? undefined : now - this.#lastEndedAt;
+    const recycled = this.#recycled;
+    this.#recycled = 0;
+    this.#running += 1;
+    return { idleMs, recycled };
+  }
+
+  /** A call has ended. */
+  end(now: number): void {
+    this.#running -= 1;
+    this.#lastEndedAt = now;
+  }
+
+  /** A kept connection was closed by this client. */
+  closedIdle(): void {
+    this.#recycled += 1;
+  }
+
+  /** Closes every connection that waits for a request: where one broke, the others are no better known. */
+  distrust(): void {
+    for (const line of [...this.lines]) line.discard();
+  }
+}
+
+/** The origins of one client. */
+export class Origins {
+  readonly #origins = new Map<string, Origin>();
+
+  /**
+   * Looks an origin up, or begins to remember it.
+   *
+   * @param name as `URL.origin` spells it
+   */
+  of(name: string): Origin {
+    const known = this.#origins.get(name);
+    if (known !== undefined) return known;
+    const [oldest] = this.#origins.keys();
+    if (this.#origins.size >= originsMax && oldest !== undefined) this.#origins.delete(oldest);
+    const origin = new Origin();
+    this.#origins.set(name, origin);
+    return origin;
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * Describes one streaming request, and puts it on its way.
+ */
+import type { Agent } from "@effect/platform-node/Undici";
+import { Effect } from "effect";
+import type { Protocol, Tolerance } from "../provider/Protocol.ts";
+import type { Connector } from "./Connector.ts";
+import type { Exchange, Reporters } from "./Exchange.ts";
+
+/** Header names and values. */
+export type RequestHeaders = Readonly<Record<string, string>>;
+
+/** One streaming request, and who wants to be told how far it got. `S` is the state of its protocol's fold. */
+export interface ProviderRequest<S> extends Reporters {
+  readonly protocol: Protocol<S>;
+  readonly tolerance?: Tolerance;
+  readonly url: string | URL;
+  /** Default POST. */
+  readonly method?: "POST" | "GET";
+  /**
+   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect is run for every attempt, so that renewed
+   * credentials reach the next one; what it fails with is the caller's own failure, and nothing is sent.
+   */
+  readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
+  /**
+   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to give the first answer again. That is the
+   * meaning at Stripe, whose keys live for 24 hours; OpenAI's and Anthropic's SDKs send such a header, and neither documents
+   * that its API honours it. Whether a server does is the caller's to know: no decision of ours relies on it. `IdempotencyKey`
+   * makes keys that last as long as a request does.
+   */
+  readonly idempotencyKey?: string;
+  /** Text and bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+}
+
+/** Where requests go. */
+export interface Wire {
+  readonly agent: Agent;
+  readonly connector: Connector;
+}
+
+/** Reads the credentials and sends the request; what stops it on this side refuses the exchange. */
+export const send = <S>(wire: Wire, request: ProviderRequest<S>, exchange: Exchange): Effect.Effect<void> =>
+  Effect.match(headersOf(request), {
+    onSuccess: (headers) => dispatch(wire, request, headers, exchange),
+    onFailure: (error) => exchange.refuse(error),
+  });
+
+/** The origin of an address; empty where it cannot be read. */
+export const originOf = (url: string | URL): string => (URL.canParse(String(url)) ? new URL(url).origin : "");
+
+const headersOf = <S>({ headers = {} }: ProviderRequest<S>): Effect.Effect<RequestHeaders, unknown> =>
+  Effect.isEffect(headers) ? headers : Effect.succeed(headers);
+
+const dispatch = <S>(wire: Wire, request: ProviderRequest<S>, given: RequestHeaders, exchange: Exchange): void => {
+  // Given up while the credentials were read.
+  if (exchange.over) return;
+  try {
+    const url = new URL(request.url);
+    const [body, type] = bodyOf(request.body);
+    const headers = new Headers({ accept: "text/event-stream", "accept-encoding": "identity", ...type });
+    if (request.idempotencyKey !== undefined) headers.set("idempotency-key", request.idempotencyKey);
+    for (const [name, value] of Object.entries(given)) headers.set(name, value);
+    exchange.requestBytes = body?.byteLength ?? 0;
+    const options = {
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: request.method ?? "POST",
+      headers: Object.fromEntries(headers),
+      body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    };
+    wire.connector.dispatching(exchange, () => wire.agent.dispatch(options, exchange));
+  } catch (error) {
+    exchange.refuse(error);
+  }
+};
+
+const bodyOf = (body: unknown): readonly [Uint8Array | null, RequestHeaders] => {
+  if (body === undefined) return [null, {}];
+  if (body instanceof Uint8Array) return [body, json];
+  return [Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), json];
+};
+
+const json = { "content-type": "application/json" };

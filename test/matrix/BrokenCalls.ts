@@ -1,0 +1,43 @@
+/**
+ * Breaks the arguments of calls in streams that are whole: what the model wrote cannot be read.
+ */
+import { type Content, none, recovered, type ToolState, waiting, whole } from "./Cell.ts";
+import type { Oddity } from "./Oddity.ts";
+
+const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;
+const cutCall: Content = [{ tool: "edit", cut: true }];
+
+/** Arguments that do not parse although the stream ended well; at a limit they are only cut. */
+export const brokenCalls: ReadonlyArray<Oddity> = [
+  {
+    name: "broken arguments, guarded",
+    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
+    // Gemini never sends such a call: its finish says that there was one.
+    expect: (mode, protocol) =>
+      recovered(mode === "live" && protocol !== "google-gemini" ? "tool_calls_fenced" : "nothing_shown", { keeps: [] }),
+    more: { tools: tool("guarded") },
+  },
+  {
+    name: "broken arguments, unguarded",
+    answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
+    // The call was seen to begin: a question would come, and the marker is there, so the answer stands as it is.
+    expect: (mode, protocol) =>
+      mode === "live" && protocol !== "google-gemini"
+        ? { ...whole, rules: ["already_complete"], keeps: [] }
+        : recovered("nothing_shown", { keeps: [] }),
+    more: { tools: tool("unguarded") },
+  },
+  {
+    name: "broken arguments after text",
+    answers: () => [{ content: [{ text: 2 }, ...cutCall], delay_ms: 25 }, { content: [{ text: 2 }, { tool: "edit" }] }],
+    expect: (mode) => (mode === "on_complete" ? recovered("nothing_shown") : { ...whole, rules: ["already_complete"] }),
+    more: { tools: tool("guarded") },
+  },
+  {
+    name: "arguments cut by the length limit",
+    only: ["openai-chat", "openai-responses", "anthropic-messages"],
+    answers: () => [{ content: [{ text: 2 }, ...cutCall], finish: "length" }],
+    expect: () => whole,
+    more: { tools: tool("guarded") },
+  },
+];
