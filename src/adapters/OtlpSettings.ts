@@ -12,9 +12,8 @@ export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("Otlp
   message: Schema.String,
 }) {}
 
-/** The three kinds of telemetry, by the word in their variables. */
-export const signals = ["TRACES", "METRICS", "LOGS"] as const;
-export type Signal = (typeof signals)[number];
+/** The kinds of telemetry, by the word in their variables. */
+export type Signal = "TRACES" | "METRICS" | "LOGS";
 
 /** Where and how one signal is sent. Left-out times have the exporter's defaults. */
 export interface SignalSettings {
@@ -69,9 +68,10 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     const url = own ?? (base === undefined ? undefined : below(base, name));
     if (url === undefined || exporters?.includes("otlp") === false) return undefined;
     const either = <A>(what: string, parse: Parse<A>) =>
-      Effect.flatMap(variable(`OTEL_EXPORTER_OTLP_${name}_${what}`, parse), (found) =>
-        found === undefined ? variable(`OTEL_EXPORTER_OTLP_${what}`, parse) : Effect.succeed(found),
-      );
+      Effect.gen(function* () {
+        const found = yield* variable(`OTEL_EXPORTER_OTLP_${name}_${what}`, parse);
+        return found ?? (yield* variable(`OTEL_EXPORTER_OTLP_${what}`, parse));
+      });
     return {
       url: url.toString(),
       headers: (yield* either("HEADERS", headers)) ?? {},

@@ -130,9 +130,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#controller !== undefined) return this.#refuseRepeat(controller);
+    if (this.#controller !== undefined) {
+      this.#refuseRepeat(controller);
+      return;
+    }
     this.#controller = controller;
-    if (this.#over) return controller.abort(aborted());
+    if (this.#over) {
+      controller.abort(aborted());
+      return;
+    }
     this.times.startedAt = this.#now();
     this.times.carried = this.carrier?.begin();
     this.#report("ambiguous");

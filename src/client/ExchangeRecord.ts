@@ -3,6 +3,7 @@
  */
 import type { Delivery } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
+import { isPublic } from "../recorder/ExportLabel.ts";
 import type { Exchange } from "./Exchange.ts";
 
 /**
@@ -43,7 +44,7 @@ export interface ExchangeRecord {
   readonly outcome: "complete" | "failed" | "aborted";
   /** The kind of the failure. */
   readonly failure: Failure["kind"] | undefined;
-  /** The failure's code. */
+  /** The failure's code; `_OTHER` for one of unknown words. */
   readonly code: string | undefined;
 }
 
@@ -88,7 +89,7 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
     delivery: exchange.delivery,
     outcome: ending.outcome,
     failure: failure?.kind,
-    code: failure?.code,
+    code: failure?.code === undefined || isPublic(failure.code) ? failure?.code : "_OTHER",
   };
 };
 

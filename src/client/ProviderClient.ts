@@ -6,52 +6,40 @@
  * the stream's scope closes, by the end, a failure or an interruption, a response that is not complete loses its socket.
  */
 
-import { Agent, Pool } from "@effect/platform-node/Undici";
-import { Cause, Clock, Context, Duration, Effect, Layer, type Pull, type Scope, Stream } from "effect";
+import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import * as Decoder from "../provider/Decoder.ts";
 import { classify, classifyResponse } from "../provider/FailureClassifier.ts";
-import type { Part, Protocol, Tolerance } from "../provider/Protocol.ts";
+import type { AnyProtocolId, Part, ProtocolId } from "../provider/Protocol.ts";
+import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
+import * as Connections from "./Connections.ts";
 import * as Connector from "./Connector.ts";
-import { type Broken, Exchange, type Head, type Reporters } from "./Exchange.ts";
-import { type ProviderError, type ProviderResponse, providerError } from "./ProviderError.ts";
+import { type Broken, Exchange, type Head } from "./Exchange.ts";
+import type { ExchangeRecord } from "./ExchangeRecord.ts";
+import { type Origin, Origins } from "./Origin.ts";
+import { type ProviderError, providerError } from "./ProviderError.ts";
+import { originOf, type ProviderRequest, send, type Wire } from "./ProviderRequest.ts";
+import { errorBodyBytesMax, isDocument, mayStream, readDocument, readResponse, sizeOf } from "./ResponseReader.ts";
+import * as Telling from "./Telling.ts";
 
 /** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together. README, "Clocks". */
 export const connectMsDefault = 30_000;
-
-/** Longest idle time of a kept connection, in milliseconds; a server's keep-alive hint cannot widen it. */
-export const idleConnectionMs = 10_000;
-
-/** Most bytes that are read of an answer that is no stream. */
-export const errorBodyBytesMax = 64 * 1024;
-
-/** Longest wait for the body of an answer that is no stream, in milliseconds. */
-export const errorBodyMs = 10_000;
-
-/** Hosts whose being reached is remembered, for the meaning of a failed name lookup. */
-export const reachedHostsMax = 1024;
 
 /** How a client connects. It has no other clocks: those of a run belong to the watchdog. */
 export interface ProviderClientOptions {
   /** The `connect` clock, in milliseconds; default 30,000. */
   readonly connectMs?: number;
+  /**
+   * Longest idle time of a kept connection, in milliseconds; default `STREAM_RECOVERY_KEEPALIVE_MS`, else 10,000. A server's
+   * Keep-Alive header may shorten it and never widens it. Above a second it is kept to within half a second.
+   */
+  readonly keepAliveMs?: number;
   /** Most connections to one origin; more requests wait. Default no limit: a stream occupies its connection. */
   readonly connections?: number;
   /** For private certificate authorities and client certificates. */
   readonly tls?: Connector.TlsOptions;
-}
-
-/** One streaming request, and who wants to be told how far it got. `S` is the state of its protocol's fold. */
-export interface ProviderRequest<S> extends Reporters {
-  readonly protocol: Protocol<S>;
-  readonly tolerance?: Tolerance;
-  readonly url: string | URL;
-  /** Default POST. */
-  readonly method?: "POST" | "GET";
-  /** `content-type`, `accept` and `accept-encoding` have defaults. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Text and bytes are sent as they are, anything else as JSON. */
-  readonly body?: unknown;
+  /** Told of every exchange when it is over, however it came out. Called synchronously; what it throws is logged. */
+  readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
 /** Reaches providers over kept connections and gives their streams as parts; every failure is a `ProviderError`. */
@@ -62,209 +50,160 @@ export class ProviderClient extends Context.Service<
      * Sends a request when the stream is run and gives its parts; parts that arrived together come as one array. It ends
      * only after the provider's own terminal marker and fails with `ProviderError` otherwise (law L5).
      */
-    readonly stream: <S>(request: ProviderRequest<S>) => Stream.Stream<Part, ProviderError>;
+    readonly stream: <S, Id extends AnyProtocolId = ProtocolId>(
+      request: ProviderRequest<S, Id>,
+    ) => Stream.Stream<Part<Id>, ProviderError>;
   }
 >()("effect-stream-recovery/client/ProviderClient") {
-  /** Makes a client whose connections are closed with its scope. */
+  /**
+   * Makes a client whose connections are closed with its scope.
+   *
+   * @throws ClientConfigError for a `keepAliveMs`, or a `STREAM_RECOVERY_KEEPALIVE_MS`, that is no number of milliseconds
+   */
   static readonly make = (
     options: ProviderClientOptions = {},
-  ): Effect.Effect<ProviderClient["Service"], never, Scope.Scope> => make(options);
+  ): Effect.Effect<ProviderClient["Service"], ClientConfigError, Scope.Scope> => make(options);
 
-  static readonly layer = (options: ProviderClientOptions = {}): Layer.Layer<ProviderClient> =>
+  static readonly layer = (options: ProviderClientOptions = {}): Layer.Layer<ProviderClient, ClientConfigError> =>
     Layer.effect(ProviderClient, ProviderClient.make(options));
 }
 
 const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
+  const clock = yield* Clock.Clock;
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+  const origins = new Origins();
   const connector = Connector.make(options.connectMs ?? connectMsDefault, options.tls ?? {});
-  const agent = yield* Effect.acquireRelease(
-    Effect.sync(
-      () =>
-        new Agent({
-          connect: connector.connect,
-          // For one connection undici would take a bare Client, whose connect error fails every request that waits behind it.
-          factory: (origin, poolOptions) => new Pool(origin, poolOptions),
-          ...(options.connections === undefined ? {} : { connections: options.connections }),
-          pipelining: 1,
-          allowH2: false,
-          headersTimeout: 0,
-          bodyTimeout: 0,
-          keepAliveTimeout: idleConnectionMs,
-          keepAliveMaxTimeout: idleConnectionMs,
-        }),
-    ),
-    (agent) => Effect.promise(() => agent.destroy()),
-  );
-  const transport: Transport = { agent, connector, reached: new Set() };
+  const agent = yield* Connections.make({
+    connector,
+    keepAliveMs: yield* keepAliveMs(options.keepAliveMs),
+    connections: options.connections,
+    origins,
+    now,
+  });
+  const teller = Telling.make(now, options.onExchange);
+  const transport: Transport = { agent, connector, origins, now, teller };
   return ProviderClient.of({
     stream: (request) =>
       Stream.unwrap(Effect.map(open(transport, request), (pull) => Stream.fromPull(Effect.succeed(pull)))),
   });
 });
 
-interface Transport {
-  readonly agent: Agent;
-  readonly connector: Connector.Connector;
-  /** Hosts that answered before, oldest first. */
-  readonly reached: Set<string>;
+interface Transport extends Wire {
+  readonly origins: Origins;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly teller: Telling.Teller;
 }
 
-type Parts = readonly [Part, ...Array<Part>];
+type Parts<Id extends AnyProtocolId> = readonly [Part<Id>, ...Array<Part<Id>>];
 
 /** Opens the exchange within the stream's scope and gives the pull that reads it. */
-const open = Effect.fnUntraced(function* <S>(transport: Transport, request: ProviderRequest<S>) {
+const open = Effect.fnUntraced(function* <S, Id extends AnyProtocolId>(
+  transport: Transport,
+  request: ProviderRequest<S, Id>,
+) {
   const clock = yield* Clock.Clock;
+  const origin = transport.origins.of(originOf(request.url));
+  const telling = yield* transport.teller(originOf(request.url), origin);
   const exchange = yield* Effect.acquireRelease(
-    Effect.sync(() => dispatch(transport, request)),
+    Effect.sync(() => telling.begin(new Exchange(request, transport.now))),
     (exchange) => Effect.sync(() => exchange.abort()),
   );
+  yield* send(transport, request, exchange);
+  return reading(request, exchange, origin, telling, () => clock.currentTimeMillisUnsafe());
+});
+
+/** The pull that reads an exchange to its end. */
+const reading = <S, Id extends AnyProtocolId>(
+  request: ProviderRequest<S, Id>,
+  exchange: Exchange,
+  origin: Origin,
+  telling: Telling.Telling,
+  nowMs: () => number,
+): Pull.Pull<Parts<Id>, ProviderError> => {
   const decoder = Decoder.make(
     request.protocol,
     request.tolerance === undefined ? {} : { tolerance: request.tolerance },
   );
-  const fail = (failure: Failure, cause?: unknown) => Effect.fail(providerError(failure, exchange.delivery, cause));
-  const broken = (failed: Broken) =>
-    fail(failureOf(failed, hasReached(transport, request), clock.currentTimeMillisUnsafe()), failed.error);
-  let streaming = false;
+  const fail = (failure: Failure, cause?: unknown) => {
+    telling.failed(failure);
+    return Effect.fail(providerError(failure, exchange.delivery, cause));
+  };
+  const broken = (failed: Broken) => Effect.suspend(() => fail(failureOf(failed, origin, nowMs()), failed.error));
   let answered: Head | undefined;
   // The first bytes, until they prove to be a stream: an answer that is none says in them what it is.
   let unproven: Array<Uint8Array> | undefined = [];
-  let last: Pull.Pull<Parts, ProviderError> | undefined;
+  let document: Uint8Array | undefined;
+  let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;
 
   const begin = Effect.gen(function* () {
-    const head = yield* Effect.catch(exchange.head, broken);
-    remember(transport, request);
-    streaming = true;
-    answered = head;
-    if (!mayStream(head)) last = yield* refused(head, []);
+    answered = yield* Effect.catch(exchange.head, broken);
+    origin.reached = true;
+    if (mayStream(answered)) return;
+    if (request.protocol.documents !== true || !isDocument(answered)) last = yield* refused(answered, []);
+    else document = yield* Effect.catch(readDocument(exchange), broken);
   });
 
   const refused = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {
     const response = yield* readResponse(exchange, head, first);
-    return fail(classifyResponse(response, { nowMs: clock.currentTimeMillisUnsafe() }), response);
+    return fail(classifyResponse(response, { nowMs: nowMs() }), response);
   });
 
-  const pull: Pull.Pull<Parts, ProviderError> = Effect.gen(function* () {
-    if (!streaming) yield* begin;
+  const arrived = Effect.suspend(() => {
+    if (document === undefined) return Effect.catch(exchange.read, broken);
+    const whole = [document];
+    document = undefined;
+    return Effect.succeed(whole);
+  });
+
+  return Effect.gen(function* () {
+    if (answered === undefined) yield* begin;
     while (last === undefined) {
-      const chunks = yield* Effect.catch(exchange.read, broken);
+      const chunks = yield* arrived;
       const parts = chunks === undefined ? [] : decode(decoder, chunks);
       unproven?.push(...(chunks ?? []));
       const late = chunks === undefined ? decoder.end() : undefined;
       parts.push(...(late?.parts ?? []));
+      if (parts.some(isMarker)) telling.complete();
       if (unproven !== undefined && answered !== undefined && isNoStream(decoder.failure))
         last = yield* refused(answered, unproven);
-      else if (late !== undefined) last = late.end.complete ? Cause.done() : fail(late.end.failure, evidence(parts));
+      else if (late !== undefined) last = late.end.complete ? done(telling) : fail(late.end.failure, evidence(parts));
       else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
       if (late === undefined && last !== undefined) exchange.abort();
       if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
       const [first, ...rest] = parts;
-      if (first !== undefined) return [first, ...rest] satisfies Parts;
+      if (first !== undefined) return [first, ...rest] satisfies Parts<Id>;
     }
     return yield* last;
   });
-  return pull;
-});
-
-const dispatch = <S>(transport: Transport, request: ProviderRequest<S>): Exchange => {
-  const exchange = new Exchange(request);
-  try {
-    const url = new URL(request.url);
-    const [body, type] = bodyOf(request.body);
-    const headers = new Headers({ accept: "text/event-stream", "accept-encoding": "identity", ...type });
-    for (const [name, value] of Object.entries(request.headers ?? {})) headers.set(name, value);
-    const options = {
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
-      method: request.method ?? "POST",
-      headers: Object.fromEntries(headers),
-      body,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    };
-    transport.connector.dispatching(exchange, () => transport.agent.dispatch(options, exchange));
-  } catch (error) {
-    exchange.refuse(error);
-  }
-  return exchange;
 };
 
-const bodyOf = (body: unknown): readonly [string | Uint8Array | null, Readonly<Record<string, string>>] => {
-  if (body === undefined) return [null, {}];
-  if (typeof body === "string" || body instanceof Uint8Array) return [body, { "content-type": "application/json" }];
-  return [JSON.stringify(body), { "content-type": "application/json" }];
+const done = (telling: Telling.Telling): Pull.Pull<never> => {
+  telling.complete();
+  return Cause.done();
 };
 
-const decode = (decoder: Decoder.Decoder, chunks: ReadonlyArray<Uint8Array>): Array<Part> => {
-  const parts: Array<Part> = [];
+const decode = <Id extends AnyProtocolId>(
+  decoder: Decoder.Decoder<Id>,
+  chunks: ReadonlyArray<Uint8Array>,
+): Array<Part<Id>> => {
+  const parts: Array<Part<Id>> = [];
   for (const chunk of chunks) for (const part of decoder.push(chunk)) parts.push(part);
   return parts;
 };
 
 /** The JSON of the event that carried the failure: the provider's own words. */
-const evidence = (parts: ReadonlyArray<Part>): unknown =>
+const evidence = (parts: ReadonlyArray<Part<AnyProtocolId>>): unknown =>
   parts.findLast((part) => part.observation.failure !== undefined)?.json;
 
-/**
- * Whether the body may be a stream. Gateways send healthy ones as text/plain, octet-stream, x-ndjson or without a type, so
- * that only JSON and pages are told by their type; of the rest the first bytes decide. A 204 or 205 has no body (RFC 9110).
- * Compressed bytes were not asked for and are no events.
- */
-const mayStream = ({ headers, status }: Head): boolean => {
-  const encoding = headers["content-encoding"];
-  return (
-    status >= 200 &&
-    status <= 299 &&
-    status !== 204 &&
-    status !== 205 &&
-    !documentTypes.test(headers["content-type"] ?? "") &&
-    (encoding === undefined || /^\s*identity\s*$/i.test(encoding))
-  );
-};
-
-const documentTypes = /^\s*(?:(?:application|text)\/(?:json|problem\+json|html|xhtml\+xml|xml))\b/i;
+const isMarker = ({ observation }: Part<AnyProtocolId>): boolean =>
+  observation.terminal && observation.failure === undefined;
 
 const isNoStream = (failure: Failure | undefined): boolean =>
   failure?.kind === "protocol" && failure.reason === "not_a_stream";
 
-const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-
-/** Reads an answer that is no stream within its limits; what came until then counts, however it ended. */
-const readResponse = Effect.fnUntraced(function* (exchange: Exchange, head: Head, first: ReadonlyArray<Uint8Array>) {
-  const chunks = [...first];
-  let length = sizeOf(first);
-  const reading = Effect.gen(function* () {
-    while (length < errorBodyBytesMax) {
-      const more = yield* exchange.read;
-      if (more === undefined) return;
-      for (const chunk of more) {
-        chunks.push(chunk.subarray(0, errorBodyBytesMax - length));
-        length = Math.min(errorBodyBytesMax, length + chunk.byteLength);
-      }
-    }
-  });
-  // A body that broke or stalled does not change what its status says.
-  yield* Effect.ignore(Effect.timeoutOption(reading, Duration.millis(errorBodyMs)));
-  const bytes = Buffer.concat(chunks).subarray(0, errorBodyBytesMax);
-  const response: ProviderResponse = { ...head, body: new TextDecoder().decode(bytes) };
-  return response;
-});
-
-const failureOf = ({ error, operation, unsendable }: Broken, reachedHostBefore: boolean, nowMs: number): Failure => {
+const failureOf = ({ error, operation, unsendable }: Broken, { reached }: Origin, nowMs: number): Failure => {
   if (error instanceof Connector.ConnectStalled) return { kind: "stalled", clock: "connect" };
   if (unsendable) return { kind: "caller_failed" };
-  return classify(error, { operation, reachedHostBefore, nowMs });
-};
-
-const hostOf = ({ url }: { readonly url: string | URL }): string =>
-  URL.canParse(String(url)) ? new URL(url).host : "";
-
-const hasReached = <S>(transport: Transport, request: ProviderRequest<S>): boolean =>
-  transport.reached.has(hostOf(request));
-
-const remember = <S>({ reached }: Transport, request: ProviderRequest<S>): void => {
-  const host = hostOf(request);
-  if (reached.has(host)) return;
-  const [oldest] = reached;
-  if (reached.size >= reachedHostsMax && oldest !== undefined) reached.delete(oldest);
-  reached.add(host);
+  return classify(error, { operation, reachedHostBefore: reached, nowMs });
 };

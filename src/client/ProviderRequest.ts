@@ -3,7 +3,7 @@
  */
 import type { Agent } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
-import type { Protocol, Tolerance } from "../provider/Protocol.ts";
+import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/Protocol.ts";
 import type { Connector } from "./Connector.ts";
 import type { Exchange, Reporters } from "./Exchange.ts";
 
@@ -11,8 +11,8 @@ import type { Exchange, Reporters } from "./Exchange.ts";
 export type RequestHeaders = Readonly<Record<string, string>>;
 
 /** One streaming request, and who wants to be told how far it got. `S` is the state of its protocol's fold. */
-export interface ProviderRequest<S> extends Reporters {
-  readonly protocol: Protocol<S>;
+export interface ProviderRequest<S, Id extends AnyProtocolId = ProtocolId> extends Reporters {
+  readonly protocol: Protocol<S, Id>;
   readonly tolerance?: Tolerance;
   readonly url: string | URL;
   /** Default POST. */
@@ -33,6 +33,9 @@ export interface ProviderRequest<S> extends Reporters {
   readonly body?: unknown;
 }
 
+/** What is sent of a request. */
+type Sent = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
+
 /** Where requests go. */
 export interface Wire {
   readonly agent: Agent;
@@ -40,7 +43,7 @@ export interface Wire {
 }
 
 /** Reads the credentials and sends the request; what stops it on this side refuses the exchange. */
-export const send = <S>(wire: Wire, request: ProviderRequest<S>, exchange: Exchange): Effect.Effect<void> =>
+export const send = (wire: Wire, request: Sent, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),
     onFailure: (error) => exchange.refuse(error),
@@ -49,10 +52,10 @@ export const send = <S>(wire: Wire, request: ProviderRequest<S>, exchange: Excha
 /** The origin of an address; empty where it cannot be read. */
 export const originOf = (url: string | URL): string => (URL.canParse(String(url)) ? new URL(url).origin : "");
 
-const headersOf = <S>({ headers = {} }: ProviderRequest<S>): Effect.Effect<RequestHeaders, unknown> =>
+const headersOf = ({ headers = {} }: Sent): Effect.Effect<RequestHeaders, unknown> =>
   Effect.isEffect(headers) ? headers : Effect.succeed(headers);
 
-const dispatch = <S>(wire: Wire, request: ProviderRequest<S>, given: RequestHeaders, exchange: Exchange): void => {
+const dispatch = (wire: Wire, request: Sent, given: RequestHeaders, exchange: Exchange): void => {
   // Given up while the credentials were read.
   if (exchange.over) return;
   try {

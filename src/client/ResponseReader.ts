@@ -65,7 +65,9 @@ export const readDocument = Effect.fnUntraced(function* (exchange: Exchange) {
   const chunks: Array<Uint8Array> = [];
   yield* gather(exchange, chunks, documentBytesMax);
   if (sizeOf(chunks) > documentBytesMax) return undefined;
-  const lines = Buffer.concat(chunks).toString().split(/\r\n|\r|\n/);
+  const lines = Buffer.concat(chunks)
+    .toString()
+    .split(/\r\n|\r|\n/);
   return Buffer.from(`${lines.map((line) => `data: ${line}\n`).join("")}\n`);
 });
 

@@ -1,6 +1,11 @@
 /**
- * Reaches providers over HTTP: the client, its errors, and what it reports while a request runs.
+ * Reaches providers over HTTP: the client, its errors, and what it reports while a request runs and when it is over.
  */
+export { ClientConfigError } from "./ClientConfig.ts";
+export * as Credentials from "./Credentials.ts";
 export type { Reporters } from "./Exchange.ts";
-export { ProviderClient, type ProviderClientOptions, type ProviderRequest } from "./ProviderClient.ts";
+export type { ExchangeRecord } from "./ExchangeRecord.ts";
+export * as IdempotencyKey from "./IdempotencyKey.ts";
+export { ProviderClient, type ProviderClientOptions } from "./ProviderClient.ts";
 export { ProviderError, type ProviderResponse } from "./ProviderError.ts";
+export type { ProviderRequest, RequestHeaders } from "./ProviderRequest.ts";

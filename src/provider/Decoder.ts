@@ -7,7 +7,7 @@
 import type { Failure } from "../domain/Failure.ts";
 import { type Observation, ping } from "../domain/Observation.ts";
 import * as Payload from "./Payload.ts";
-import type { End, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
+import type { AnyProtocolId, End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
 
 /** What a decoder tolerates and what it may hold. */
@@ -19,17 +19,17 @@ export interface Options {
 }
 
 /** A decoder of one response body. It is used up by it: make another one for the next. */
-export interface Decoder {
+export interface Decoder<Id extends AnyProtocolId = ProtocolId> {
   /**
    * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
    * a part that carries an in-stream error is given too, and is the last one. Never throws.
    */
-  readonly push: (bytes: Uint8Array) => ReadonlyArray<Part>;
+  readonly push: (bytes: Uint8Array) => ReadonlyArray<Part<Id>>;
   /**
    * The bytes ended cleanly: gives the parts that lacked only their blank line, and says whether the stream is complete.
    * It is complete only after the provider's terminal marker (law L5); what comes after the marker changes nothing.
    */
-  readonly end: () => { readonly parts: ReadonlyArray<Part>; readonly end: End };
+  readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
   /** The first failure, sticky: `protocol`, or the one that an event carried. None after the terminal marker. */
   readonly failure: Failure | undefined;
 }
@@ -39,31 +39,31 @@ export interface Decoder {
  *
  * @param protocol one of `OpenAiChat`, `OpenAiResponses`, `AnthropicMessages`, `Gemini`
  */
-export const make = <S>(protocol: Protocol<S>, options: Options = {}): Decoder =>
+export const make = <S, Id extends AnyProtocolId>(protocol: Protocol<S, Id>, options: Options = {}): Decoder<Id> =>
   new ProtocolDecoder(protocol, options);
 
 const nothing: ReadonlyArray<never> = [];
 const pingAtEnd: Observation = { ...ping, terminal_at_end: true };
 
-class ProtocolDecoder<S> implements Decoder {
+class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
-  readonly #protocol: Protocol<S>;
+  readonly #protocol: Protocol<S, Id>;
   readonly #framer: Sse.Framer;
   #state: S;
   #terminal = false;
   #atEnd = false;
   #last: End | undefined = undefined;
 
-  constructor(protocol: Protocol<S>, options: Options) {
+  constructor(protocol: Protocol<S, Id>, options: Options) {
     this.#protocol = protocol;
     this.#framer = Sse.makeFramer(options.limits);
     this.#state = protocol.initial(options.tolerance);
   }
 
-  push(bytes: Uint8Array): ReadonlyArray<Part> {
+  push(bytes: Uint8Array): ReadonlyArray<Part<Id>> {
     if (this.failure !== undefined || this.#last !== undefined) return nothing;
     const frames = this.#framer.feed(bytes);
-    const parts: Array<Part> = [];
+    const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
       if (Sse.isComment(frame)) parts.push(this.#comment(frame));
       else this.#events(frame, parts);
@@ -73,9 +73,9 @@ class ProtocolDecoder<S> implements Decoder {
     return parts;
   }
 
-  end(): { readonly parts: ReadonlyArray<Part>; readonly end: End } {
+  end(): { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End } {
     if (this.#last !== undefined) return { parts: nothing, end: this.#last };
-    const parts: Array<Part> = [];
+    const parts: Array<Part<Id>> = [];
     let cut = false;
     if (this.failure === undefined) {
       for (const event of this.#framer.end()) {
@@ -99,14 +99,14 @@ class ProtocolDecoder<S> implements Decoder {
     return end;
   }
 
-  #events(frame: SseEvent, parts: Array<Part>): void {
+  #events(frame: SseEvent, parts: Array<Part<Id>>): void {
     for (const event of Payload.several(frame) ?? [frame]) {
       parts.push(this.#event(event));
       if (this.failure !== undefined) return;
     }
   }
 
-  #event(event: SseEvent): Part {
+  #event(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
       return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
     }
@@ -121,7 +121,7 @@ class ProtocolDecoder<S> implements Decoder {
     return part;
   }
 
-  #comment(frame: SseComment): Part {
+  #comment(frame: SseComment): Part<Id> {
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
     return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
   }

@@ -10,6 +10,9 @@ import type { Observation } from "../domain/Observation.ts";
 /** The wire protocols that have a decoder. */
 export type ProtocolId = "openai-chat" | "openai-responses" | "anthropic-messages" | "google-gemini";
 
+/** What a part may say of its protocol: `sse` for a stream of no provider's, as `AnySse` reads it. */
+export type AnyProtocolId = ProtocolId | "sse";
+
 /** One event of a server-sent-event stream, as framed. */
 export interface SseEvent {
   /** The `event:` field; `message` where the frame has none (WHATWG HTML, 9.2.6). */
@@ -31,8 +34,8 @@ export interface SseComment {
 }
 
 /** One decoded event: the original beside its parsed JSON and what it proves. Nothing is thrown away. */
-export interface Part {
-  readonly protocol: ProtocolId;
+export interface Part<Id extends AnyProtocolId = ProtocolId> {
+  readonly protocol: Id;
   /** The original event, unchanged. For a comment `event` is `comment` and `data` its text. */
   readonly event: SseEvent;
   /** The parsed `data`; undefined for comments and the `[DONE]` sentinel. */
@@ -52,11 +55,13 @@ export interface Tolerance {
 }
 
 /** A provider protocol. `S` is its fold's state, immutable. */
-export interface Protocol<S = unknown> {
-  readonly id: ProtocolId;
+export interface Protocol<S = unknown, Id extends AnyProtocolId = ProtocolId> {
+  readonly id: Id;
+  /** A JSON document with a 2xx status is an answer too, as one event. Left out: it is no stream. */
+  readonly documents?: boolean;
   readonly initial: (tolerance?: Tolerance) => S;
-  readonly step: (state: S, event: SseEvent) => readonly [S, Part];
+  readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];
   readonly halt: (state: S) => End;
   /** What a part proves: the function that `StreamProcessor.run` takes as `observe`. */
-  readonly observe: (part: Part) => Observation;
+  readonly observe: (part: Part<Id>) => Observation;
 }

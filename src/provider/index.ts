@@ -4,10 +4,11 @@
 
 export * as HostedTools from "../domain/HostedTools.ts";
 export * as AnthropicMessages from "./AnthropicMessages.ts";
+export * as AnySse from "./AnySse.ts";
 export * as Decoder from "./Decoder.ts";
 export * as FailureClassifier from "./FailureClassifier.ts";
 export * as Gemini from "./Gemini.ts";
 export * as OpenAiChat from "./OpenAiChat.ts";
 export * as OpenAiResponses from "./OpenAiResponses.ts";
-export type { End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
+export type { AnyProtocolId, End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 export * as Sse from "./Sse.ts";

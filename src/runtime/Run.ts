@@ -144,7 +144,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
   start(attempt: Attempt<P>): void {
     this.live = attempt;
-    const services = this.telemetry.started(attempt);
+    const services = this.telemetry.started();
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
       return;

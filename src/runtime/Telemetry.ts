@@ -57,26 +57,13 @@ export class RunTelemetry<R> {
     this.#clock = Context.get(services, Clock.Clock);
     this.#span = this.#safely(() => this.#makeSpan("stream_recovery.run", "internal"));
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
-    this.#safely(() =>
-      setAll(this.#span, {
-        "gen_ai.operation.name": "chat",
-        ...this.#always,
-        "stream_recovery.run_id": run.runId,
-      }),
-    );
   }
 
   /** An attempt starts. Gives the services that its stream runs with, below the attempt's span. */
-  started(attempt: SeenAttempt): Context.Context<R> {
+  started(): Context.Context<R> {
     const started = this.#safely(() => {
       const span = this.#makeSpan("stream_recovery.attempt", "client");
       this.#attempt = { span, startedAt: this.#run.now() };
-      setAll(span, {
-        ...this.#always,
-        "stream_recovery.run_id": this.#run.runId,
-        "stream_recovery.attempt": attempt.attempt,
-        "stream_recovery.mode": attempt.setup.mode,
-      });
       return Context.add(this.services, Tracer.ParentSpan, span);
     });
     return started ?? this.services;
@@ -97,7 +84,7 @@ export class RunTelemetry<R> {
       }
       if (failure !== undefined) this.#broke ??= { at: this.#run.now(), kind: failure.kind };
       this.#finish = attempt.finish;
-      setAll(live?.span, { ...factAttributes(attempt), ...failureAttributes(failure) });
+      setAll(live?.span, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
       live?.span.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
     });
   }
@@ -163,6 +150,8 @@ export class RunTelemetry<R> {
       this.#logEnd(how, end);
       this.#measure(Measures.runs, 1, { "stream_recovery.end": how, "stream_recovery.rule": rule });
       setAll(this.#span, {
+        "gen_ai.operation.name": "chat",
+        ...this.#names(),
         "stream_recovery.attempts": attempts,
         "stream_recovery.end": how,
         "stream_recovery.rule": rule ?? this.#last?.decision.rule,
@@ -219,6 +208,11 @@ export class RunTelemetry<R> {
     span?.event(name, this.#clock.currentTimeNanosUnsafe(), defined(attributes));
   }
 
+  /** What every span of the run is found by. Set when a span ends: until then many runs may wait, and hold it for nothing. */
+  #names(): Attributes {
+    return { ...this.#always, "stream_recovery.run_id": this.#run.runId };
+  }
+
   #makeSpan(name: string, kind: Tracer.SpanKind): Tracer.Span {
     return Effect.runSyncWith(this.services)(Effect.makeSpan(name, { kind }));
   }
@@ -266,9 +260,11 @@ const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): str
 /** A word that came from outside, or OpenTelemetry's word for one that is not known. */
 const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
 
-const factAttributes = (attempt: SeenAttempt): Attributes => {
+const attemptAttributes = (attempt: SeenAttempt): Attributes => {
   const { counters, delivery, progress, shown } = attempt.facts.snapshot();
   return {
+    "stream_recovery.attempt": attempt.attempt,
+    "stream_recovery.mode": attempt.setup.mode,
     "stream_recovery.delivery": delivery,
     "stream_recovery.progress": progress,
     "stream_recovery.shown": shown,

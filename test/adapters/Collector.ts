@@ -53,7 +53,7 @@ const Traces = Schema.Struct({
               spanId: Schema.String,
               parentSpanId: Schema.optionalKey(Schema.String),
               name: Schema.String,
-              status: Schema.Struct({ code: Schema.Number }),
+              status: Schema.Struct({ code: Schema.Finite }),
               attributes: Schema.Array(attribute),
             }),
           ),
@@ -98,7 +98,7 @@ const Logs = Schema.Struct({
 const at = <S extends Schema.Codec<unknown, unknown>>(schema: S, path: string, posted: ReadonlyArray<Posted>) =>
   posted
     .filter((it) => it.path === path)
-    .map((it) => Schema.decodeUnknownSync(Schema.fromJsonString(schema))(it.body.toString()));
+    .map((it) => Schema.decodeSync(Schema.fromJsonString(schema))(it.body.toString()));
 
 /** The spans that were posted as JSON. */
 export const spansOf = (posted: ReadonlyArray<Posted>) =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { ConfigProvider, Effect, Logger, Metric, Stream, Tracer } from "effect";
+import { ConfigProvider, Effect, Layer, Logger, Metric, Stream, Tracer } from "effect";
 import { OtlpExporter } from "effect/observability";
 import * as Otlp from "../../src/adapters/Otlp.ts";
 import * as Observation from "../../src/domain/Observation.ts";
@@ -44,8 +44,7 @@ const under = <A, E>(
   options?: Otlp.OtlpOptions,
 ) =>
   program.pipe(
-    Effect.provide(StreamProcessor.layerDefault),
-    Effect.provide(Otlp.layer(options)),
+    Effect.provide(Layer.provideMerge(StreamProcessor.layerDefault, Otlp.layer(options))),
     Effect.provideService(Metric.MetricRegistry, new Map()),
     Effect.provideService(Logger.CurrentLoggers, new Set<Logger.Logger<unknown, void>>()),
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),

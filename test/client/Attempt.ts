@@ -20,15 +20,18 @@ export interface Call {
   readonly url: string;
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
+  readonly method?: "POST" | "GET";
 }
 
 /** Runs one request to its end and keeps everything that the client said. */
 export const attempt = (
   client: ProviderClient["Service"],
   protocol: Protocol,
-  { url, body = { stream: true }, headers = {} }: Call,
+  { url, headers = {}, method = "POST", ...call }: Call,
 ) =>
   Effect.gen(function* () {
+    // undici never keeps the connection of a GET with a body.
+    const body = call.body ?? (method === "GET" ? undefined : { stream: true });
     const parts: Array<Part> = [];
     const deliveries: Array<Delivery> = [];
     let bytes = 0;
@@ -36,7 +39,7 @@ export const attempt = (
     const count = (n: number) => {
       bytes += n;
     };
-    const error = yield* client.stream({ protocol, url, body, headers, delivery, bytes: count }).pipe(
+    const error = yield* client.stream({ protocol, url, method, body, headers, delivery, bytes: count }).pipe(
       Stream.runForEach((part) => Effect.sync(() => parts.push(part))),
       Effect.flip,
       Effect.option,

@@ -19,7 +19,7 @@ const controller = () => ({
 });
 
 const streaming = (reporters = {}) => {
-  const exchange = new Exchange(reporters);
+  const exchange = new Exchange(reporters, () => 0);
   const undici = controller();
   exchange.onRequestStart(undici);
   exchange.onResponseStart(undici, 200, { "x-a": ["1", "2"] });
@@ -74,7 +74,7 @@ describe("Exchange", () => {
 
   it("reports each step of delivery once, and accepted already for an interim head", () => {
     const seen: Array<string> = [];
-    const exchange = new Exchange({ delivery: (now) => void seen.push(now) });
+    const exchange = new Exchange({ delivery: (now) => void seen.push(now) }, () => 0);
     const undici = controller();
     assert.deepStrictEqual(seen, ["not_sent"]);
     exchange.onRequestStart(undici);
@@ -85,7 +85,7 @@ describe("Exchange", () => {
 
   it("writes nothing for a request that was given up before its connection came", () => {
     const seen: Array<string> = [];
-    const exchange = new Exchange({ delivery: (now) => void seen.push(now) });
+    const exchange = new Exchange({ delivery: (now) => void seen.push(now) }, () => 0);
     const undici = controller();
     exchange.abort();
     exchange.onRequestStart(undici);
@@ -95,7 +95,7 @@ describe("Exchange", () => {
 
   it("names the part of the request that broke", () => {
     const operation = (error: object, prepare: (exchange: Exchange) => void) => {
-      const exchange = new Exchange({});
+      const exchange = new Exchange({}, () => 0);
       prepare(exchange);
       exchange.onResponseError(undefined, error);
       return Effect.runSync(Effect.flip(exchange.read)).operation;

@@ -86,7 +86,7 @@ describe("spans", () => {
   it.effect("what recovers a run stands below the run's span", () =>
     Effect.gen(function* () {
       const told = yield* telling();
-      const asked = UserDecisions.layerAsk(() => Effect.withSpan(Effect.succeed("stop"), "ask"));
+      const asked = UserDecisions.layerAsk(() => Effect.withSpan(Effect.succeed("stop" as const), "ask"));
       const layer = StreamProcessor.layer.pipe(Layer.provide(Layer.merge(RunRecorder.layerMemory(), asked)));
       const script = scripted([start, text("half"), reset]);
       yield* told.of(
@@ -311,7 +311,7 @@ describe("log lines", () => {
       const recorder = Layer.succeed(RunRecorder, {
         write: (_runId, entries) =>
           entries.some((entry) => entry._tag === "IncidentOpened") ? Effect.fail(broken) : Effect.void,
-        run: () => Effect.succeed(undefined),
+        run: () => Effect.undefined,
         runs: () => Effect.succeed([]),
         incidents: () => Effect.succeed([]),
       });

@@ -1,0 +1,88 @@
+/**
+ * Holds the ways to read the same events, each to its end; every one says how many events it was given.
+ */
+import { Cause, Effect, Stream } from "effect";
+import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
+import { arrays, type BenchPart, events, type Pace } from "./Events.ts";
+import { broke, makeRuntime, options, SourceBroke } from "./Runs.ts";
+
+/** Reads so many deltas and gives the number of events that were seen. */
+export type Contender = (count: number, pace: Pace) => Promise<number>;
+
+/** What everything is compared with. */
+export const raw: Contender = async (count, pace) => {
+  let seen = 0;
+  for await (const part of events(count, pace)) if (part.observation !== undefined) seen += 1;
+  return seen;
+};
+
+/** The contenders by name. */
+export const contenders = (name: string): Contender => {
+  const found = table[name];
+  if (found === undefined) throw new Error(`no contender is called ${name}`);
+  return found;
+};
+
+const ours = (count: number, pace: Pace) => fromAsyncIterable(() => events(count, pace), broke);
+const effects = (count: number, pace: Pace) => Stream.fromAsyncIterable(events(count, pace), broke);
+
+/** A pull of arrays with one asynchronous step each, as a transport gives them that decodes chunks of bytes. */
+const ofArrays = (count: number): Stream.Stream<BenchPart, SourceBroke> => {
+  const iterator = arrays(count);
+  const next = Effect.tryPromise({ try: () => iterator.next(), catch: broke });
+  return Stream.fromPull(
+    Effect.succeed(Effect.flatMap(next, (it) => (it.done === true ? Cause.done() : Effect.succeed(it.value)))),
+  );
+};
+
+const each = async <A, E>(stream: Stream.Stream<A, E>): Promise<number> => {
+  let seen = 0;
+  const one = () => {
+    seen += 1;
+    return Effect.void;
+  };
+  await Effect.runPromise(Stream.runForEach(stream, one));
+  return seen;
+};
+
+const eachArray = async <A, E>(stream: Stream.Stream<A, E>): Promise<number> => {
+  let seen = 0;
+  const all = (chunk: ReadonlyArray<A>) => {
+    seen += chunk.length;
+    return Effect.void;
+  };
+  await Effect.runPromise(Stream.runForEachArray(stream, all));
+  return seen;
+};
+
+const runtime = makeRuntime();
+
+/** A run gives two events of its own besides the parts: `AttemptStarted` and `RunCompleted`. */
+const processed = async (
+  read: <A, E>(stream: Stream.Stream<A, E>) => Promise<number>,
+  source: () => Stream.Stream<BenchPart, SourceBroke>,
+): Promise<number> => {
+  const processor = await runtime.runPromise(StreamProcessor);
+  return (await read(processor.run(options(source)))) - 2;
+};
+
+const table: Readonly<Record<string, Contender>> = {
+  raw,
+  effect: (count, pace) => each(effects(count, pace)),
+  timeout: (count, pace) =>
+    each(
+      Stream.timeoutOrElse(effects(count, pace), {
+        duration: "5 minutes",
+        orElse: () => Stream.fail(new SourceBroke("stalled")),
+      }),
+    ),
+  ours: (count, pace) => each(ours(count, pace)),
+  processor: (count, pace) => processed(each, () => ours(count, pace)),
+  processor_effect: (count, pace) => processed(each, () => effects(count, pace)),
+  effect_arrays: (count) => eachArray(ofArrays(count)),
+  processor_arrays: (count) => processed(eachArray, () => ofArrays(count)),
+  ai_sdk: async (count, pace) => {
+    const { readWithAiSdk } = await import("./AiSdk.ts");
+    return readWithAiSdk(count, pace);
+  },
+};

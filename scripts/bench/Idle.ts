@@ -1,0 +1,93 @@
+/**
+ * Measures what runs cost that wait: heap per run while all are idle, and the CPU that they take meanwhile.
+ */
+import { Effect, Stream } from "effect";
+import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
+import { type BenchPart, hanging } from "./Events.ts";
+import { settledHeap } from "./Heap.ts";
+import { broke, makeRuntime, options, quietly, type SourceBroke } from "./Runs.ts";
+
+/** What one process measures. */
+export interface IdleSize {
+  /** What reads the source: the processor, or Effect's Stream alone. */
+  readonly reader: "processor" | "stream";
+  /** Whose adapter makes a stream of the source. */
+  readonly source: "ours" | "effect";
+  readonly runs: number;
+  /** How long the idle CPU is looked at, in milliseconds; 0 does not look. */
+  readonly watch_ms: number;
+}
+
+/** Heap of one run in bytes; CPU as a share of one core. */
+export interface Idle {
+  readonly bytes: number;
+  readonly cpu_share: number;
+}
+
+/** Runs that are started and ended first, so that code and caches are not counted. */
+const warmUpRuns = 500;
+
+const runtime = makeRuntime();
+const rooted: Array<() => void> = [];
+
+/** Starts the runs, waits until each has given its parts, and looks at the heap. */
+export const measure = async (size: IdleSize): Promise<Idle> => {
+  const processor = await runtime.runPromise(StreamProcessor);
+  const first = await startAll(warmUpRuns, size, processor, quietly);
+  await Promise.all(first.map((fiber) => Effect.runPromise(fiber.stop)));
+  rooted.length = 0;
+  const before = await settledHeap();
+  const running = await startAll(size.runs, size, processor);
+  const after = await settledHeap();
+  const cpu_share = size.watch_ms === 0 ? 0 : await idleShare(size.watch_ms);
+  if (running.length !== size.runs) throw new Error(`expected ${size.runs} runs, got ${running.length}`);
+  return { bytes: (after - before) / size.runs, cpu_share };
+};
+
+interface Running {
+  readonly stop: Effect.Effect<void>;
+}
+
+const startAll = async (
+  count: number,
+  { reader, source }: IdleSize,
+  processor: StreamProcessor["Service"],
+  wrap: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E> = (effect) => effect,
+): Promise<ReadonlyArray<Running>> => {
+  let quiet = 0;
+  let allQuiet = (): void => undefined;
+  const all = new Promise<void>((resolve) => {
+    allQuiet = resolve;
+  });
+  const hung = (resolve: () => void) => {
+    rooted.push(resolve);
+    quiet += 1;
+    if (quiet === count) allQuiet();
+  };
+  const make = (): Stream.Stream<BenchPart, SourceBroke> =>
+    source === "ours"
+      ? fromAsyncIterable(() => hanging(1, hung), broke)
+      : Stream.fromAsyncIterable(hanging(1, hung), broke);
+  const running: Array<Running> = [];
+  for (let index = 0; index < count; index += 1) {
+    const read: Stream.Stream<unknown, unknown> = reader === "stream" ? make() : processor.run(options(make));
+    const fiber = Effect.runFork(wrap(Stream.runForEach(read, () => Effect.void)));
+    running.push({ stop: Effect.sync(() => fiber.interruptUnsafe()) });
+  }
+  await all;
+  return running;
+};
+
+/** How long everything is left alone before it is looked at, in milliseconds: compilers and finalizers end. */
+const settleMs = 2_000;
+
+const idleShare = async (ms: number): Promise<number> => {
+  await pause(settleMs);
+  const from = performance.now();
+  const before = process.cpuUsage();
+  await pause(ms);
+  const { system, user } = process.cpuUsage(before);
+  return (user + system) / 1_000 / (performance.now() - from);
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

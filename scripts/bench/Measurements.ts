@@ -1,0 +1,39 @@
+/**
+ * Names what a child process can measure, and what each measurement takes and gives.
+ */
+import type { Deciding, DecidingSize } from "./Deciding.ts";
+import type { Growth, GrowthSize } from "./Growth.ts";
+import type { Idle, IdleSize } from "./Idle.ts";
+import type { NextRequest, NextRequestSize } from "./NextRequest.ts";
+import type { Stalls, StallsSize } from "./Stalls.ts";
+import type { Throughput, ThroughputSize } from "./Throughput.ts";
+
+/** What a measurement of a name takes (`size`) and gives (`result`). */
+export interface Measurements {
+  readonly throughput: { readonly size: ThroughputSize; readonly result: Throughput };
+  readonly idle: { readonly size: IdleSize; readonly result: Idle };
+  readonly growth: { readonly size: GrowthSize; readonly result: Growth };
+  readonly deciding: { readonly size: DecidingSize; readonly result: Deciding };
+  readonly stalls: { readonly size: StallsSize; readonly result: Stalls };
+  readonly next_request: { readonly size: NextRequestSize; readonly result: NextRequest };
+}
+
+export type MeasurementName = keyof Measurements;
+
+/** Loads only what the measurement needs, so that no other code is on its heap. */
+export const measure = async (name: string, size: unknown): Promise<unknown> => {
+  const load = table[name];
+  if (load === undefined) throw new Error(`no measurement is called ${name}`);
+  const module = await load();
+  // The parent wrote the size with `Processes.once`, which ties it to the name.
+  return (module.measure as (size: unknown) => unknown)(size);
+};
+
+const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }>>> = {
+  throughput: () => import("./Throughput.ts"),
+  idle: () => import("./Idle.ts"),
+  growth: () => import("./Growth.ts"),
+  deciding: () => import("./Deciding.ts"),
+  stalls: () => import("./Stalls.ts"),
+  next_request: () => import("./NextRequest.ts"),
+} satisfies Record<MeasurementName, unknown>;

@@ -1,0 +1,83 @@
+/**
+ * Prints what was measured: as a table for people and documents, or as JSON.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import type { Row } from "./Row.ts";
+
+/** What was measured where. */
+export interface Report {
+  readonly command: string;
+  readonly machine: string;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly processes: number;
+  readonly groups: ReadonlyArray<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
+}
+
+/** Gathers the machine and the versions of what was compared. */
+export const make = (command: string, processes: number, groups: Report["groups"]): Report => ({
+  command,
+  machine: `${cpus()[0]?.model.trim() ?? "unknown CPU"}, ${cpus().length} cores, ${process.platform} ${process.arch}`,
+  versions: {
+    node: process.version.slice(1),
+    effect: versionOf("effect"),
+    ai: versionOf("ai"),
+    "effect-stream-recovery": manifestAt(new URL("../../package.json", import.meta.url)).version,
+  },
+  processes,
+  groups,
+});
+
+const names: Readonly<Record<string, string>> = {
+  saturated: "CPU per event, saturated, against raw `for await`",
+  arrays: "CPU per event, a source of arrays, against raw `for await` of single events",
+  paced: "CPU per event, one event a macrotask, against raw `for await` of the same source",
+  idle: "10,000 idle runs",
+  growth: "Growth",
+  decide: "Policy",
+  latency: "Latency",
+};
+
+/** The report as Markdown: one table, and what it was measured with. */
+export const markdown = (report: Report): string => {
+  const lines = report.groups.flatMap(({ name, rows }) => [
+    `| **${names[name] ?? name}** | | | |`,
+    ...rows.map((row) => `| ${row.what} | ${row.value} | ${row.bar ?? ""} | ${row.verdict ?? ""} |`),
+  ]);
+  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    "| what | measured | bar | verdict |",
+    "| --- | --- | --- | --- |",
+    ...lines,
+    "",
+    `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (least–greatest)`,
+  ].join("\n");
+};
+
+/** The lines that miss their bar. */
+export const missed = (report: Report): ReadonlyArray<Row> =>
+  report.groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
+
+const between = /(<!-- bench -->\n)[\s\S]*?(<!-- \/bench -->)/;
+
+/**
+ * Writes the table into a document, between the markers `<!-- bench -->` and `<!-- /bench -->`.
+ *
+ * @throws Error where the document has no markers
+ */
+export const write = (file: URL, report: Report): void => {
+  const document = readFileSync(file, "utf8");
+  if (!between.test(document))
+    throw new Error(`${file.pathname} has no line <!-- bench --> with <!-- /bench --> after it`);
+  writeFileSync(
+    file,
+    document.replace(between, (_, from: string, to: string) => `${from}${markdown(report)}\n${to}`),
+  );
+};
+
+const versionOf = (name: string): string =>
+  manifestAt(new URL(`../../node_modules/${name}/package.json`, import.meta.url)).version;
+
+const manifestAt = (file: URL): { readonly version: string } =>
+  // Every package has its version in its manifest.
+  JSON.parse(readFileSync(file, "utf8")) as { readonly version: string };

@@ -1,0 +1,95 @@
+/**
+ * `npm run bench`: measures what the package costs, beside what others cost for the same events.
+ *
+ * Each line is measured in Node processes of its own, contender and raw loop in turns, in CPU time; `--measure` is how this
+ * program starts itself as such a process.
+ */
+import { parseArgs } from "node:util";
+import { groups } from "./Groups.ts";
+import { measure } from "./Measurements.ts";
+import * as Report from "./Report.ts";
+import type { Row } from "./Row.ts";
+
+const help = `Usage: npm run bench -- [options]
+
+Measures what a run costs against a raw \`for await\`, Effect's Stream and the AI SDK, and holds it against the bars of the
+design. Takes about ten minutes; the machine should do nothing else.
+
+  --only NAME        only these groups (${groups.map((group) => group.name).join(", ")}); repeat it or use commas
+  --quick            fewer processes and rounds: about two minutes, wider spreads
+  --processes N      processes a line; default 5, quick 2
+  --json             one JSON document instead of the table
+  --write            also write the table into docs/bench.md
+  --help             this text
+
+Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
+
+const options = {
+  only: { type: "string", multiple: true },
+  quick: { type: "boolean" },
+  processes: { type: "string" },
+  json: { type: "boolean" },
+  write: { type: "boolean" },
+  help: { type: "boolean" },
+} as const;
+
+const main = async (args: ReadonlyArray<string>): Promise<number> => {
+  if (args[0] === "--measure") return child(args[1] ?? "", args[2] ?? "");
+  const asked = read(args);
+  if (typeof asked === "string") {
+    console.error(`bench: ${asked}`);
+    return 2;
+  }
+  if (asked.help) {
+    console.log(help);
+    return 0;
+  }
+  const measured: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }> = [];
+  for (const group of groups.filter(({ name }) => asked.only.length === 0 || asked.only.includes(name))) {
+    const rows: Array<Row> = [];
+    for (const line of group.lines) {
+      console.error(`${group.name}: ${line.what} …`);
+      const found = await line.run(asked);
+      for (const row of found) console.error(`  ${row.value}${row.verdict === undefined ? "" : `  ${row.verdict}`}`);
+      rows.push(...found);
+    }
+    measured.push({ name: group.name, rows });
+  }
+  const report = Report.make(["npm run bench --", ...args].join(" "), asked.processes, measured);
+  console.log(asked.json ? JSON.stringify(report, null, 2) : Report.markdown(report));
+  if (asked.write) Report.write(new URL("../../docs/bench.md", import.meta.url), report);
+  return Report.missed(report).length === 0 ? 0 : 1;
+};
+
+const read = (args: ReadonlyArray<string>) => {
+  try {
+    const { values } = parseArgs({ args: [...args], options });
+    const quick = values.quick === true;
+    const processes = Number(values.processes ?? (quick ? 2 : 5));
+    const only = (values.only ?? []).flatMap((names) => names.split(","));
+    const unknown = only.find((name) => groups.every((group) => group.name !== name));
+    if (unknown !== undefined) return `--only: no group is called "${unknown}"`;
+    if (!Number.isInteger(processes) || processes < 1)
+      return `--processes: expected a number from 1, got "${values.processes}"`;
+    return {
+      quick,
+      processes,
+      only,
+      json: values.json === true,
+      write: values.write === true,
+      help: values.help === true,
+    };
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
+
+/** Measures once and prints the result as the last line. */
+const child = async (name: string, size: string): Promise<number> => {
+  const result = await measure(name, JSON.parse(size));
+  await new Promise((resolve) => process.stdout.write(`${JSON.stringify(result)}\n`, resolve));
+  // What still hangs (idle runs, sockets) was meant to.
+  return 0;
+};
+
+process.exit(await main(process.argv.slice(2)));

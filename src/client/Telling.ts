@@ -1,0 +1,89 @@
+/**
+ * Tells of every exchange when it is over: to the client's `onExchange`, as a span of its own and as a line of debug log.
+ */
+import { Effect, type Scope } from "effect";
+import type { Failure } from "../domain/Failure.ts";
+import type { Exchange } from "./Exchange.ts";
+import { type Ending, type ExchangeRecord, recordOf } from "./ExchangeRecord.ts";
+import type { Origin } from "./Origin.ts";
+
+/** What is said of one exchange while it runs. The first word on how it came out counts, and complete beats what comes after. */
+export interface Telling {
+  /** The exchange has begun. */
+  readonly begin: (exchange: Exchange) => Exchange;
+  /** Its terminal marker was seen. */
+  readonly complete: () => void;
+  readonly failed: (failure: Failure) => void;
+}
+
+/** Begins to tell of an exchange: the record is made when the scope closes, after the exchange was given up. */
+export type Teller = (name: string, origin: Origin) => Effect.Effect<Telling, never, Scope.Scope>;
+
+/**
+ * Makes the teller of a client.
+ *
+ * @param now monotonic milliseconds
+ */
+export const make = (now: () => number, onExchange: ((record: ExchangeRecord) => void) | undefined): Teller => {
+  let number = 0;
+  return Effect.fnUntraced(function* (name: string, origin: Origin) {
+    const span = yield* Effect.makeSpanScoped("stream_recovery.exchange", { kind: "client" });
+    let close: ((ending: Ending) => ExchangeRecord) | undefined;
+    let ending: Ending | undefined;
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        if (close === undefined) return Effect.void;
+        const record = close(ending ?? { outcome: "aborted" });
+        for (const [key, value] of attributesOf(record)) span.attribute(key, value);
+        return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", record));
+      }),
+    );
+    return {
+      begin: (exchange) => {
+        number += 1;
+        const opening = { number, origin: name, ...origin.begin(now()) };
+        close = (how) => {
+          const at = now();
+          origin.end(at);
+          return recordOf(opening, exchange, how, at);
+        };
+        return exchange;
+      },
+      complete: () => {
+        ending ??= { outcome: "complete" };
+      },
+      failed: (failure) => {
+        ending ??= { outcome: "failed", failure };
+      },
+    } satisfies Telling;
+  });
+};
+
+/** A reader's own error must not reach the stream: it is logged, and the exchange is what it was. */
+const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
+  Effect.catchDefect(
+    Effect.sync(() => onExchange?.(record)),
+    (defect) => Effect.logError("onExchange has thrown", { exchange: record.number, class: classOf(defect) }),
+  );
+
+const classOf = (defect: unknown): string => (defect instanceof Error ? defect.constructor.name : typeof defect);
+
+/** OpenTelemetry's names of an HTTP client's span where it has one. */
+const attributesOf = (record: ExchangeRecord): ReadonlyArray<readonly [string, string | number | boolean]> => {
+  const attributes: ReadonlyArray<readonly [string, string | number | boolean | undefined]> = [
+    ["http.request.body.size", record.request_bytes],
+    ["http.response.body.size", record.bytes],
+    ["http.response.status_code", record.status],
+    ["error.type", record.failure],
+    ["stream_recovery.exchange", record.number],
+    ["stream_recovery.outcome", record.outcome],
+    ["stream_recovery.delivery", record.delivery],
+    ["stream_recovery.code", record.code],
+    ["stream_recovery.connection", record.connection],
+    ["stream_recovery.connection_reused", record.reused],
+    ["stream_recovery.connection_idle_ms", record.connection_idle_ms],
+    ["stream_recovery.idle_ms", record.idle_ms],
+    ["stream_recovery.head_ms", record.head_ms],
+  ];
+  return attributes.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+};

@@ -1,0 +1,59 @@
+/**
+ * Runs a request of the client under test through StreamProcessor, as an application does.
+ */
+import { Effect, Random, References, Result, Stream } from "effect";
+import type { ProviderClient, ProviderRequest } from "../../src/client/index.ts";
+import type { Part } from "../../src/provider/Protocol.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/RunOptions.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import type { FaultProvider } from "../../src/testing/index.ts";
+import { protocols } from "./Protocols.ts";
+
+/** Jitter 0: every wait is as short as it can be. */
+const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
+
+type More = Partial<RunOptions<Part, unknown, never>> & {
+  readonly request?: (attempt: AttemptContext) => Partial<ProviderRequest<unknown>>;
+};
+
+/** Plays a run in OpenAI's chat protocol and keeps its rules and its end. */
+export const played = (
+  client: ProviderClient["Service"],
+  server: { readonly endpoint: FaultProvider["Service"]["endpoint"] },
+  { request, ...more }: More,
+) =>
+  Effect.gen(function* () {
+    const rules: Array<string> = [];
+    let completed = false;
+    const processor = yield* StreamProcessor;
+    const result = yield* processor
+      .run<Part, unknown, never>({
+        provider: { id: "openai", model: "m", reasoning: false },
+        tools: [],
+        attempt: (attempt) =>
+          client.stream({
+            protocol: protocols["openai-chat"],
+            url: server.endpoint("openai-chat"),
+            body: { stream: true },
+            delivery: attempt.delivery,
+            bytes: attempt.bytes,
+            ...request?.(attempt),
+          }),
+        observe: (part) => part.observation,
+        ...more,
+      })
+      .pipe(
+        Stream.runForEach((event) =>
+          Effect.sync(() => {
+            if (event._tag === "RetryScheduled") rules.push(event.rule);
+            if (event._tag === "RunCompleted") completed = true;
+          }),
+        ),
+        Effect.result,
+      );
+    return { rules, completed, error: Result.isFailure(result) ? result.failure : undefined };
+  }).pipe(
+    Effect.provideService(Random.Random, noJitter),
+    Effect.provideService(References.MinimumLogLevel, "None"),
+    Effect.provide(StreamProcessor.layerDefault),
+  );
