@@ -6,6 +6,7 @@ import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Sc
 import { Command, Flag } from "effect/cli";
 import { layer } from "./demo/Answering.ts";
 import { summary, table, totalsOf } from "./demo/DemoTable.ts";
+import { exchanges, exchangesOfRunsMax } from "./demo/ExchangeTable.ts";
 import { choose, document, story } from "./demo/IncidentStory.ts";
 import { inkFor } from "./demo/Ink.ts";
 import { judge } from "./demo/Judge.ts";
@@ -78,6 +79,7 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, json, only, seed
       ? recordings(streams.value, only, chosen, cuts, json)
       : scenarios(only, chosen, json);
   }).pipe(
+    Effect.catchTag("ClientConfigError", ({ message }) => refuse("bad_option", message)),
     Effect.provide(layer),
     // The table tells every retry and stop already; only a defect would be news.
     Effect.provideService(References.MinimumLogLevel, "Error"),
@@ -119,6 +121,7 @@ const scenarios = Effect.fn("demo.scenarios")(function* (only: ReadonlyArray<str
   } else {
     const ink = inkFor(process.stdout);
     yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
+    if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
     if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
   }
   const wrong = totals.runs - totals.as_expected;

@@ -24,15 +24,19 @@ export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("
 /**
  * The idle time after which a kept connection is closed.
  *
- * @param given the caller's option, in milliseconds; left out: `STREAM_RECOVERY_KEEPALIVE_MS`, else 10,000
+ * @param given the caller's option, in milliseconds; left out: `STREAM_RECOVERY_KEEPALIVE_MS`, else `otherwise`
+ * @param otherwise milliseconds, by default 10,000
  * @throws ClientConfigError `bad_value` for anything but a whole number from 1 to 2,147,483,647
  */
-export const keepAliveMs = (given: number | undefined): Effect.Effect<number, ClientConfigError> =>
-  given === undefined ? fromEnvironment : checked("keepAliveMs", given, String(given));
+export const keepAliveMs = (
+  given: number | undefined,
+  otherwise = keepAliveMsDefault,
+): Effect.Effect<number, ClientConfigError> =>
+  given === undefined ? fromEnvironment(otherwise) : checked("keepAliveMs", given, String(given));
 
-const fromEnvironment = Effect.gen(function* () {
+const fromEnvironment = Effect.fnUntraced(function* (otherwise: number) {
   const text = yield* Effect.mapError(Config.option(Config.String(keepAliveVariable)), () => unreadable);
-  if (Option.isNone(text)) return keepAliveMsDefault;
+  if (Option.isNone(text)) return otherwise;
   const digits = /^\s*(\d+)\s*$/.exec(text.value)?.[1];
   return yield* checked(keepAliveVariable, Number(digits), JSON.stringify(label(text.value)));
 });

@@ -14,11 +14,12 @@ export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | 
  * @returns the key of an attempt's request: of all replays and resumptions of one request the same
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // The attempt that sent this request first. Replays repeat the request of the attempt before them (law L3).
-  let origin = 1;
+  // The attempt that sent this request first. Replays repeat the request of the attempt before them (law L3); where that
+  // one was made by another process, only a first request is known to be the same.
+  let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;
-    else if (mode === "continue") origin = attempt;
+    else if (mode === "continue" || origin === undefined) origin = attempt;
     return createHash("sha256").update(`${run_id}\n${origin}`).digest("base64url");
   };
 };

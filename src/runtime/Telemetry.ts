@@ -120,7 +120,7 @@ export class RunTelemetry<R> {
 
   /** A retry was scheduled: it is being recovered, and nobody has to do anything. */
   retrying(incident: RunIncident): void {
-    this.#log("info", incident.message, logAnnotations(incident));
+    this.#log("debug", incident.message, logAnnotations(incident));
   }
 
   /** Somebody is asked. */
@@ -180,13 +180,13 @@ export class RunTelemetry<R> {
     const last = this.#last;
     const about = last === undefined ? { run_id: this.#run.runId } : logAnnotations(last);
     if (how === "recovered") {
-      this.#log("info", "The answer is complete; an earlier attempt had failed and was recovered.", about);
+      this.#log("debug", "The answer is complete; an earlier attempt had failed and was recovered.", about);
     } else if (how === "completed") {
-      if (last !== undefined) this.#log("info", last.message, about);
+      if (last !== undefined) this.#log("debug", last.message, about);
     } else if (end.reason === "defect") {
       this.#log("error", "The recovery of a run has failed itself; the run was stopped.", about);
     } else if (last !== undefined && end.reason !== "consumer_finished") {
-      const level = wanted.has(end.reason) ? "info" : "warning";
+      const level = wanted.has(end.reason) ? "debug" : "warning";
       this.#log(level, sentenceOfStop(last, end.reason), about);
     }
   }
@@ -234,7 +234,7 @@ export class RunTelemetry<R> {
 
 type Attributes = Readonly<Record<string, string | number | boolean | ReadonlyArray<string> | undefined>>;
 
-const levels = { info: Effect.logInfo, warning: Effect.logWarning, error: Effect.logError } as const;
+const levels = { debug: Effect.logDebug, warning: Effect.logWarning, error: Effect.logError } as const;
 
 /** Ends that somebody has asked for: nobody needs a warning of what they did themselves. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);

@@ -30,9 +30,9 @@ interface Ended {
   readonly stderr: string;
 }
 
-const run = (args: ReadonlyArray<string>, command = "demo"): Promise<Ended> =>
+const run = (args: ReadonlyArray<string>, command = "demo", env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   new Promise((done, reject) => {
-    const child = spawn(process.execPath, [bin, command, ...args]);
+    const child = spawn(process.execPath, [bin, command, ...args], { env: { ...process.env, ...env } });
     const stdout: Array<Buffer> = [];
     const stderr: Array<Buffer> = [];
     child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
@@ -92,6 +92,27 @@ describe("stream-recovery demo", () => {
     assert.strictEqual(decided.rule, "tool_calls_fenced");
     const [, delay = ""] = /once more\s+after\s+(\d+)\s+ms/.exec(stdout) ?? [];
     assert.approximately(Number(decided.delay_ms), Number(delay), 1);
+  });
+
+  it("shows a recycled and a stale socket in the client's telemetry", async () => {
+    const args = ["--only", "stale-socket", "--seed", "5"];
+    const { code, stdout } = await run(args, "demo", { STREAM_RECOVERY_KEEPALIVE_MS: "60" });
+    assert.strictEqual(code, 0, stdout);
+    assert.match(stdout, /^stale-socket-reset: .* 10000 ms /m);
+    assert.match(stdout, /^ 2 .* 1 reused .* ECONNRESET ambiguous$/m);
+    assert.match(stdout, /^ 3 .* 2 new .* 200 complete$/m);
+    assert.match(stdout, /^stale-socket-recycled: .* 60 ms /m);
+    assert.match(stdout, /^ 2 .* 2 new, 1 recycled .* 200 complete$/m);
+    for (const line of lines(stdout)) if (!line.startsWith("echo")) assert.isAtMost([...line].length, 100, line);
+  });
+
+  it("says what is wrong with STREAM_RECOVERY_KEEPALIVE_MS and ends with exit code 2", async () => {
+    const { code, stderr, stdout } = await run(["--only", "stale-socket"], "demo", {
+      STREAM_RECOVERY_KEEPALIVE_MS: "ten",
+    });
+    assert.strictEqual(code, 2);
+    assert.strictEqual(stdout, "");
+    assert.match(stderr, /^demo: STREAM_RECOVERY_KEEPALIVE_MS: expected a whole number of milliseconds .* got "ten"$/m);
   });
 
   it("says which name is unknown and what there is, and ends with exit code 2", async () => {
@@ -171,6 +192,8 @@ const clean: Outcome = {
     request({ text: ["r1.0·"] }),
     request({ number: 2, text: ["r2.0·", "r2.1·"], calls: [call], terminal: true, outcome: "complete" }),
   ],
+  exchanges: [],
+  keptMs: 10_000,
   recoveryMs: 5,
 };
 
@@ -178,6 +201,11 @@ const judged = (more: Partial<Outcome>, expect: Partial<Scenario["expect"]> = {}
   judge({ ...scenario, expect: { ...scenario.expect, ...expect } }, { ...clean, ...more });
 
 describe("the demo's judge", () => {
+  it("finds a connection that was kept where it had to be fresh", () => {
+    const connections = ["kept", "fresh"] as const;
+    assert.deepStrictEqual(judged({}, { connections }).problems, ["connections: expected kept, fresh, got none"]);
+  });
+
   it("finds nothing wrong with a clean run", () => {
     assert.deepStrictEqual(judged({}).problems, []);
   });

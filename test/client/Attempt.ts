@@ -3,7 +3,12 @@
  */
 import { createServer, type Socket } from "node:net";
 import { Deferred, Effect, type Scope, Stream } from "effect";
-import { ProviderClient, type ProviderClientOptions, type ProviderError } from "../../src/client/index.ts";
+import {
+  ProviderClient,
+  type ProviderClientOptions,
+  type ProviderError,
+  type ProviderRequest,
+} from "../../src/client/index.ts";
 import type { Delivery } from "../../src/domain/Attempt.ts";
 import type { Part, Protocol } from "../../src/provider/Protocol.ts";
 import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
@@ -19,7 +24,8 @@ export interface Seen {
 export interface Call {
   readonly url: string;
   readonly body?: unknown;
-  readonly headers?: Record<string, string>;
+  readonly headers?: ProviderRequest<unknown>["headers"];
+  readonly idempotencyKey?: string;
   readonly method?: "POST" | "GET";
 }
 
@@ -39,7 +45,7 @@ export const attempt = (
     const count = (n: number) => {
       bytes += n;
     };
-    const error = yield* client.stream({ protocol, url, method, body, headers, delivery, bytes: count }).pipe(
+    const error = yield* client.stream({ ...call, protocol, url, method, body, headers, delivery, bytes: count }).pipe(
       Stream.runForEach((part) => Effect.sync(() => parts.push(part))),
       Effect.flip,
       Effect.option,

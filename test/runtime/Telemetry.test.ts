@@ -148,7 +148,7 @@ describe("spans", () => {
       yield* told.of(cancels);
       assert.deepStrictEqual(told.spans.map(statusOf), ["interrupted", "interrupted"]);
       assert.deepStrictEqual(told.lines, [
-        "Info The answer was cancelled by the user; it stays stopped, because the user cancelled. r 1 user_cancelled",
+        "Debug The answer was cancelled by the user; it stays stopped, because the user cancelled. r 1 user_cancelled",
       ]);
     }),
   );
@@ -273,8 +273,8 @@ describe("log lines", () => {
       const script = scripted([start, reset], [start, text("whole"), done]);
       yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { runId: "r" })))));
       assert.deepStrictEqual(told.lines, [
-        "Info The connection to the model provider was lost; nothing had been shown and no tool was called, so it is safely asked again. r 1 nothing_shown",
-        "Info The answer is complete; an earlier attempt had failed and was recovered. r 1 nothing_shown",
+        "Debug The connection to the model provider was lost; nothing had been shown and no tool was called, so it is safely asked again. r 1 nothing_shown",
+        "Debug The answer is complete; an earlier attempt had failed and was recovered. r 1 nothing_shown",
       ]);
     }),
   );
@@ -376,6 +376,7 @@ describe("telemetry has no say", () => {
       const seen = yield* StreamProcessor.use((it) => played(it.run(options(script)))).pipe(
         Effect.provide(processor()),
         Effect.provideService(Logger.CurrentLoggers, new Set([thrower])),
+        Effect.provideService(References.MinimumLogLevel, "Debug"),
       );
       assert.strictEqual(seen.lines.at(-1), "completed");
     }),
@@ -402,6 +403,7 @@ const telling = () =>
     const services = Context.make(Tracer.Tracer, tracer).pipe(
       Context.add(Logger.CurrentLoggers, new Set([logger])),
       Context.add(Metric.MetricRegistry, registry),
+      Context.add(References.MinimumLogLevel, "Debug"),
     );
     return {
       spans,

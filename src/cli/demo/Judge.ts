@@ -2,10 +2,11 @@
  * Holds what came of a run against what was written by hand, against the server's log and against the policy.
  */
 import { isDeepStrictEqual } from "node:util";
+import type { ExchangeRecord } from "../../client/index.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { decide } from "../../policy/index.ts";
 import { FaultJudge, type RequestLog } from "../../testing/index.ts";
-import type { Expectation, Saw, Scenario } from "./Scenario.ts";
+import type { ConnectionUse, Expectation, Saw, Scenario } from "./Scenario.ts";
 import type { Outcome } from "./ScenarioRun.ts";
 
 /** A judged run: one row of the table. */
@@ -29,6 +30,10 @@ export interface Row {
   readonly expected: Expectation;
   /** What is wrong, in words; empty when the row is as expected. */
   readonly problems: ReadonlyArray<string>;
+  /** What the client told of every exchange, that of a warm-up first. */
+  readonly exchanges: ReadonlyArray<ExchangeRecord>;
+  /** How long the client keeps a connection that idles. */
+  readonly kept_ms: number;
 }
 
 /**
@@ -53,11 +58,14 @@ export const judge = (scenario: Scenario, outcome: Outcome): Row => {
     cut_inputs: verdict.truncated_tool_inputs.length,
     recovery_ms: outcome.recoveryMs ?? null,
     expected: scenario.expect,
+    exchanges: outcome.exchanges,
+    kept_ms: outcome.keptMs,
   };
   return {
     ...row,
     problems: [
       ...differences(row),
+      ...connectionProblem(scenario, outcome),
       ...faults(verdict),
       ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
       ...incidents.filter((it) => !decidesAgain(it)).map((it) => `decide gives another decision for ${it.id}`),
@@ -95,6 +103,17 @@ const differences = (row: Omit<Row, "problems">): ReadonlyArray<string> => {
     .filter(([, wanted, got]) => wanted !== got)
     .map(([what, wanted, got]) => `${what}: expected ${wanted}, got ${got}`);
 };
+
+const connectionProblem = (scenario: Scenario, { exchanges }: Outcome): ReadonlyArray<string> => {
+  const { connections } = scenario.expect;
+  if (connections === undefined) return [];
+  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(useOf);
+  const [wanted, got] = [connections.join(", "), uses.join(", ")];
+  return wanted === got ? [] : [`connections: expected ${wanted}, got ${got || "none"}`];
+};
+
+const useOf = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
+  reused ? "kept" : recycled > 0 ? "recycled" : "fresh";
 
 const faults = (verdict: FaultJudge.Verdict): ReadonlyArray<string> =>
   Object.entries(verdict).flatMap(([fault, found]) => {

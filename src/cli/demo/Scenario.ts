@@ -31,6 +31,9 @@ export type Saw =
   | "partial, stopped"
   | "provider's error";
 
+/** How an attempt came by its connection. */
+export type ConnectionUse = "kept" | "fresh" | "recycled";
+
 /** What must come of a run, written by hand. */
 export interface Expectation {
   readonly saw: Saw;
@@ -41,6 +44,8 @@ export interface Expectation {
   readonly requests: number;
   /** How often tool handlers run. */
   readonly toolRuns: number;
+  /** Where it matters, the connection of every attempt: a kept one, a fresh one, or a fresh one as the last had idled too long. */
+  readonly connections?: ReadonlyArray<ConnectionUse>;
 }
 
 /** One run of the demo. */
@@ -62,10 +67,16 @@ export interface Scenario {
   readonly cancelAfter?: number;
   /** The first attempt goes to a port where nobody listens. */
   readonly refusedFirst?: boolean;
-  /** A healthy request goes over the connection before the run begins. */
-  readonly warmUp?: boolean;
+  /**
+   * A healthy request goes over the connection before the run begins. `kept`: the run meets that connection. `recycled`: the
+   * run begins when the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
+   */
+  readonly warmUp?: "kept" | "recycled";
   readonly expect: Expectation;
 }
+
+/** How long a connection idles before it is recycled in the demo, in milliseconds, where the environment does not say. */
+export const recycledMs = 150;
 
 /** Longest `fault` that fits into the table. */
 export const faultCharactersMax = 29;

@@ -1,8 +1,9 @@
 /**
  * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does as it is told.
  */
-import { Clock, Duration, Effect, Exit, Random, Stream } from "effect";
-import { ProviderClient } from "../../client/index.ts";
+import { Clock, Duration, Effect, Exit, Random, Schedule, Stream } from "effect";
+import { keepAliveMs, keepAliveMsDefault } from "../../client/ClientConfig.ts";
+import { type ExchangeRecord, ProviderClient } from "../../client/index.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import type { Part } from "../../provider/Protocol.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -13,11 +14,17 @@ import { type GuardedTool, type Tool, ToolGuard } from "../../runtime/ToolGuard.
 import { FaultProvider, type RequestLog } from "../../testing/index.ts";
 import { Answering } from "./Answering.ts";
 import { protocols } from "./Protocols.ts";
-import type { DemoTool, Scenario } from "./Scenario.ts";
+import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 import { Transcript } from "./Transcript.ts";
 
 /** How long the server may take to notice that its last client has gone, in milliseconds. */
 export const serverEndsMs = 2_000;
+
+/** How much later than its limit a connection may be recycled, in milliseconds: undici's timers count in steps of half a second. */
+const recycleGraceMs = 2_000;
+
+/** How often the demo looks whether something has happened, in milliseconds. */
+const lookEveryMs = 5;
 
 /** An address of this machine where nobody listens (port 1 is reserved for tcpmux, RFC 1078). */
 const refusing = "http://127.0.0.1:1";
@@ -38,6 +45,10 @@ export interface Outcome {
   readonly incidents: ReadonlyArray<RunIncident>;
   /** The server's requests of this run. */
   readonly log: ReadonlyArray<RequestLog>;
+  /** What the client told of every exchange, that of the warm-up first. */
+  readonly exchanges: ReadonlyArray<ExchangeRecord>;
+  /** How long the client keeps a connection that idles, in milliseconds. */
+  readonly keptMs: number;
   /** From the first break to the first part of the attempt that was the last; undefined where none followed a break. */
   readonly recoveryMs: number | undefined;
 }
@@ -51,11 +62,16 @@ export interface Outcome {
 export const play = Effect.fn("demo.play")(
   function* (scenario: Scenario, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
-    // One connection, so that the run meets the one that the warm-up left behind.
-    const client = yield* ProviderClient.make(scenario.warmUp === true ? { connections: 1 } : {});
+    const { client, exchanges, keptMs } = yield* clientOf(scenario);
     const processor = yield* StreamProcessor;
     const handlers = yield* Handlers.make(scenario.tools ?? []);
-    if (scenario.warmUp === true) yield* Stream.runDrain(request(client, server, scenario, undefined));
+    if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(client, server, scenario, undefined));
+    if (scenario.warmUp === "recycled") {
+      yield* seen(
+        Effect.map(server.connections, (open) => open === 0),
+        keptMs + recycleGraceMs,
+      );
+    }
     const before = (yield* server.log).length;
     yield* Answering.use((answering) => answering.expect(scenario.name, scenario.answer ?? "stop"));
     const caller = new Caller(scenario, handlers, processor, yield* Clock.Clock);
@@ -67,12 +83,44 @@ export const play = Effect.fn("demo.play")(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
       Duration.millis(serverEndsMs),
     );
+    // An exchange is told of when its attempt has closed, which nobody waits for.
+    yield* seen(
+      Effect.sync(() => exchanges.length >= caller.attempts + before),
+      serverEndsMs,
+    );
     const log = (yield* server.log).slice(before);
     const incidents = yield* (yield* RunRecorder).incidents(scenario.name);
-    return { ...caller.outcome(exit), toolInputs: handlers.inputs, incidents, log } satisfies Outcome;
+    return {
+      ...caller.outcome(exit),
+      toolInputs: handlers.inputs,
+      incidents,
+      log,
+      exchanges,
+      keptMs,
+    } satisfies Outcome;
   },
   (effect, scenario, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
 );
+
+/** A client that tells of its exchanges. The run meets the connection that a warm-up left behind, so there is only one. */
+const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
+  const exchanges: Array<ExchangeRecord> = [];
+  const keptMs = yield* warmUp === "kept"
+    ? Effect.succeed(keepAliveMsDefault)
+    : keepAliveMs(undefined, warmUp === undefined ? keepAliveMsDefault : recycledMs);
+  const client = yield* ProviderClient.make({
+    keepAliveMs: keptMs,
+    onExchange: (record) => void exchanges.push(record),
+    ...(warmUp === undefined ? {} : { connections: 1 }),
+  });
+  return { client, exchanges, keptMs };
+});
+
+/** Waits until something is so, at most so long; what has not happened then shows in the outcome. */
+const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> =>
+  Effect.repeat(look, { until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(lookEveryMs)) }).pipe(
+    Effect.timeoutOption(Duration.millis(ms)),
+  );
 
 const optionsOf = (
   scenario: Scenario,
@@ -160,7 +208,7 @@ class Caller {
   readonly #transcript = new Transcript();
   #calls: ReadonlyArray<ReadyCall> = [];
   #completed = false;
-  #attempts = 0;
+  attempts = 0;
   #continued = false;
   #brokeAt: number | undefined;
   #recoveredAt: number | undefined;
@@ -177,7 +225,7 @@ class Caller {
     this.#transcript.apply(event);
     switch (event._tag) {
       case "AttemptStarted":
-        this.#attempts = event.attempt;
+        this.attempts = event.attempt;
         this.#continued ||= event.mode === "continue";
         this.#recoveredAt = undefined;
         return Effect.void;
@@ -217,7 +265,7 @@ class Caller {
       continued: this.#continued,
       text: this.#transcript.read("text"),
       reasoning: this.#transcript.read("reasoning"),
-      attempts: this.#attempts,
+      attempts: this.attempts,
       recoveryMs:
         this.#brokeAt === undefined || this.#recoveredAt === undefined || this.#recoveredAt < this.#brokeAt
           ? undefined

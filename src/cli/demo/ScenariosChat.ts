@@ -78,12 +78,28 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
-    name: "stale-socket",
+    name: "stale-socket-reset",
     fault: "kept connection had died",
     protocol,
-    warmUp: true,
+    warmUp: "kept",
     answers: [{ break: { kind: "rst", at: "next_request" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: recovered("nothing_shown", { connections: ["kept", "fresh"] }),
+  },
+  {
+    name: "stale-socket-recycled",
+    fault: "connection had idled too long",
+    protocol,
+    warmUp: "recycled",
+    // The connection that idled would be dead; what the server announces does not keep it.
+    answers: [{ headers: { "keep-alive": "timeout=600" }, break: { kind: "rst", at: "next_request" } }, {}],
+    expect: {
+      saw: "whole answer",
+      decisions: [],
+      attempts: 1,
+      requests: 1,
+      toolRuns: 0,
+      connections: ["recycled"],
+    },
   },
   {
     name: "reset-every-time",

@@ -1,0 +1,82 @@
+/**
+ * Prints what the client told of its exchanges: which connection each had, how long that had idled, sizes and times.
+ */
+import type { ExchangeRecord } from "../../client/index.ts";
+import type { Ink } from "./Ink.ts";
+import type { Row } from "./Judge.ts";
+
+/** Most runs whose exchanges are printed: more are a wall of numbers. */
+export const exchangesOfRunsMax = 3;
+
+const widths = { number: 2, idle: 8, connection: 19, waited: 8, sent: 6, head: 8, first: 8, got: 8 } as const;
+
+const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>
+  [
+    cells.number.padStart(widths.number),
+    cells.idle.padStart(widths.idle),
+    cells.connection.padEnd(widths.connection),
+    cells.waited.padStart(widths.waited),
+    cells.sent.padStart(widths.sent),
+    cells.head.padStart(widths.head),
+    cells.first.padStart(widths.first),
+    cells.got.padStart(widths.got),
+    result,
+  ].join(" ");
+
+const head = line(
+  {
+    number: "#",
+    idle: "IDLE",
+    connection: "CONNECTION",
+    waited: "WAIT",
+    sent: "SENT",
+    head: "HEAD",
+    first: "1ST BYTE",
+    got: "GOT",
+  },
+  "RESULT",
+);
+
+/**
+ * The exchanges of some runs, one a line.
+ *
+ * @param rows judged runs
+ * @param ink colours
+ */
+export const exchanges = (rows: ReadonlyArray<Row>, ink: Ink): string =>
+  [
+    ink("strong", "Exchanges with the provider, as the client's onExchange is told of them"),
+    ...rows.flatMap((row) => [
+      "",
+      `${row.name}: connections that idle for ${row.kept_ms} ms are closed`,
+      ink("quiet", head),
+      ...row.exchanges.map((record) => lineOf(record, ink)),
+    ]),
+    "",
+    ink("quiet", "IDLE: since the previous call. WAIT: for a connection. HEAD, 1ST BYTE: from the request's start."),
+  ].join("\n");
+
+const lineOf = (record: ExchangeRecord, ink: Ink): string => {
+  const { code, connection, delivery, failure, outcome, recycled, reused, status } = record;
+  const state = reused ? "reused" : recycled > 0 ? `new, ${recycled} recycled` : "new";
+  const result = [status, code ?? failure ?? outcome, delivery === "accepted" ? undefined : delivery]
+    .filter((word) => word !== undefined)
+    .join(" ");
+  const text = line(
+    {
+      number: String(record.number),
+      idle: ms(record.idle_ms),
+      connection: connection === undefined ? "none" : `${connection} ${state}`,
+      waited: ms(record.wait_ms),
+      sent: `${record.request_bytes} B`,
+      head: ms(record.head_ms),
+      first: ms(record.first_byte_ms),
+      got: `${record.bytes} B`,
+    },
+    "",
+  );
+  return `${text}${ink(outcome === "complete" ? "good" : "careful", result)}`;
+};
+
+const ms = (value: number | undefined): string =>
+  value === undefined ? "-" : `${value < 100 ? value.toFixed(1) : Math.round(value)} ms`;

@@ -1,0 +1,95 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { IdempotencyKey, ProviderClient } from "../../src/client/index.ts";
+import { attempt } from "./Attempt.ts";
+import { protocols } from "./Protocols.ts";
+import { played } from "./Run.ts";
+import { answer, serve } from "./Server.ts";
+
+/** A provider that breaks its first answers, and writes down the keys. */
+const keyed = (breaks: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const keys: Array<string | undefined> = [];
+    const url = yield* serve((request, response) => {
+      request.resume();
+      const broken = breaks[keys.length];
+      keys.push(request.headers["idempotency-key"]?.toString());
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      if (broken === undefined) response.end(answer);
+      else response.write(broken === "" ? ": begun\n\n" : broken, () => response.destroy());
+    });
+    return { keys, endpoint: () => `${url}/v1/chat/completions` };
+  });
+
+const text = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
+
+describe("IdempotencyKey", () => {
+  it.live("stays the same over the replays of a request and changes for a continuation and its replays", () =>
+    Effect.gen(function* () {
+      const server = yield* keyed(["", text, ""]);
+      const client = yield* ProviderClient.make();
+      const keyOf = IdempotencyKey.ofRun();
+      const seen = yield* played(client, server, {
+        runId: "run-of-ours",
+        canContinue: true,
+        continueText: "auto",
+        request: (attempt) => ({ idempotencyKey: keyOf(attempt) }),
+      });
+      assert.isTrue(seen.completed);
+      assert.deepStrictEqual(seen.rules, ["nothing_shown", "continue_text", "nothing_shown"]);
+      const [first, replay, continued, continuedReplay] = server.keys;
+      assert.strictEqual(server.keys.length, 4);
+      assert.strictEqual(replay, first);
+      assert.notStrictEqual(continued, first);
+      assert.strictEqual(continuedReplay, continued);
+      assert.match(first ?? "", /^[\w-]{43}$/);
+    }),
+  );
+
+  it("is the same for the same run id in another process, and another for another run", () => {
+    const first = { attempt: 1, mode: "first", request: "first" } as const;
+    const again = { attempt: 3, mode: "replay", request: "first" } as const;
+    assert.strictEqual(
+      IdempotencyKey.ofRun()({ ...first, run_id: "a" }),
+      IdempotencyKey.ofRun()({ ...again, run_id: "a" }),
+    );
+    assert.notStrictEqual(
+      IdempotencyKey.ofRun()({ ...first, run_id: "a" }),
+      IdempotencyKey.ofRun()({ ...first, run_id: "b" }),
+    );
+  });
+
+  it("of a continuation whose first sending nobody remembers is never that of another request", () => {
+    const replay = { run_id: "a", attempt: 5, mode: "replay", request: "continue" } as const;
+    const first = IdempotencyKey.ofRun()({ run_id: "a", attempt: 1, mode: "first", request: "first" });
+    assert.notStrictEqual(IdempotencyKey.ofRun()(replay), first);
+  });
+
+  it("is that of the response for a resumption, and of each continuation its own", () => {
+    const keyOf = IdempotencyKey.ofRun();
+    const key = (
+      attempt: number,
+      mode: "first" | "replay" | "continue" | "resume",
+      request: "first" | "continue" | "resume",
+    ) => keyOf({ run_id: "a", attempt, mode, request });
+    const one = key(1, "first", "first");
+    assert.strictEqual(key(2, "resume", "resume"), one);
+    assert.strictEqual(key(3, "replay", "resume"), one);
+    const three = key(4, "continue", "continue");
+    assert.strictEqual(key(5, "resume", "resume"), three);
+    const four = key(6, "continue", "continue");
+    assert.strictEqual(new Set([one, three, four]).size, 3);
+    assert.strictEqual(key(7, "replay", "first"), one);
+  });
+
+  it.live("is what the caller gives, and nothing where none is given", () =>
+    Effect.gen(function* () {
+      const server = yield* keyed([]);
+      const client = yield* ProviderClient.make();
+      const url = server.endpoint();
+      yield* attempt(client, protocols["openai-chat"], { url, idempotencyKey: "mine" });
+      yield* attempt(client, protocols["openai-chat"], { url });
+      assert.deepStrictEqual(server.keys, ["mine", undefined]);
+    }),
+  );
+});
