@@ -1,9 +1,12 @@
 /**
  * Reads the events through `streamText` of the AI SDK, with a language model that gives them as its own parts.
  */
-import type { LanguageModelV3, LanguageModelV3StreamPart } from "@ai-sdk/provider";
-import { streamText } from "ai";
+import { type LanguageModel, streamText } from "ai";
 import { events, eventsOf, type Pace } from "./Events.ts";
+
+type Model = Extract<LanguageModel, { readonly specificationVersion: "v3" }>;
+type ModelStream = Awaited<ReturnType<Model["doStream"]>>["stream"];
+type ModelPart = ModelStream extends ReadableStream<infer Part> ? Part : never;
 
 /** Reads so many deltas from `fullStream` and gives the number of events of the source. */
 export const readWithAiSdk = async (count: number, pace: Pace): Promise<number> => {
@@ -21,7 +24,7 @@ const raise = ({ error }: { readonly error: unknown }): never => {
   throw error;
 };
 
-const model = (count: number, pace: Pace): LanguageModelV3 => ({
+const model = (count: number, pace: Pace): Model => ({
   specificationVersion: "v3",
   provider: "bench",
   modelId: "bench",
@@ -30,7 +33,7 @@ const model = (count: number, pace: Pace): LanguageModelV3 => ({
   doStream: () => Promise.resolve({ stream: ReadableStream.from(parts(count, pace)) }),
 });
 
-async function* parts(count: number, pace: Pace): AsyncGenerator<LanguageModelV3StreamPart> {
+async function* parts(count: number, pace: Pace): AsyncGenerator<ModelPart> {
   yield { type: "stream-start", warnings: [] };
   yield { type: "text-start", id: "1" };
   for await (const { delta, observation } of events(count, pace)) {

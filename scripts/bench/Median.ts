@@ -2,8 +2,12 @@
  * Says what many measurements say together.
  */
 
-/** The value in the middle; NaN of none. */
-export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5);
+/** The value in the middle, or between the two in the middle; NaN of none. */
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return ((low ?? Number.NaN) + (high ?? Number.NaN)) / 2;
+};
 
 /** The value that a share of all values is at or below, by nearest rank; NaN of none. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number => {

@@ -125,11 +125,7 @@ const reading = <S, Id extends AnyProtocolId>(
     request.protocol,
     request.tolerance === undefined ? {} : { tolerance: request.tolerance },
   );
-  const fail = (failure: Failure, cause?: unknown) => {
-    telling.failed(failure);
-    return Effect.fail(providerError(failure, exchange.delivery, cause));
-  };
-  const broken = (failed: Broken) => Effect.suspend(() => fail(failureOf(failed, origin, nowMs()), failed.error));
+  const { broken, fail } = failing(exchange, origin, telling, nowMs);
   let answered: Head | undefined;
   // The first bytes, until they prove to be a stream: an answer that is none says in them what it is.
   let unproven: Array<Uint8Array> | undefined = [];
@@ -176,6 +172,16 @@ const reading = <S, Id extends AnyProtocolId>(
     }
     return yield* last;
   });
+};
+
+/** How a reader fails: every failure is told of before the stream ends with it. */
+const failing = (exchange: Exchange, origin: Origin, telling: Telling.Telling, nowMs: () => number) => {
+  const fail = (failure: Failure, cause?: unknown) => {
+    telling.failed(failure);
+    return Effect.fail(providerError(failure, exchange.delivery, cause));
+  };
+  const broken = (failed: Broken) => fail(failureOf(failed, origin, nowMs()), failed.error);
+  return { fail, broken };
 };
 
 const done = (telling: Telling.Telling): Pull.Pull<never> => {

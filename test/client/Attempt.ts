@@ -98,3 +98,11 @@ export const silentServer: Effect.Effect<
   );
   return { port, accepted, acceptedAgain, closed, closedAgain };
 });
+
+/** Lets everything that is due happen: an event loop turn more than undici takes for a request of its own, or to keep a connection. */
+export const turns = (count: number): Effect.Effect<void> =>
+  Effect.forEach(
+    Array.from({ length: count }),
+    () => Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void))),
+    { discard: true },
+  );

@@ -3,7 +3,7 @@ import { ConfigProvider, Effect, Layer } from "effect";
 import { ClientConfigError, type ExchangeRecord, ProviderClient } from "../../src/client/index.ts";
 import type { Answer } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
-import { attempt } from "./Attempt.ts";
+import { attempt, turns } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
 
@@ -124,6 +124,7 @@ describe("a stale socket", () => {
       const client = yield* ProviderClient.make({ onExchange: (record) => records.push(record) });
       const call = attempt(client, protocols["openai-chat"], { url: server.endpoint("openai-chat") });
       yield* Effect.all([call, call], { concurrency: 2 });
+      yield* turns(20);
       const seen = yield* played(client, server, { runId: "stale" });
       assert.deepStrictEqual(seen.rules, ["nothing_shown"]);
       assert.isTrue(seen.completed);

@@ -3,7 +3,7 @@ import { Effect } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
 import type { Answer, BreakPlace } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
-import { attempt } from "./Attempt.ts";
+import { attempt, turns } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 
 type Scripted = typeof Answer.Encoded;
@@ -26,14 +26,6 @@ const statuses: ReadonlyArray<Scripted> = [
 
 const nameOf = ({ break: at, status }: Scripted): string =>
   at === undefined ? `status ${status}` : `${at.kind} at ${at.at}`;
-
-/** Lets everything that is due happen: an event loop turn more than undici takes for a request of its own. */
-const turns = (count: number): Effect.Effect<void> =>
-  Effect.forEach(
-    Array.from({ length: count }),
-    () => Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void))),
-    { discard: true },
-  );
 
 describe("nothing below the client repeats a request", () => {
   // What follows the answer under test is healthy: a layer that repeats would succeed, and be seen.

@@ -8,7 +8,10 @@ import type { Row } from "./Judge.ts";
 /** Most runs whose exchanges are printed: more are a wall of numbers. */
 export const exchangesOfRunsMax = 3;
 
-const widths = { number: 2, idle: 8, connection: 19, waited: 8, sent: 6, head: 8, first: 8, got: 8 } as const;
+const widths = { number: 2, idle: 7, connection: 18, waited: 7, sent: 6, head: 7, first: 8, got: 7 } as const;
+
+/** Most characters of a result: a code may be longer than what is left of the line. */
+const resultCharactersMax = 29;
 
 const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>
   [
@@ -75,7 +78,8 @@ const lineOf = (record: ExchangeRecord, ink: Ink): string => {
     },
     "",
   );
-  return `${text}${ink(outcome === "complete" ? "good" : "careful", result)}`;
+  const shown = result.length <= resultCharactersMax ? result : `${result.slice(0, resultCharactersMax - 1)}…`;
+  return `${text}${ink(outcome === "complete" ? "good" : "careful", shown)}`;
 };
 
 const ms = (value: number | undefined): string =>
