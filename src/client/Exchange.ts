@@ -113,11 +113,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return this.#head?.status;
   }
 
-  /** Whether there is nothing left to wait for. */
-  get over(): boolean {
-    return this.#over;
-  }
-
   /** Gives the exchange up: its socket is destroyed at once, also one that is still being opened. */
   abort(): void {
     if (this.#over) return;

@@ -137,7 +137,10 @@ const reading = <S, Id extends AnyProtocolId>(
     origin.reached = true;
     if (mayStream(answered)) return;
     if (request.protocol.documents !== true || !isDocument(answered)) last = yield* refused(answered, []);
-    else document = yield* Effect.catch(readDocument(exchange), broken);
+    else {
+      document = yield* Effect.catch(readDocument(exchange), broken);
+      if (document === undefined) last = fail({ kind: "protocol", reason: "oversize" });
+    }
   });
 
   const refused = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {

@@ -56,8 +56,6 @@ const headersOf = ({ headers = {} }: Sent): Effect.Effect<RequestHeaders, unknow
   Effect.isEffect(headers) ? headers : Effect.succeed(headers);
 
 const dispatch = (wire: Wire, request: Sent, given: RequestHeaders, exchange: Exchange): void => {
-  // Given up while the credentials were read.
-  if (exchange.over) return;
   try {
     const url = new URL(request.url);
     const [body, type] = bodyOf(request.body);

@@ -52,6 +52,7 @@ export const empty: SideEffects = {
  * @param guarded whether every runtime tool among them was made by ToolGuard
  */
 export const snapshot = (tools: ReadonlyArray<ToolBoundary>, guarded: boolean): SideEffects => {
+  if (tools.length === 0 && !guarded) return empty;
   const runtime = { read_only: 0, mutating: 0, unknown: 0 };
   const provider = { read_only: 0, mutating: 0, unknown: 0 };
   for (const tool of tools) (tool.executor === "runtime" ? runtime : provider)[tool.effect] += 1;

@@ -9,16 +9,13 @@ import { type Executor, type ToolBoundary, ToolEffect } from "../domain/SideEffe
 /** The declared boundaries of one attempt. A name that is declared twice has the higher effect of the two. */
 export class Boundaries {
   readonly #declared: ReadonlyArray<ToolBoundary>;
-  readonly #runtime = new Map<string, ToolEffect>();
-  readonly #provider = new Map<string, ToolEffect>();
+  readonly #runtime: ReadonlyMap<string, ToolEffect>;
+  readonly #provider: ReadonlyMap<string, ToolEffect>;
 
   constructor(boundaries: ReadonlyArray<ToolBoundary>) {
     this.#declared = boundaries;
-    for (const { name, executor, effect } of boundaries) {
-      const declared = executor === "runtime" ? this.#runtime : this.#provider;
-      const known = declared.get(label(name));
-      declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
-    }
+    this.#runtime = effects(boundaries, "runtime");
+    this.#provider = effects(boundaries, "provider");
   }
 
   /** Whether the request declares a runtime tool of that name. */
@@ -32,3 +29,17 @@ export class Boundaries {
     return this.#provider.get(name) ?? HostedTools.effectOf(name, this.#declared);
   }
 }
+
+/** One for all attempts without such tools: a map of its own would be most of what an idle attempt holds. */
+const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
+
+const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {
+  const own = boundaries.filter((boundary) => boundary.executor === executor);
+  if (own.length === 0) return nothingDeclared;
+  const declared = new Map<string, ToolEffect>();
+  for (const { name, effect } of own) {
+    const known = declared.get(label(name));
+    declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
+  }
+  return declared;
+};

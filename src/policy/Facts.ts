@@ -9,55 +9,13 @@ import { callKey } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
-import type { Executor, SideEffects, ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
+import type { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
+import type { FactsFold, FactsOptions } from "./FactsFold.ts";
 import { Ledger } from "./Ledger.ts";
 
+export type { FactsFold, FactsOptions } from "./FactsFold.ts";
 export { atMost, join } from "./FactsOrder.ts";
-
-/** What a fold has to know of its attempt before it starts. */
-export interface FactsOptions {
-  /** The boundary before the attempt; `null` = missing. */
-  readonly sideEffects: SideEffects | null;
-  /** Whether the caller can throw away what it was shown. If not, every part but a quiet one counts as text. */
-  readonly discardable: boolean;
-  /** What the request declares of its tools. */
-  readonly boundaries: ReadonlyArray<ToolBoundary>;
-  /** The proof that every declared runtime tool was made by ToolGuard. */
-  readonly guarded: boolean;
-}
-
-/** The growing facts of one attempt. All methods are synchronous; none fails. */
-export interface FactsFold {
-  /** Counts what is known when a part was decoded. Returns whether anything but counters changed. */
-  readonly decoded: (o: Observation) => boolean;
-  /** Counts what is known when the caller got a part. Returns whether `shown` rose or a call's row changed. */
-  readonly handedOver: (o: Observation) => boolean;
-  /**
-   * Whether handing the part over raises what must be on record first (law L8): `shown`, a runtime call's row, or the row of
-   * a call that the provider runs and that no earlier part told of.
-   */
-  readonly wouldShow: (o: Observation) => boolean;
-  /** The request got at least so far. Returns whether that is news. */
-  readonly delivery: (d: Delivery) => boolean;
-  /** Counts bytes that were read. */
-  readonly bytes: (n: number) => void;
-  /**
-   * A runtime call's handler is about to start. Returns whether a row changed.
-   *
-   * @param call the key, `choice.ordinal`
-   * @param tool the tool's name, which a call that the stream has not handed over yet is added with
-   */
-  readonly dispatched: (call: string, tool?: string) => boolean;
-  /** A dispatched call ended and nobody knows how. Returns whether a row changed. */
-  readonly outcomeUnknown: (call: string, tool?: string) => boolean;
-  /** A runtime call has its outcome, good or bad. Returns whether a row changed. */
-  readonly settled: (call: string, tool?: string) => boolean;
-  /** The clock jumped by so many milliseconds while the attempt ran. */
-  readonly suspended: (ms: number) => void;
-  /** The facts so far, immutable. The same object until something changes. */
-  readonly snapshot: () => AttemptFacts;
-}
 
 /** Starts the facts of one attempt. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
@@ -71,7 +29,7 @@ class Fold implements FactsFold {
   readonly #boundaries: Boundaries;
   readonly #ledger = new Ledger();
   /** Calls whose beginning was seen, at most `toolRowsMax`. */
-  readonly #begun = new Set<string>();
+  #begun: Set<string> | undefined;
   #delivery: Delivery = "not_sent";
   #progress: Progress = "none";
   #shown: Shown = "nothing";
@@ -122,7 +80,7 @@ class Fold implements FactsFold {
       this.#textAt();
       if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls)) this.#callAt();
     }
-    if (shownRank[shows] > shownRank[this.#shown]) {
+    if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) {
       this.#shown = shows;
       changed = true;
     }
@@ -135,8 +93,23 @@ class Fold implements FactsFold {
     return changed;
   }
 
+  passed(parts: ReadonlyArray<Observation>): void {
+    for (const o of parts) {
+      if (this.#repeats(o)) {
+        this.#parts += 1;
+        this.#characters += o.characters;
+      } else {
+        this.decoded(o);
+        this.handedOver(o);
+      }
+    }
+    this.#snapshot = undefined;
+  }
+
   wouldShow(o: Observation): boolean {
-    if (shownRank[this.#shows(o)] > shownRank[this.#shown]) return true;
+    const shows = this.#shows(o);
+    if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) return true;
+    if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
       // Counted when decoded, but a caller must not know of it before the record does.
@@ -146,7 +119,7 @@ class Fold implements FactsFold {
   }
 
   delivery(d: Delivery): boolean {
-    if (deliveryRank[d] <= deliveryRank[this.#delivery]) return false;
+    if (d === this.#delivery || deliveryRank[d] <= deliveryRank[this.#delivery]) return false;
     this.#delivery = d;
     this.#snapshot = undefined;
     return true;
@@ -193,6 +166,20 @@ class Fold implements FactsFold {
     return this.#snapshot;
   }
 
+  /** Whether a part adds to the counters and to nothing else, decoded and handed over: one more delta of the same block. */
+  #repeats(o: Observation): boolean {
+    return (
+      o.progress === this.#progress &&
+      o.shows === this.#shown &&
+      o.calls.length === 0 &&
+      !o.terminal &&
+      o.failure === undefined &&
+      o.usage === undefined &&
+      this.#delivery === "accepted" &&
+      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#options.discardable)
+    );
+  }
+
   #shows(o: Observation): Shown {
     return this.#options.discardable || o.quiet ? o.shows : "text";
   }
@@ -217,6 +204,7 @@ class Fold implements FactsFold {
 
   /** Past the bound only a signal that says so is taken for a beginning: a call that began late permits more (row 18). */
   #begins(signal: CallSignal, call: string): boolean {
+    this.#begun ??= new Set();
     if (this.#begun.has(call)) return false;
     if (this.#begun.size >= toolRowsMax) return signal.phase === "input_started";
     this.#begun.add(call);

@@ -20,14 +20,15 @@ const ownRowsMax = toolRowsMax - 2;
 /** A growing ledger. Rows are replaced, never changed, so that a snapshot may share them. */
 export class Ledger {
   readonly rows: Array<ToolRow> = [];
-  readonly #index = new Map<string, number>();
+  /** Made with the first row: most attempts have none. */
+  #index: Map<string, number> | undefined;
   #lastFolded = "";
   /** Calls that were folded, counted by their change of key. */
   folded = 0;
 
   /** The row of a call, or the fold that a new row of that executor would go to, or nothing. */
   find(executor: Executor, call: string): ToolRow | undefined {
-    const at = this.#index.get(indexKey(executor, call));
+    const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
     return this.#full() ? this.#fold(executor) : undefined;
   }
@@ -46,9 +47,9 @@ export class Ledger {
    */
   raise(row: ToolRow): boolean {
     const key = indexKey(row.executor, row.call);
-    const at = this.#index.get(key);
+    const at = this.#index?.get(key);
     if (at === undefined && !this.#full()) {
-      this.#index.set(key, this.rows.length);
+      this.#place(key);
       this.rows.push(row);
       return true;
     }
@@ -56,22 +57,28 @@ export class Ledger {
     if (at === undefined) this.#count(key);
     if (known === undefined) {
       const fold = foldedCall(row.executor);
-      this.#index.set(indexKey(row.executor, fold), this.rows.length);
+      this.#place(indexKey(row.executor, fold));
       this.rows.push({ ...row, call: fold, tool: "" });
       return true;
     }
     const next = this.#grown(known, row);
     if (same(known, next)) return false;
-    this.rows[this.#index.get(indexKey(next.executor, next.call)) ?? this.rows.length] = next;
+    this.rows[this.#index?.get(indexKey(next.executor, next.call)) ?? this.rows.length] = next;
     return true;
   }
 
+  /** Keeps that the next row is this key's. */
+  #place(key: string): void {
+    this.#index ??= new Map();
+    this.#index.set(key, this.rows.length);
+  }
+
   #full(): boolean {
-    return this.#index.size >= ownRowsMax;
+    return this.#index !== undefined && this.#index.size >= ownRowsMax;
   }
 
   #fold(executor: Executor): ToolRow | undefined {
-    const at = this.#index.get(indexKey(executor, foldedCall(executor)));
+    const at = this.#index?.get(indexKey(executor, foldedCall(executor)));
     return at === undefined ? undefined : this.rows[at];
   }
 

@@ -81,6 +81,8 @@ export class Reader<A> {
   #end: Exclude<Polled<A>, undefined> | undefined;
   #reading = false;
   #closed = false;
+  /** A flush is to come once the microtasks are done. While they never are, one is enough. */
+  #ticking = false;
   #wake: (() => void) | undefined;
 
   constructor(iterator: AsyncIterator<A>) {
@@ -116,14 +118,18 @@ export class Reader<A> {
   async #read(): Promise<void> {
     this.#reading = true;
     try {
-      while (!this.#closed && this.#ready.length < readAheadMax) {
+      let ahead = this.#ready.length;
+      while (!this.#closed && ahead < readAheadMax) {
         const next = await this.#iterator.next();
         if (next.done === true) {
           this.#end = { _tag: "end" };
           break;
         }
-        this.#ready.push(next.value);
-        if (this.#ready.length === 1) afterMicrotasks(this.#flush);
+        ahead = this.#ready.push(next.value);
+        if (ahead === 1 && !this.#ticking) {
+          this.#ticking = true;
+          afterMicrotasks(this.#tick);
+        }
       }
     } catch (error) {
       this.#end = { _tag: "error", error };
@@ -133,12 +139,17 @@ export class Reader<A> {
   }
 
   /** Wakes the reader once the loop has nothing more to do at once, so that what arrives together is taken together. */
-  readonly #flush = (): void => {
+  readonly #tick = (): void => {
+    this.#ticking = false;
+    this.#flush();
+  };
+
+  #flush(): void {
     const wake = this.#wake;
     if (wake === undefined || (this.#ready.length === 0 && this.#end === undefined)) return;
     this.#wake = undefined;
     wake();
-  };
+  }
 }
 
 /** Called from a microtask, nextTick runs when the microtasks are done; elsewhere than in Node the next microtask must do. */

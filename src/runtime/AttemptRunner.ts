@@ -13,20 +13,22 @@ import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
 import type * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
-import type { Failure } from "../domain/Failure.ts";
+import type { ClockName, Failure } from "../domain/Failure.ts";
 import { none, type Observation } from "../domain/Observation.ts";
-import type { AttemptMode } from "../domain/Run.ts";
 import type { FactsFold } from "../policy/Facts.ts";
 import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
 import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
+import type { AttemptSetup } from "./AttemptSetup.ts";
 import { closeGraceMs } from "./Clocks.ts";
 import { Fence } from "./Fence.ts";
 import type { Handoff } from "./Handoff.ts";
-import { PartFlow } from "./PartFlow.ts";
-import type { Batch, Carried, Reveal } from "./Reveal.ts";
+import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import type { AttemptContext, RunOptions } from "./RunOptions.ts";
-import type { LedgerAttempt, SettledCall, ToolLedger } from "./ToolLedger.ts";
-import type { Watch } from "./Watchdog.ts";
+import type { ToolLedger } from "./ToolLedger.ts";
+import type { Watch, WatchListener } from "./Watchdog.ts";
+
+/** The evidence that an attempt gives itself. */
+type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
 
 /** What an attempt needs of its run. */
 export interface AttemptHost<P> {
@@ -40,25 +42,11 @@ export interface AttemptHost<P> {
   readonly answered: () => void;
   /** Called once, in the step that decided the end. Must not block. */
   readonly ended: (attempt: Attempt<P>, outcome: Outcome) => void;
-  readonly note: (attempt: number, event: "late_part_refused" | "terminal_candidate", detail?: string) => void;
-}
-
-/** What makes one attempt different from the next. */
-export interface AttemptSetup<P> {
-  readonly attempt: number;
-  readonly mode: AttemptMode;
-  readonly request: "first" | "continue" | "resume";
-  readonly calls: ReadonlyArray<SettledCall>;
-  readonly cursor: string | undefined;
-  readonly facts: FactsFold;
-  readonly reveal: Reveal<P>;
-  /** Parts of the same response that were held back before; they are in `reveal` already. */
-  readonly carried: Carried<P> | undefined;
-  readonly startedAt: number;
+  readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
 /** One attempt of a run. */
-export class Attempt<P> implements LedgerAttempt {
+export class Attempt<P> implements FlowOwner, WatchListener {
   readonly setup: AttemptSetup<P>;
   readonly fence = new Fence();
   readonly facts: FactsFold;
@@ -82,14 +70,7 @@ export class Attempt<P> implements LedgerAttempt {
     this.setup = setup;
     this.facts = setup.facts;
     this.cursor = setup.cursor;
-    this.flow = new PartFlow<P>({
-      runId: host.runId,
-      handoff: host.handoff,
-      ledger: host.ledger,
-      owner: this,
-      recordShown: () => host.recordShown(this),
-      taken: () => this.#unpark?.(),
-    });
+    this.flow = new PartFlow<P>(host, this);
   }
 
   get attempt(): number {
@@ -122,20 +103,48 @@ export class Attempt<P> implements LedgerAttempt {
     this.#started = true;
     const read = Effect.suspend(() => {
       const stream = this.#guarded(() => options.attempt(this.#context()));
-      return stream === undefined ? Effect.void : this.#read(stream, options);
-    }).pipe(
-      Effect.onExit((exit) =>
-        Effect.sync(() => {
-          if (!this.#over) this.#guarded(() => this.decide(endOf(exit, classifying())));
-        }),
-      ),
-      Effect.scoped,
-    );
+      const source = stream === undefined ? undefined : sourceOf(stream);
+      if (source !== undefined) return this.#decided(this.#readDirectly(source, options), classifying);
+      const pulled = stream === undefined ? Effect.void : this.#read(stream, options);
+      return Effect.scoped(this.#decided(pulled, classifying));
+    });
     this.#fiber = Effect.runForkWith(services)(read);
   }
 
-  readonly toolStarted = (): void => this.#watch?.hold(this.#host.now());
-  readonly toolEnded = (): void => this.#watch?.release(this.#host.now());
+  /** Lets the end of the reading decide, before what the reading opened is closed. */
+  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, classifying: () => Classifying<E>) {
+    return Effect.onExit(reading, (exit) =>
+      Effect.sync(() => {
+        if (!this.#over) this.#guarded(() => this.decide(endOf(exit, classifying())));
+      }),
+    );
+  }
+
+  toolStarted(): void {
+    this.#watch?.hold(this.#host.now());
+  }
+
+  toolEnded(): void {
+    this.#watch?.release(this.#host.now());
+  }
+
+  stalled(clock: ClockName): void {
+    this.#host.note(this.attempt, "watchdog", clock);
+    this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
+  }
+
+  suspended(ms: number): void {
+    this.facts.suspended(ms);
+    this.#host.note(this.attempt, "suspended");
+  }
+
+  recordShown(): Effect.Effect<void> {
+    return this.#host.recordShown(this);
+  }
+
+  taken(): void {
+    this.#unpark?.();
+  }
 
   /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
   decide(outcome: Outcome): boolean {
@@ -150,26 +159,29 @@ export class Attempt<P> implements LedgerAttempt {
   }
 
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
-  readonly close: Effect.Effect<boolean> = Effect.suspend((): Effect.Effect<boolean> => {
-    const fiber = this.#fiber;
-    // A source that ends in its very first step ends before its fiber is known: it is closed like any other.
-    if (fiber === undefined) return this.#started ? Effect.andThen(Effect.yieldNow, this.close) : Effect.succeed(true);
-    fiber.interruptUnsafe();
-    return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
-  });
+  close(): Effect.Effect<boolean> {
+    return Effect.suspend((): Effect.Effect<boolean> => {
+      const fiber = this.#fiber;
+      // A source that ends in its very first step ends before its fiber is known: it is closed like any other.
+      if (fiber === undefined) {
+        return this.#started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
+      }
+      fiber.interruptUnsafe();
+      return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
+    });
+  }
 
   /** The read loop: parked while the slot is full, else reading. */
   #read<E, R>(
     stream: Stream.Stream<P, E, R>,
     options: RunOptions<P, E, R>,
   ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> {
-    const source = sourceOf(stream);
-    if (source !== undefined) return this.#readDirectly(source, options);
     return Effect.flatMap(Stream.toPull(stream), (pull) => {
+      const parked = this.#parked();
       this.#pulled = true;
       return Effect.whileLoop({
         while: () => !this.#over,
-        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (this.flow.full ? this.#parked : pull),
+        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (this.flow.full ? parked : pull),
         step: (parts) => {
           if (parts.length > 0) this.#guarded(() => this.#arrived(parts, options));
         },
@@ -203,10 +215,12 @@ export class Attempt<P> implements LedgerAttempt {
   }
 
   /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
-  readonly #parked: Effect.Effect<ReadonlyArray<P>> = Effect.callback((resume) => {
-    if (!this.flow.full) return resume(Effect.succeed([]));
-    return this.#park(() => resume(Effect.succeed([])));
-  });
+  #parked(): Effect.Effect<ReadonlyArray<P>> {
+    return Effect.callback((resume) => {
+      if (!this.flow.full) return resume(Effect.succeed([]));
+      return this.#park(() => resume(Effect.succeed([])));
+    });
+  }
 
   /** Stops the clocks until the slot is taken. */
   #park(free: () => void): void {
@@ -259,9 +273,10 @@ export class Attempt<P> implements LedgerAttempt {
       this.#answered = true;
       this.#host.answered();
     }
-    const batch: Batch<P> = { parts: [], observations: [] };
-    const broken = this.#observe(parts, options, batch);
-    const passed = this.setup.reveal.pass(batch);
+    const observations: Array<Observation> = [];
+    const broken = this.#observe(parts, options, observations);
+    const seen = observations.length === parts.length ? parts : parts.slice(0, observations.length);
+    const passed = this.setup.reveal.pass({ parts: seen, observations });
     if (broken === undefined) {
       if (passed.parts.length > 0) this.flow.offer(passed);
       return;
@@ -273,7 +288,7 @@ export class Attempt<P> implements LedgerAttempt {
   }
 
   /** Observes parts up to the first that carries an error, and tells the clocks. */
-  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, batch: Batch<P>) {
+  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, observations: Array<Observation>) {
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
@@ -289,9 +304,8 @@ export class Attempt<P> implements LedgerAttempt {
         this.#watch?.terminal();
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
-      this.cursor = options.cursor?.(part) ?? this.cursor;
-      batch.parts.push(part);
-      batch.observations.push(observation);
+      if (options.cursor !== undefined) this.cursor = options.cursor(part) ?? this.cursor;
+      observations.push(observation);
       if (broken !== undefined) break;
     }
     this.#watch?.arrived(this.#host.now(), progress);

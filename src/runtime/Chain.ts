@@ -49,9 +49,9 @@ export class Chain<P> {
   }
 
   /** Waits until no handler of the response runs. */
-  readonly drained: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }),
-  );
+  get drained(): Effect.Effect<void> {
+    return Effect.suspend(() => Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }));
+  }
 
   discardFrozen(): void {
     for (const link of this.links) link.flow.discardFrozen();

@@ -11,9 +11,10 @@ import * as Effect from "effect/Effect";
 /** The fence of one attempt. */
 export class Fence {
   #state: "open" | "suspended" | "closed" = "open";
-  #changed = Deferred.makeUnsafe<void>();
+  /** Made when somebody waits: most fences are never waited at. */
+  #changed: Deferred.Deferred<void> | undefined;
   #running = 0;
-  #drained = Deferred.makeUnsafe<void>();
+  #drained: Deferred.Deferred<void> | undefined;
 
   get isClosed(): boolean {
     return this.#state === "closed";
@@ -48,6 +49,7 @@ export class Fence {
     return Effect.suspend(() => {
       if (this.#state === "closed") return Effect.undefined;
       if (this.#state === "suspended") {
+        this.#changed ??= Deferred.makeUnsafe<void>();
         return Effect.flatMap(Deferred.await(this.#changed), () => this.pass(enter));
       }
       return Effect.succeed(enter());
@@ -62,18 +64,24 @@ export class Fence {
   ended(): void {
     this.#running -= 1;
     if (this.#running > 0) return;
-    Deferred.doneUnsafe(this.#drained, Effect.void);
-    this.#drained = Deferred.makeUnsafe<void>();
+    const drained = this.#drained;
+    this.#drained = undefined;
+    if (drained !== undefined) Deferred.doneUnsafe(drained, Effect.void);
   }
 
   /** Waits until no handler runs. */
-  readonly drained: Effect.Effect<void> = Effect.suspend(() =>
-    this.#running === 0 ? Effect.void : Deferred.await(this.#drained),
-  );
+  get drained(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#running === 0) return Effect.void;
+      this.#drained ??= Deferred.makeUnsafe<void>();
+      return Deferred.await(this.#drained);
+    });
+  }
 
   #turn(state: "open" | "closed"): void {
     this.#state = state;
-    Deferred.doneUnsafe(this.#changed, Effect.void);
-    this.#changed = Deferred.makeUnsafe<void>();
+    const changed = this.#changed;
+    this.#changed = undefined;
+    if (changed !== undefined) Deferred.doneUnsafe(changed, Effect.void);
   }
 }

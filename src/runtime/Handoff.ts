@@ -45,9 +45,7 @@ export class Handoff<P> {
 
   /** Gives parts to a consumer that waits for them. Only while `wanted`. */
   give(events: ReadonlyArray<RunEvent<P>>): void {
-    const [first, ...rest] = events;
-    if (first !== undefined)
-      this.#wake(events.length === 1 ? Effect.succeed([first]) : Effect.succeed([first, ...rest]));
+    if (isFilled(events)) this.#wake(Effect.succeed(events));
   }
 
   /** Puts parts into the free slot. */
@@ -69,10 +67,10 @@ export class Handoff<P> {
 
   /** What the consumer pulls. */
   readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
-    const [first, ...rest] = this.#queue;
-    if (first !== undefined) {
+    const queue = this.#queue;
+    if (isFilled(queue)) {
       this.#queue = [];
-      return Effect.succeed([first, ...rest]);
+      return Effect.succeed(queue);
     }
     if (this.#slot !== undefined) return this.#takeSlot(this.#slot);
     if (this.#end !== undefined) return this.#end;
@@ -93,9 +91,9 @@ export class Handoff<P> {
 
   #empty(slot: Slot<P>): Taken<P> {
     this.#slot = undefined;
-    const [first, ...rest] = slot.deliver();
+    const events = slot.deliver();
     slot.taken();
-    return first === undefined ? this.take : Effect.succeed([first, ...rest]);
+    return isFilled(events) ? Effect.succeed(events) : this.take;
   }
 
   #wake(effect: Taken<P>): void {
@@ -104,3 +102,5 @@ export class Handoff<P> {
     resume?.(effect);
   }
 }
+
+const isFilled = <A>(events: ReadonlyArray<A>): events is readonly [A, ...Array<A>] => events.length > 0;

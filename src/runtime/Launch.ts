@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../domain/Run.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import type { AttemptSetup } from "./AttemptRunner.ts";
+import type { AttemptSetup } from "./AttemptSetup.ts";
 import type { Broken } from "./Broken.ts";
 import { Chain } from "./Chain.ts";
 import { drained } from "./Drain.ts";

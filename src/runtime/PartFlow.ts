@@ -6,15 +6,18 @@
 import type * as Effect from "effect/Effect";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried } from "./Reveal.ts";
-import type { PartEvent } from "./RunEvent.ts";
+import type { PartEvent, ReadyCall } from "./RunEvent.ts";
 import type { LedgerAttempt, ToolLedger } from "./ToolLedger.ts";
 
-/** What the flow needs of its attempt and run. */
+/** What the flow needs of its run. */
 export interface FlowHost<P> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  readonly owner: LedgerAttempt;
+}
+
+/** What the flow needs of its attempt. */
+export interface FlowOwner extends LedgerAttempt {
   /** Commits the attempt's facts before something of it is handed over. */
   readonly recordShown: () => Effect.Effect<void>;
   /** The slot is free again. */
@@ -29,13 +32,15 @@ interface Transit<P> extends Batch<P> {
 /** The parts of one attempt on their way to the caller. */
 export class PartFlow<P> {
   readonly #host: FlowHost<P>;
+  readonly #owner: FlowOwner;
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
   #frozen: Array<Transit<P>> = [];
 
-  constructor(host: FlowHost<P>) {
+  constructor(host: FlowHost<P>, owner: FlowOwner) {
     this.#host = host;
+    this.#owner = owner;
   }
 
   /** Parts handed over so far. */
@@ -55,7 +60,7 @@ export class PartFlow<P> {
 
   /** Hands parts to a consumer that waits, or leaves them in the slot. */
   offer(batch: Batch<P>): void {
-    const transit: Transit<P> = { ...batch, counted: "no" };
+    const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     const { handoff } = this.#host;
     if (handoff.wanted && !this.#raises(transit)) {
       this.#count(transit);
@@ -125,58 +130,64 @@ export class PartFlow<P> {
       record: () => {
         if (!this.#raises(transit)) return undefined;
         this.#count(transit);
-        return this.#host.recordShown();
+        return this.#owner.recordShown();
       },
       deliver: () => {
         this.#inSlot = undefined;
         this.#count(transit);
         return this.#events(transit);
       },
-      taken: () => this.#host.taken(),
+      taken: () => this.#owner.taken(),
     };
   }
 
   /** Whether handing these parts over raises what must be on record first (law L8). */
   #raises(transit: Transit<P>): boolean {
-    return transit.counted !== "handed_over" && transit.observations.some((it) => this.#host.owner.facts.wouldShow(it));
+    if (transit.counted === "handed_over") return false;
+    const { facts } = this.#owner;
+    for (const observation of transit.observations) if (facts.wouldShow(observation)) return true;
+    return false;
   }
 
   /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
   #count(transit: Transit<P>): void {
     if (transit.counted === "handed_over") return;
-    for (const observation of transit.observations) {
-      if (transit.counted === "no") this.#host.owner.facts.decoded(observation);
-      this.#host.owner.facts.handedOver(observation);
-    }
+    const { facts } = this.#owner;
+    if (transit.counted === "no") facts.passed(transit.observations);
+    else for (const observation of transit.observations) facts.handedOver(observation);
     transit.counted = "handed_over";
   }
 
-  #events(transit: Transit<P>): ReadonlyArray<PartEvent<P>> {
-    return transit.parts.map((part, index): PartEvent<P> => {
+  #events(transit: Transit<P>): Array<PartEvent<P>> {
+    const { ledger, runId } = this.#host;
+    const owner = this.#owner;
+    const { attempt } = owner;
+    const events: Array<PartEvent<P>> = [];
+    let index = 0;
+    for (const part of transit.parts) {
       this.#ordinal += 1;
       const ordinal = this.#ordinal;
       const observation = transit.observations[index];
+      index += 1;
       if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
-      if (observation === undefined || observation.calls.length === 0) {
-        return { _tag: "Part", attempt: this.#host.owner.attempt, ordinal, part };
-      }
-      const calls = this.#host.ledger.handedOver(this.#host.owner, this.#host.runId, ordinal, observation.calls);
-      return {
-        _tag: "Part",
-        attempt: this.#host.owner.attempt,
-        ordinal,
-        part,
-        ...(calls.length === 0 ? {} : { calls }),
-      };
-    });
+      const calls =
+        observation === undefined || observation.calls.length === 0
+          ? noCalls
+          : ledger.handedOver(owner, runId, ordinal, observation.calls);
+      if (calls.length === 0) events.push({ _tag: "Part", attempt, ordinal, part });
+      else events.push({ _tag: "Part", attempt, ordinal, part, calls });
+    }
+    return events;
   }
 
   #countDecoded(transit: Transit<P>): void {
     if (transit.counted !== "no") return;
-    for (const observation of transit.observations) this.#host.owner.facts.decoded(observation);
+    for (const observation of transit.observations) this.#owner.facts.decoded(observation);
     transit.counted = "decoded";
   }
 }
+
+const noCalls: ReadonlyArray<ReadyCall> = [];
 
 const onlyText = <P>(transit: Transit<P>): Transit<P> => {
   const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);

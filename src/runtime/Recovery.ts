@@ -90,7 +90,7 @@ const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
   Effect.gen(function* () {
     const closed = Deferred.makeUnsafe<void>();
     yield* Effect.forkDetach(
-      Effect.flatMap(attempt.close, (inTime) => {
+      Effect.flatMap(attempt.close(), (inTime) => {
         if (!inTime) {
           run.note(attempt.attempt, "abandoned");
           run.telemetry.abandoned(attempt);

@@ -27,6 +27,12 @@ export interface HeldPool {
 
 /** Parts beside what each proves. */
 export interface Batch<P> {
+  readonly parts: ReadonlyArray<P>;
+  readonly observations: ReadonlyArray<Observation>;
+}
+
+/** A batch that is being filled. */
+interface Filling<P> extends Batch<P> {
   readonly parts: Array<P>;
   readonly observations: Array<Observation>;
 }
@@ -42,7 +48,8 @@ export class Reveal<P> {
   readonly #mode: RevealMode;
   readonly #pool: HeldPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
-  #held: Batch<P> = { parts: [], observations: [] };
+  /** Undefined while nothing is held. */
+  #held: Filling<P> | undefined;
   #heldBytes = 0;
   #holding: boolean;
   /** In `undiscardable`: content has been handed over, so that only calls are held from now on. */
@@ -75,7 +82,7 @@ export class Reveal<P> {
    */
   pass(batch: Batch<P>): Batch<P> {
     if (this.#mode === "live") return batch;
-    const out: Batch<P> = { parts: [], observations: [] };
+    const out: Filling<P> = { parts: [], observations: [] };
     for (const [index, part] of batch.parts.entries()) {
       const observation = batch.observations[index];
       if (observation !== undefined) this.#passOne(part, observation, out);
@@ -85,15 +92,15 @@ export class Reveal<P> {
 
   /** Gives everything that is held and holds nothing more. */
   release(): Batch<P> {
-    const held = this.#held;
+    const held = this.#held ?? { parts: [], observations: [] };
     this.#pool.used -= this.#heldBytes;
     this.#heldBytes = 0;
-    this.#held = { parts: [], observations: [] };
+    this.#held = undefined;
     this.#holding = false;
     return held;
   }
 
-  #passOne(part: P, observation: Observation, out: Batch<P>): void {
+  #passOne(part: P, observation: Observation, out: Filling<P>): void {
     if (this.#starts(observation)) this.#empty(out);
     if (!this.#holding && this.#mode === "undiscardable" && observation.calls.length > 0 && !this.#done) {
       this.#holding = true;
@@ -118,10 +125,10 @@ export class Reveal<P> {
   }
 
   #heldHasNoCalls(): boolean {
-    return this.#held.observations.every((it) => it.calls.length === 0);
+    return this.#held === undefined || this.#held.observations.every((it) => it.calls.length === 0);
   }
 
-  #empty(out: Batch<P>): void {
+  #empty(out: Filling<P>): void {
     const held = this.release();
     out.parts.push(...held.parts);
     out.observations.push(...held.observations);
@@ -136,6 +143,7 @@ export class Reveal<P> {
     const size = this.#sizeOf(part, observation);
     this.#heldBytes += size;
     this.#pool.used += size;
+    this.#held ??= { parts: [], observations: [] };
     this.#held.parts.push(part);
     this.#held.observations.push(observation);
   }

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
+import type { Observation } from "../domain/Observation.ts";
 import * as Runs from "../domain/Run.ts";
 import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
@@ -18,7 +19,8 @@ import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
 import type { Outcome } from "./AttemptEnd.ts";
-import { Attempt, type AttemptHost, type AttemptSetup } from "./AttemptRunner.ts";
+import { Attempt, type AttemptHost } from "./AttemptRunner.ts";
+import type { AttemptSetup } from "./AttemptSetup.ts";
 import type { Broken } from "./Broken.ts";
 import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
@@ -98,10 +100,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.options = options;
     this.discardable = discardable;
     this.shared = shared;
-    this.telemetry = new RunTelemetry(services, { runId, provider: options.provider, now: this.now });
+    this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
-    this.budget = { ...Runs.defaultBudget, ...options.budget };
+    this.budget = options.budget === undefined ? Runs.defaultBudget : { ...Runs.defaultBudget, ...options.budget };
     this.clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
     this.startedAt = shared.watchdog.now();
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
@@ -110,7 +112,13 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#hooks = hooks;
   }
 
-  readonly now = (): number => this.shared.watchdog.now();
+  get provider(): Runs.Provider {
+    return this.options.provider;
+  }
+
+  now(): number {
+    return this.shared.watchdog.now();
+  }
 
   /** Milliseconds since the run started. */
   get elapsedMs(): number {
@@ -130,12 +138,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       guarded: this.sideEffects.guarded,
     });
     const mode = discardable ? (options.reveal ?? "live") : "undiscardable";
-    const weigh = options.sizeOf ?? ((_part, observation) => observation.characters + envelopeBytes);
     return new Attempt<P>(this, {
       ...setup,
       attempt: this.attempts,
       facts,
-      reveal: new Reveal<P>(mode, shared.pool, weigh, carried),
+      reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried),
       carried,
       startedAt: this.now(),
     });
@@ -149,20 +156,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
       return;
     }
-    const watch = this.shared.watchdog.watch(
-      this.clocks,
-      {
-        stalled: (clock) => {
-          this.note(attempt.attempt, "watchdog", clock);
-          attempt.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
-        },
-        suspended: (ms) => {
-          attempt.facts.suspended(ms);
-          this.note(attempt.attempt, "suspended");
-        },
-      },
-      this.#runElapsedMs,
-    );
+    const watch = this.shared.watchdog.watch(this.clocks, attempt, this.#runElapsedMs);
     attempt.start(this.options, services, watch, () => ({
       classify: this.options.classify,
       nowMs: this.shared.clock.currentTimeMillisUnsafe(),
@@ -171,10 +165,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /** The provider has answered, or never will: the next retry may have the place. */
-  readonly answered = (): void => {
+  answered(): void {
     this.leaveGate?.();
     this.leaveGate = undefined;
-  };
+  }
 
   ended(attempt: Attempt<P>, outcome: Outcome): void {
     const watch = attempt.watch;
@@ -228,7 +222,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /** Notes evidence; it is committed with the next write. */
-  readonly note = (attempt: number, event: Evidence["event"], detail?: string): void => {
+  note(attempt: number, event: Evidence["event"], detail?: string): void {
     if (this.#pending.length >= pendingMax) {
       this.#dropped += 1;
       return;
@@ -241,11 +235,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     };
     this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
     this.#dropped = 0;
-  };
+  }
 
   /** Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered. */
-  readonly write = (entries: ReadonlyArray<Entry>): Effect.Effect<boolean> =>
-    Effect.suspend(() => {
+  write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
       const [first, ...rest] = entries;
       // Evidence of the beginning comes after the entry that begins the run.
       const starts = first?._tag === "RunStarted";
@@ -261,30 +255,29 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
         }),
       );
     });
+  }
 
-  readonly recordFacts = (attempt: LedgerAttempt): Effect.Effect<boolean> =>
-    this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
+  recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
+    return this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
+  }
 
-  readonly recordShown = (attempt: Attempt<P>): Effect.Effect<void> => {
+  recordShown(attempt: Attempt<P>): Effect.Effect<void> {
     this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
     return Effect.asVoid(this.recordFacts(attempt));
-  };
+  }
 
-  readonly guards = (tool: string): boolean =>
-    this.sideEffects.guarded && this.options.tools.some((it) => label(it.name) === tool);
+  guards(tool: string): boolean {
+    return this.sideEffects.guarded && this.options.tools.some((it) => label(it.name) === tool);
+  }
 
-  readonly settledLate = (attempt: LedgerAttempt): Effect.Effect<void> => {
+  settledLate(attempt: LedgerAttempt): Effect.Effect<void> {
     const { decided } = this;
     return decided?.attempt === attempt ? this.#hooks.late(this, decided.attempt, decided.failure) : Effect.void;
-  };
+  }
 
   /** Records the end and ends the stream; the first end counts (law L7). */
-  readonly finish = (
-    attempt: Attempt<P>,
-    end: Omit<RunEnd, "attempts" | "at">,
-    emit: () => void,
-  ): Effect.Effect<void> =>
-    Effect.suspend(() => {
+  finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
+    return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.answered();
@@ -301,6 +294,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
         }),
       );
     });
+  }
 }
 
 /** What a run has spent, as far as no person has given it a fresh budget. */
@@ -313,5 +307,8 @@ export const freshCounters = () => ({
   failures: 0,
   elapsed: 0,
 });
+
+/** What a held part weighs where nobody says it. */
+const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
 
 const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);

@@ -15,6 +15,8 @@ import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { Outcome } from "./AttemptEnd.ts";
+import type { Attempt } from "./AttemptRunner.ts";
 import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
 import { stopperOf } from "./InterruptSignature.ts";
@@ -132,12 +134,7 @@ const stream = <P, E, R>(
       const problem = closedBy(register) ?? problemOf(options) ?? taken(register, runId);
       if (problem !== undefined) return yield* refuse(runId, register, problem);
       const services = yield* Effect.context<R>();
-      const run = new Run<P, E, R>(runId, options, discardable, shared, services, {
-        ended: (ended, attempt, outcome) => {
-          Effect.runForkWith(ended.services)(settle(ended, attempt, outcome));
-        },
-        late,
-      });
+      const run = new Run<P, E, R>(runId, options, discardable, shared, services, hooks);
       register.live.set(runId, run);
       shared.guard.enrol(runId, run.ledger);
       yield* Scope.addFinalizerExit(scope, (exit) => {
@@ -155,6 +152,14 @@ const stream = <P, E, R>(
       return run.handoff.take;
     }),
   );
+
+/** What runs tell Recovery; one object for all of them. */
+const hooks = {
+  ended: <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): void => {
+    Effect.runForkWith(run.services)(settle(run, attempt, outcome));
+  },
+  late,
+};
 
 /** Puts the run and its first attempt on record and starts it. Unrecorded it still runs, but nothing is retried. */
 const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>

@@ -93,6 +93,16 @@ describe("Exchange", () => {
     assert.deepStrictEqual(seen, ["not_sent"]);
   });
 
+  it("does not write a request a second time, whatever is below it", () => {
+    const exchange = new Exchange({}, () => 0);
+    const [first, second] = [controller(), controller()];
+    exchange.onRequestStart(first);
+    exchange.onRequestStart(second);
+    assert.isFalse(first.aborted);
+    assert.isTrue(second.aborted);
+    assert.match(String(Effect.runSync(Effect.flip(exchange.head)).error), /second time/);
+  });
+
   it("names the part of the request that broke", () => {
     const operation = (error: object, prepare: (exchange: Exchange) => void) => {
       const exchange = new Exchange({}, () => 0);

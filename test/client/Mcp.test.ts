@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, References, Result, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
+import { documentBytesMax } from "../../src/client/ResponseReader.ts";
 import { AnySse } from "../../src/provider/index.ts";
 import type { Part } from "../../src/provider/Protocol.ts";
 import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
@@ -144,6 +145,16 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
         const server = yield* mcp({ messages: [error], ids: false, document });
         assert.deepStrictEqual(yield* call(server), { messages: [error], rules: [], completed: true });
       }
+    }),
+  );
+
+  it.live("fails where a document is larger than an event may be", () =>
+    Effect.gen(function* () {
+      const large = { ...result, result: "x".repeat(documentBytesMax) };
+      const server = yield* mcp({ messages: [large], ids: false, document: true });
+      const client = yield* ProviderClient.make();
+      const failed = yield* Effect.flip(Stream.runDrain(client.stream(request(server))));
+      assert.deepInclude(failed.reason, { kind: "protocol", reason: "oversize" });
     }),
   );
 

@@ -1,0 +1,21 @@
+/**
+ * Says what makes one attempt of a run different from the next.
+ */
+import type { AttemptMode } from "../domain/Run.ts";
+import type { FactsFold } from "../policy/Facts.ts";
+import type { Carried, Reveal } from "./Reveal.ts";
+import type { SettledCall } from "./ToolLedger.ts";
+
+/** What makes one attempt different from the next. */
+export interface AttemptSetup<P> {
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+  readonly request: "first" | "continue" | "resume";
+  readonly calls: ReadonlyArray<SettledCall>;
+  readonly cursor: string | undefined;
+  readonly facts: FactsFold;
+  readonly reveal: Reveal<P>;
+  /** Parts of the same response that were held back before; they are in `reveal` already. */
+  readonly carried: Carried<P> | undefined;
+  readonly startedAt: number;
+}
