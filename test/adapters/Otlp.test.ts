@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { ConfigProvider, Effect, Layer, Logger, Metric, Stream, Tracer } from "effect";
+import { ConfigProvider, Effect, Layer, Logger, Metric, References, Stream, Tracer } from "effect";
 import { OtlpExporter } from "effect/observability";
 import * as Otlp from "../../src/adapters/Otlp.ts";
 import * as Observation from "../../src/domain/Observation.ts";
@@ -47,6 +47,8 @@ const under = <A, E>(
     Effect.provide(Layer.provideMerge(StreamProcessor.layerDefault, Otlp.layer(options))),
     Effect.provideService(Metric.MetricRegistry, new Map()),
     Effect.provideService(Logger.CurrentLoggers, new Set<Logger.Logger<unknown, void>>()),
+    // A recovered run speaks at this level.
+    Effect.provideService(References.MinimumLogLevel, "Debug"),
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),
   );
 
@@ -98,7 +100,7 @@ describe("the layer for a collector", () => {
       const logs = logsOf(posted);
       assert.deepStrictEqual(
         logs.map((it) => it.severityText),
-        ["Info", "Info"],
+        ["Debug", "Debug"],
       );
       assert.match(logs[0]?.body.stringValue ?? "", /^The connection to the model provider was lost; only reasoning/);
       assert.isTrue(logs.every((it) => it.traceId === run?.traceId));
