@@ -31,7 +31,7 @@ export interface ProviderClientOptions {
   readonly connectMs?: number;
   /**
    * Longest idle time of a kept connection, in milliseconds; default `STREAM_RECOVERY_KEEPALIVE_MS`, else 10,000. A server's
-   * Keep-Alive header may shorten it and never widens it. Above a second it is kept to within half a second.
+   * Keep-Alive header may shorten it and never widens it. Above a second undici's timers close it up to a second late.
    */
   readonly keepAliveMs?: number;
   /** Most connections to one origin; more requests wait. Default no limit: a stream occupies its connection. */
@@ -121,10 +121,7 @@ const reading = <S, Id extends AnyProtocolId>(
   telling: Telling.Telling,
   nowMs: () => number,
 ): Pull.Pull<Parts<Id>, ProviderError> => {
-  const decoder = Decoder.make(
-    request.protocol,
-    request.tolerance === undefined ? {} : { tolerance: request.tolerance },
-  );
+  const decoder = decoderOf(request);
   const { broken, fail } = failing(exchange, origin, telling, nowMs);
   let answered: Head | undefined;
   // The first bytes, until they prove to be a stream: an answer that is none says in them what it is.
@@ -176,6 +173,9 @@ const reading = <S, Id extends AnyProtocolId>(
     return yield* last;
   });
 };
+
+const decoderOf = <S, Id extends AnyProtocolId>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
+  Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
 /** How a reader fails: every failure is told of before the stream ends with it. */
 const failing = (exchange: Exchange, origin: Origin, telling: Telling.Telling, nowMs: () => number) => {

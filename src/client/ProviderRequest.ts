@@ -24,9 +24,8 @@ export interface ProviderRequest<S, Id extends AnyProtocolId = ProtocolId> exten
   readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
   /**
    * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to give the first answer again. That is the
-   * meaning at Stripe, whose keys live for 24 hours; OpenAI's and Anthropic's SDKs send such a header, and neither documents
-   * that its API honours it. Whether a server does is the caller's to know: no decision of ours relies on it. `IdempotencyKey`
-   * makes keys that last as long as a request does.
+   * meaning at Stripe, whose keys live for 24 hours. Whether a model's provider honours it, and for a stream, is the caller's
+   * to know: no decision of ours relies on it. `IdempotencyKey` makes keys that last as long as a request does.
    */
   readonly idempotencyKey?: string;
   /** Text and bytes are sent as they are, anything else as JSON. */
