@@ -73,7 +73,7 @@ const table: Readonly<Record<string, Contender>> = {
     each(
       Stream.timeoutOrElse(effects(count, pace), {
         duration: "5 minutes",
-        orElse: () => Stream.fail(new SourceBroke("stalled")),
+        orElse: () => Stream.fail(new SourceBroke({ message: "stalled" })),
       }),
     ),
   ours: (count, pace) => each(ours(count, pace)),

@@ -1,14 +1,14 @@
 /**
  * Starts runs of the processor for the bench: everything on (facts, clocks, recorder in memory), nobody to ask.
  */
-import { Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
+import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
 import type { RunOptions } from "../../src/runtime/RunOptions.ts";
 import type { Tool } from "../../src/runtime/ToolGuard.ts";
 import type { BenchPart } from "./Events.ts";
 
 /** A source fails with this; what it says does not matter here. */
-export class SourceBroke extends Error {}
+export class SourceBroke extends Data.TaggedError("SourceBroke")<{ readonly message: string }> {}
 
 /** More runs than any measurement starts: every one of them is on record. */
 const recordedRunsMax = 100_000;
@@ -41,7 +41,7 @@ export const options = <E>(
 });
 
 /** What an error of the source is in the stream's error channel. */
-export const broke = (error: unknown): SourceBroke => new SourceBroke(String(error));
+export const broke = (error: unknown): SourceBroke => new SourceBroke({ message: String(error) });
 
 /** Runs that end badly by intent say so in the log: the bench's output is not the place. */
 export const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

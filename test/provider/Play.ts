@@ -44,8 +44,4 @@ export const ready = (played: Played): ReadonlyArray<unknown> =>
     .filter((call) => call.phase === "ready")
     .map((call) => [call.ordinal, call.input]);
 
-/** Ordinal and executor of every signal, in order. */
-export const executors = (played: Played): ReadonlyArray<string> =>
-  signals(played).map((call) => `${call.ordinal} ${call.executor}`);
-
 export const last = (played: Played): Observation | undefined => played.seen.at(-1);
