@@ -68,6 +68,18 @@ describe("the packed package", () => {
   });
 });
 
+describe("a checkout", () => {
+  it("runs its own command with npx, by the PATH of a plain shell", () => {
+    assert.isTrue(existsSync(join(Consumer.root, "dist/cli/bin.js")), "dist is missing: run `npm ci`");
+    const plain = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
+    const env = { ...process.env, PATH: plain.join(delimiter) };
+    const options = { cwd: Consumer.root, env, encoding: "utf8", timeout: 25_000 } as const;
+    const { status, stdout, stderr } = spawnSync("npx", ["--no-install", "stream-recovery", "--version"], options);
+    assert.strictEqual(status, 0, stderr);
+    assert.include(stdout, manifest.version);
+  });
+});
+
 describe("an embedder loads no more than it asked for", () => {
   for (const entry of [".", "./policy", "./provider"]) {
     it(`"${specifierOf(entry)}" loads nothing but itself and stable effect modules`, () => {
