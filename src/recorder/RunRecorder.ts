@@ -25,8 +25,8 @@ export interface RunQuery {
   readonly limit?: number;
 }
 
-/** Most runs that the memory layer keeps by default. */
-export const memoryRunsMax = 1_000;
+/** Most runs that the memory layer keeps by default: a few KiB each, and more than one process streams at once. */
+export const memoryRunsMax = 10_000;
 
 /** Runs listed when a query names no limit. */
 const listLimitDefault = 100;
@@ -53,7 +53,7 @@ export class RunRecorder extends Context.Service<
   /**
    * Keeps runs in this process's memory.
    *
-   * @param options.runsMax most runs kept (default 1,000). When it is full the oldest ended run goes; when every run is
+   * @param options.runsMax most runs kept (default 10,000). When it is full the oldest ended run goes; when every run is
    *   still live a new one is refused with reason `full`, because forgetting a live run would lose it.
    */
   static readonly layerMemory = (options?: { readonly runsMax?: number }) =>
