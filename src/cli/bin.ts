@@ -21,7 +21,9 @@ if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
-    throw error;
+    // A full disk, say. Where the stream that broke is stderr itself, only the exit code is left to tell.
+    if (stream !== process.stderr) process.stderr.write(`stream-recovery: cannot write: ${error.message}\n`);
+    process.exit(1);
   });
 }
 

@@ -1,7 +1,7 @@
 /**
  * `stream-recovery demo`: breaks streams on this machine in four protocols and shows what becomes of each.
  */
-import { basename, relative } from "node:path";
+import { basename } from "node:path";
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { layer } from "./demo/Answering.ts";
@@ -155,8 +155,6 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly 
     return [clock.currentTimeMillisUnsafe() - before, value] as const;
   });
 
-/** How this program was started, so that a printed command can be pasted. */
-const program = (): string => {
-  const script = process.argv[1] ?? "stream-recovery";
-  return basename(script) === "stream-recovery" ? "stream-recovery" : `node ${relative(process.cwd(), script)}`;
-};
+/** What to type to start this program again: installed it is a command, in a checkout npx finds it and a Node that is new enough. */
+const program = (): string =>
+  basename(process.argv[1] ?? "") === "stream-recovery" ? "stream-recovery" : "npx stream-recovery";

@@ -1,7 +1,7 @@
 /**
  * Runs the fault provider as a server of its own: `stream-recovery faults --script file.json`.
  */
-import { Console, Effect, FileSystem, Option, Path, Runtime, Schema } from "effect";
+import { Console, Effect, FileSystem, Option, Path, Runtime, Schedule, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { FaultProvider } from "../testing/FaultProvider.ts";
 import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/FaultScript.ts";
@@ -42,7 +42,7 @@ export const faultsCommand = Command.make(
       const options = Option.isNone(script) ? {} : yield* readScript(script.value);
       const provider = yield* FaultProvider.make({ ...options, host, port });
       yield* Console.log(`listening on ${provider.url}`);
-      return yield* log ? printLog(provider) : Effect.never;
+      yield* Effect.raceFirst(log ? printLog(provider) : Effect.never, deserted);
     },
     Effect.scoped,
     Effect.catchTags({
@@ -68,6 +68,19 @@ export const faultsCommand = Command.make(
   ]),
 );
 
+/**
+ * Ends when npx has gone: a `kill` reaches npx and its shell and nobody behind them, and a server that nobody started would
+ * keep the port. Started in any other way it never ends by itself.
+ */
+const deserted = Effect.suspend(() => {
+  const parent = process.ppid;
+  if (process.env.npm_command !== "exec") return Effect.never;
+  return Effect.repeat(Effect.void, {
+    schedule: Schedule.spaced("500 millis"),
+    while: () => process.ppid === parent,
+  });
+});
+
 const refuse = (reason: BadFaults["reason"], message: string) =>
   Effect.andThen(Console.error(`faults: ${message}`), Effect.fail(new BadFaults({ reason, message })));
 
@@ -76,6 +89,8 @@ const readScript = Effect.fnUntraced(function* (file: string) {
   const fileSystem = yield* FileSystem.FileSystem;
   const path = yield* Path.Path;
   const unreadable = (problem: string) => new FaultScriptError({ reason: "unreadable", message: `script: ${problem}` });
+  if (!(yield* Effect.orElseSucceed(fileSystem.exists(file), () => false)))
+    return yield* unreadable(`no such file: ${file}`);
   const { size } = yield* Effect.mapError(fileSystem.stat(file), (error) => unreadable(error.message));
   if (size > scriptBytesMax) return yield* unreadable(`${file} is longer than ${scriptBytesMax} bytes`);
   const text = yield* Effect.mapError(fileSystem.readFileString(file), (error) => unreadable(error.message));

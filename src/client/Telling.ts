@@ -35,7 +35,9 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
         if (close === undefined) return Effect.void;
         const record = close(ending ?? { outcome: "aborted" });
         for (const [key, value] of attributesOf(record)) span.attribute(key, value);
-        return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", record));
+        // Whom it was with stands in the record for `onExchange`; a log says no address.
+        const { origin: _, ...told } = record;
+        return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", told));
       }),
     );
     return {

@@ -176,12 +176,15 @@ const safeDecode = (text: string): string => {
 
 const readRecorded = Effect.fnUntraced(function* (script: FaultScript, directory: string) {
   const recorded = new Map<string, Uint8Array>();
-  for (const answer of [...(script.answers ?? []), ...Object.values(script.scripts ?? {}).flat()]) {
-    const file = answer.raw_file;
+  const scripts = Object.entries(script.scripts ?? {}).map(([name, answers]) => [`scripts.${name}`, answers] as const);
+  const named = [["answers", script.answers ?? []] as const, ...scripts].flatMap(([name, answers]) =>
+    answers.map((answer, index) => [`${name}[${index}].raw_file`, answer.raw_file] as const),
+  );
+  for (const [field, file] of named) {
     if (file === undefined || recorded.has(file)) continue;
     const bytes = yield* Effect.tryPromise({
       try: () => readFile(resolve(directory, file)),
-      catch: (cause) => new FaultScriptError({ reason: "unreadable", message: `raw_file: ${String(cause)}` }),
+      catch: (cause) => new FaultScriptError({ reason: "unreadable", message: `${field}: ${String(cause)}` }),
     });
     recorded.set(file, bytes);
   }
@@ -193,10 +196,16 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<numbe
     server.once("error", (error) =>
       resume(Effect.fail(new FaultListenError({ reason: "cannot_listen", message: error.message, cause: error }))),
     );
-    server.listen(port, host, () => {
-      const address = server.address();
-      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
-    });
+    try {
+      server.listen(port, host, () => {
+        const address = server.address();
+        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
+      });
+    } catch (cause) {
+      // Node throws for a port that is none instead of telling its listener.
+      const message = `port: expected 0 to 65535, got ${port}`;
+      resume(Effect.fail(new FaultListenError({ reason: "cannot_listen", message, cause })));
+    }
   });
 
 const stop = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>

@@ -197,7 +197,8 @@ export const decode = (input: unknown): Effect.Effect<FaultScript, FaultScriptEr
 export const parse = (text: string): Effect.Effect<FaultScript, FaultScriptError> =>
   Effect.try({
     try: (): unknown => JSON.parse(text),
-    catch: (cause) => new FaultScriptError({ reason: "not_json", message: `script: ${String(cause)}` }),
+    catch: (cause) =>
+      new FaultScriptError({ reason: "not_json", message: `script: ${String(cause).replace(/\s+/g, " ")}` }),
   }).pipe(Effect.flatMap(decode));
 
 const issues = SchemaIssue.makeFormatterStandardSchemaV1();

@@ -7,7 +7,7 @@
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
-  copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -88,7 +88,7 @@ const pack = (temporary: string): string => {
   mkdirSync(staged);
   for (const name of ["package.json", ...manifest.files.filter((file) => file !== "dist")]) {
     // what is missing is named by the package's own test
-    if (existsSync(join(root, name))) copyFileSync(join(root, name), join(staged, name));
+    if (existsSync(join(root, name))) cpSync(join(root, name), join(staged, name), { recursive: true });
   }
   const build = join(root, "scripts/tsconfig.build.json");
   succeed(process.execPath, [compiler, "-p", build, "--outDir", join(staged, "dist")], { cwd: root });

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect";
 import { TestClock } from "effect/testing";
+import * as Observation from "../../src/domain/Observation.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RecorderError, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { ReadyCall, RunEvent } from "../../src/runtime/RunEvent.ts";
@@ -316,6 +317,27 @@ describe("call ids", () => {
         );
         assert.strictEqual(ran, 2, `id "${id}"`);
       }
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("calls without any id are told apart by their key", () =>
+    Effect.gen(function* () {
+      const guard = yield* ToolGuard;
+      let ran = 0;
+      const bash = guard.mutating("bash", () => Effect.sync(() => ++ran));
+      const nameless = (ordinal: number) => ({
+        part: {
+          name: `call ${ordinal}`,
+          says: Observation.calls([{ choice: 0, ordinal, tool: "bash", executor: "runtime", phase: "ready" }]),
+        },
+      });
+      const provider = S.scripted([S.start, nameless(0), nameless(1), S.done]);
+      yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash] })), (event) =>
+        event._tag === "Part"
+          ? Effect.forEach(event.calls ?? [], (call) => Effect.orDie(bash.run(call, undefined)))
+          : Effect.void,
+      );
+      assert.strictEqual(ran, 2);
     }).pipe(Effect.provide(S.processor())),
   );
 

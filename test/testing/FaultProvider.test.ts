@@ -179,8 +179,10 @@ describe("FaultProvider", () => {
       const server = yield* FaultProvider.make();
       const taken = yield* Effect.flip(FaultProvider.make({ port: server.port }));
       assert.instanceOf(taken, FaultListenError);
+      const none = yield* Effect.flip(FaultProvider.make({ port: 99_999 }));
+      assert.strictEqual(none.message, "port: expected 0 to 65535, got 99999");
       const missing = yield* Effect.flip(FaultProvider.make({ script: { answers: [{ raw_file: "no/such.sse" }] } }));
-      assert.include(missing.message, "raw_file");
+      assert.include(missing.message, "answers[0].raw_file: ");
     }),
   );
 

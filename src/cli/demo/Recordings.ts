@@ -112,10 +112,9 @@ const manifestText = Effect.fnUntraced(function* (folder: string) {
   const path = join(folder, "manifest.json");
   const size = yield* sizeOf(path);
   if (size === undefined) {
-    const message =
-      (yield* sizeOf(folder)) === undefined
-        ? `--streams: no such folder: ${folder}`
-        : `--streams: no manifest.json in ${folder}`;
+    const message = (yield* isFolder(folder))
+      ? `--streams: no manifest.json in ${folder}`
+      : `--streams: no such folder: ${folder}`;
     return yield* new RecordingsError({ reason: "unreadable", message });
   }
   if (size > manifestBytesMax) return yield* invalid(`manifest.json: longer than ${manifestBytesMax} bytes`);
@@ -125,12 +124,20 @@ const manifestText = Effect.fnUntraced(function* (folder: string) {
   });
 });
 
-/** The size in bytes; undefined for what is not there or cannot be seen. */
+/** The size of a file in bytes; undefined for what is not there, cannot be seen or is no file. */
 const sizeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() =>
     stat(path).then(
-      (found) => found.size,
+      (found) => (found.isFile() ? found.size : undefined),
       () => undefined,
+    ),
+  );
+
+const isFolder = (path: string): Effect.Effect<boolean> =>
+  Effect.promise(() =>
+    stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
     ),
   );
 
