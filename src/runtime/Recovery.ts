@@ -52,6 +52,8 @@ const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outco
     while (broken !== undefined && next === "again") {
       if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, attempt);
       else next = yield* act(run, broken, yield* judge(run, broken), closed);
+      // What is decided anew may be a question: nobody keeps a retry's place while a person thinks.
+      if (next === "again") run.answered();
     }
     if (next === "launched") return;
     yield* closed;
@@ -287,8 +289,7 @@ const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
 
 /** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
 const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
-  run.leaveGate?.();
-  const entered = Effect.map(run.shared.gate.enter(run.options.provider.id), (leave) => {
+  const entered = run.shared.gate.enter(run.options.provider.id, (leave) => {
     run.leaveGate = leave;
   });
   return Effect.raceFirst(entered, Deferred.await(run.stopped));

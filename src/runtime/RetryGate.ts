@@ -26,14 +26,16 @@ export class RetryGate {
   /**
    * Waits for a place.
    *
-   * @returns gives the place back; later calls do nothing
+   * @param hold is given the way to give the place back, in the very step that grants it: whoever is interrupted in that
+   *   step still holds it. Giving back twice does nothing.
    */
-  enter(provider: string): Effect.Effect<() => void> {
+  enter(provider: string, hold: (leave: () => void) => void): Effect.Effect<void> {
     return Effect.callback((resume) => {
       const lane = this.#lane(provider);
       const admit = () => {
         lane.active += 1;
-        resume(Effect.succeed(once(() => this.#leave(provider, lane))));
+        hold(once(() => this.#leave(provider, lane)));
+        resume(Effect.void);
       };
       if (lane.active < unansweredMax) {
         admit();

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Layer, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { RetryGate, unansweredMax } from "../../src/runtime/RetryGate.ts";
 import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
@@ -74,19 +75,70 @@ describe("a storm", () => {
     }),
   );
 
+  it.effect("a retry that becomes a question after its wait does not keep its place while a person thinks", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      // Automatic at first, a question at the second look: what a policy may say when something has changed meanwhile.
+      const wavering = () => {
+        let asked = 0;
+        const decide: RecoveryPolicy.RecoveryPolicy["decide"] = (input) => {
+          asked += 1;
+          return RecoveryPolicy.decide(asked === 1 ? input : { ...input, failure: { kind: "unknown" } });
+        };
+        return { ...RecoveryPolicy.default, decide };
+      };
+      const asking = yield* Effect.forEach(Array.from({ length: unansweredMax }), () => {
+        const provider = S.scripted([S.reset]);
+        return Effect.forkChild(S.watch(processor.run(S.options(provider, { policy: wavering() }))));
+      });
+      yield* TestClock.adjust("2 minutes");
+      const last = yield* Effect.forkChild(S.watch(processor.run(S.options(S.scripted([S.reset], answer)))));
+      yield* TestClock.adjust("2 minutes");
+      assert.strictEqual((yield* Fiber.join(last)).lines.at(-1), "completed");
+      yield* Fiber.interruptAll(asking);
+    }).pipe(
+      Effect.provide(
+        StreamProcessor.layer.pipe(
+          Layer.provideMerge(
+            Layer.merge(
+              RunRecorder.layerMemory(),
+              UserDecisions.layerAsk(() => Effect.never),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+
   it.effect("a run that is cancelled while it waits for its place gives up the place", () =>
     Effect.gen(function* () {
       const gate = new RetryGate();
-      const leaves = yield* Effect.forEach(Array.from({ length: unansweredMax }), () => gate.enter("p"));
-      const waiting = yield* Effect.forkChild(gate.enter("p"), { startImmediately: true });
-      const next = yield* Effect.forkChild(gate.enter("p"), { startImmediately: true });
+      const leaves: Array<() => void> = [];
+      const hold = (leave: () => void) => void leaves.push(leave);
+      for (let place = 0; place < unansweredMax; place += 1) yield* gate.enter("p", hold);
+      const waiting = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
+      const next = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
       yield* Fiber.interrupt(waiting);
       leaves[0]?.();
       leaves[0]?.();
-      const leave = yield* Fiber.join(next);
+      yield* Fiber.join(next);
       assert.strictEqual(gate.active("p"), unansweredMax);
-      leave();
       for (const it of leaves) it();
+      assert.strictEqual(gate.active("p"), 0);
+    }),
+  );
+
+  it.effect("a place that is granted in the step of an interrupt is held, and can be given back", () =>
+    Effect.gen(function* () {
+      const gate = new RetryGate();
+      const leaves: Array<() => void> = [];
+      const hold = (leave: () => void) => void leaves.push(leave);
+      for (let place = 0; place < unansweredMax; place += 1) yield* gate.enter("p", hold);
+      const waiting = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
+      leaves[0]?.();
+      yield* Fiber.interrupt(waiting);
+      assert.strictEqual(leaves.length, unansweredMax + 1);
+      for (const leave of leaves) leave();
       assert.strictEqual(gate.active("p"), 0);
     }),
   );
