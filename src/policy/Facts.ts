@@ -52,6 +52,7 @@ class Fold implements FactsFold {
   constructor(options: FactsOptions) {
     this.#options = options;
     this.#boundaries = new Boundaries(options.boundaries);
+    if (options.from !== undefined) this.#restore(options.from);
   }
 
   decoded(o: Observation): boolean {
@@ -178,6 +179,22 @@ class Fold implements FactsFold {
       this.#delivery === "accepted" &&
       (this.#shown === "text" ? this.#textThrough === this.#tick : this.#options.discardable)
     );
+  }
+
+  #restore(from: AttemptFacts): void {
+    this.#delivery = from.delivery;
+    this.#progress = from.progress;
+    this.#shown = from.shown;
+    this.#textThrough = from.text_through;
+    this.#callThrough = from.call_through;
+    this.#settledThrough = from.settled_through;
+    this.#tick = Math.max(from.text_through, from.call_through, from.settled_through);
+    this.#terminal = from.terminal_seen;
+    this.#parts = from.counters.parts;
+    this.#bytes = from.counters.bytes;
+    this.#characters = from.counters.characters;
+    this.#suspendedMs = from.counters.suspended_ms ?? 0;
+    for (const row of from.tools) this.#ledger.raise(row);
   }
 
   #shows(o: Observation): Shown {

@@ -15,6 +15,8 @@ export interface FactsOptions {
   readonly boundaries: ReadonlyArray<ToolBoundary>;
   /** The proof that every declared runtime tool was made by ToolGuard. */
   readonly guarded: boolean;
+  /** The facts of an attempt of an earlier process, which this fold goes on from. */
+  readonly from?: AttemptFacts;
 }
 
 /** The growing facts of one attempt. All methods are synchronous; none fails. */

@@ -6,42 +6,27 @@
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/Attempt.ts";
-import { Choice, Rule } from "../domain/Decision.ts";
-import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
-import { AttemptMode, Provider } from "../domain/Run.ts";
+import { Choice } from "../domain/Decision.ts";
+import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds, toolRowsMax } from "../domain/Limits.ts";
+import { AttemptMode, Budget, Provider, RunFacts } from "../domain/Run.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import { join } from "../policy/FactsOrder.ts";
+import {
+  AnsweredBy,
+  AttemptRecord,
+  AttemptRequest,
+  CallRecord,
+  CallVerdict,
+  EvidenceLog,
+  Parked,
+  QuestionRecord,
+  VerdictBy,
+} from "./RecordParts.ts";
+
+export * from "./RecordParts.ts";
 
 /** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
 export const attemptsMax = 64;
-
-/** One attempt as recorded: its facts as they stood at the last commit. */
-export const AttemptRecord = Schema.Struct({
-  attempt: Schema.Natural,
-  mode: AttemptMode,
-  /** Milliseconds since the run started. */
-  started_ms: Milliseconds,
-  facts: AttemptFacts,
-});
-export type AttemptRecord = typeof AttemptRecord.Type;
-
-/** A question that was put to a person, and its answer. */
-export const QuestionRecord = Schema.Struct({
-  revision: Schema.Natural,
-  incident: Label,
-  rule: Rule,
-  choices: Schema.Array(Choice),
-  answer: Schema.optionalKey(Choice),
-});
-export type QuestionRecord = typeof QuestionRecord.Type;
-
-/** Bounded evidence: the first records, the last ones, every terminal candidate among them, and how many lie between. */
-export const EvidenceLog = Schema.Struct({
-  first: Schema.Array(Evidence),
-  last: Schema.Array(Evidence),
-  omitted: Schema.Natural,
-});
-export type EvidenceLog = typeof EvidenceLog.Type;
 
 /** Everything that is remembered of one run. */
 export const RunRecord = Schema.Struct({
@@ -49,9 +34,21 @@ export const RunRecord = Schema.Struct({
   provider: Provider,
   /** Wall clock, milliseconds since the epoch. */
   started_at: Milliseconds,
-  state: Schema.Literals(["live", "asking", "ended"]),
+  /** `asking` and `parked` runs outlive their process; `parked` says why nobody drives one. */
+  state: Schema.Literals(["live", "asking", "parked", "ended"]),
+  parked: Schema.optionalKey(Parked),
+  /** How often a process took the run over. */
+  resumes: Schema.Natural,
+  budget: Schema.optionalKey(Budget),
+  /** The name of the policy that decides. */
+  policy: Schema.optionalKey(Label),
+  /** Keyed digest of what the first request was built from: a resume must bring the same. */
+  transcript: Schema.optionalKey(Label),
+  /** The failed run whose request this one repeats, by a client's own retry. */
+  retry_of: Schema.optionalKey(Label),
   attempts: Schema.Array(AttemptRecord),
   attempts_omitted: Schema.Natural,
+  calls: Schema.Array(CallRecord),
   evidence: EvidenceLog,
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
@@ -62,15 +59,38 @@ export type RunRecord = typeof RunRecord.Type;
 
 /** One thing that happened. All entries of one `RunRecorder.write` are committed together. */
 export const Entry = Schema.TaggedUnion({
-  RunStarted: { run_id: Label, provider: Provider, at: Milliseconds },
-  AttemptStarted: { attempt: Schema.Natural, mode: AttemptMode, at_ms: Milliseconds, facts: AttemptFacts },
+  RunStarted: {
+    run_id: Label,
+    provider: Provider,
+    at: Milliseconds,
+    budget: Schema.optionalKey(Budget),
+    policy: Schema.optionalKey(Label),
+    transcript: Schema.optionalKey(Label),
+    retry_of: Schema.optionalKey(Label),
+  },
+  AttemptStarted: {
+    attempt: Schema.Natural,
+    mode: AttemptMode,
+    at_ms: Milliseconds,
+    facts: AttemptFacts,
+    request: Schema.optionalKey(AttemptRequest),
+    run: Schema.optionalKey(RunFacts),
+  },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
+  /** A runtime call is handed over whole; its facts come in the same write. */
+  CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
+  /** Settles a call whose outcome nobody knew; its facts come in the same write. */
+  CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
   /** `omitted` counts records before this one that were never written. */
   EvidenceNoted: { evidence: Evidence, omitted: Schema.optionalKey(Schema.Natural) },
   IncidentOpened: { incident: RunIncident },
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
   QuestionAsked: { question: QuestionRecord },
-  QuestionAnswered: { revision: Schema.Natural, answer: Choice },
+  QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
+  /** Nobody drives the run any more, and it has not ended. */
+  RunParked: { reason: Parked },
+  /** A process drives the run again. */
+  RunResumed: {},
   RunEnded: { end: RunEnd },
 });
 export type Entry = typeof Entry.Type;
@@ -99,6 +119,9 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       return { ...record, incidents: record.incidents.map((incident) => mark(incident, entry)) };
     case "FactsRaised":
       return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
+    case "CallHandedOver":
+    case "CallJudged":
+      return { ...record, calls: callsWith(record.calls, entry) };
     default:
       return record.state === "ended" ? "run_ended" : applyLive(record, entry);
   }
@@ -106,29 +129,51 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
 
 type LiveEntry = Extract<
   Entry,
-  { readonly _tag: "AttemptStarted" | "QuestionAsked" | "QuestionAnswered" | "RunEnded" }
+  {
+    readonly _tag: "AttemptStarted" | "QuestionAsked" | "QuestionAnswered" | "RunParked" | "RunResumed" | "RunEnded";
+  }
 >;
 
 const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
   switch (entry._tag) {
     case "AttemptStarted":
-      return { ...record, state: "live", ...addAttempt(record, entry) };
+      return { ...driven(record), state: "live", ...addAttempt(record, entry) };
     case "QuestionAsked":
       return { ...record, state: "asking", questions: [...record.questions.slice(1 - incidentsMax), entry.question] };
     case "QuestionAnswered":
       return answered(record, entry);
+    case "RunParked":
+      return { ...record, state: isAsking(record) ? "asking" : "parked", parked: entry.reason };
+    case "RunResumed":
+      return { ...driven(record), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
     case "RunEnded":
-      return { ...record, state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
+      return { ...driven(record), state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
   }
 };
+
+/** The record without the word that nobody drives the run. */
+const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
+
+/** The newest question of a run, while it is open. */
+export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
+  const newest = record.questions.at(-1);
+  return record.state === "ended" || newest?.answer !== undefined ? undefined : newest;
+};
+
+const isAsking = (record: RunRecord): boolean => record.state === "asking";
 
 /** An answer counts for an open question of its revision and for no other; only the newest question keeps a run asking. */
 const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
   const questions = record.questions.map((it) =>
-    it.revision === entry.revision && it.answer === undefined ? { ...it, answer: entry.answer } : it,
+    it.revision === entry.revision && it.answer === undefined
+      ? { ...it, answer: entry.answer, ...(entry.by === undefined ? {} : { answered_by: entry.by }) }
+      : it,
   );
   const open = questions.at(-1);
-  return { ...record, questions, state: open !== undefined && open.answer === undefined ? record.state : "live" };
+  if (open !== undefined && open.answer === undefined) return { ...record, questions };
+  return record.parked === undefined
+    ? { ...record, questions, state: "live" }
+    : { ...record, questions, state: "parked", parked: "answered" };
 };
 
 const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({
@@ -136,8 +181,14 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   provider: entry.provider,
   started_at: entry.at,
   state: "live",
+  resumes: 0,
+  ...(entry.budget === undefined ? {} : { budget: entry.budget }),
+  ...(entry.policy === undefined ? {} : { policy: entry.policy }),
+  ...(entry.transcript === undefined ? {} : { transcript: entry.transcript }),
+  ...(entry.retry_of === undefined ? {} : { retry_of: entry.retry_of }),
   attempts: [],
   attempts_omitted: 0,
+  calls: [],
   evidence: { first: [], last: [], omitted: 0 },
   incidents: [],
   incidents_omitted: 0,
@@ -149,12 +200,33 @@ const raise = (it: AttemptRecord, entry: Extract<Entry, { readonly _tag: "FactsR
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
 const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "AttemptStarted" }>) => {
-  const attempt = { attempt: entry.attempt, mode: entry.mode, started_ms: entry.at_ms, facts: entry.facts };
+  const attempt = {
+    attempt: entry.attempt,
+    mode: entry.mode,
+    started_ms: entry.at_ms,
+    facts: entry.facts,
+    ...(entry.request === undefined ? {} : { request: entry.request }),
+    ...(entry.run === undefined ? {} : { run: entry.run }),
+  };
   const full = record.attempts.length >= attemptsMax;
   return {
     attempts: [...(full ? record.attempts.slice(1) : record.attempts), attempt],
     attempts_omitted: record.attempts_omitted + (full ? 1 : 0),
   };
+};
+
+type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
+
+/** A call stands once, and its first verdict stays: what was answered once is not answered again. */
+const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
+  const { attempt, call, tool } = entry;
+  const verdict = entry._tag === "CallJudged" ? { verdict: entry.verdict, verdict_by: entry.by } : {};
+  const known = calls.find((it) => it.attempt === attempt && it.call === call);
+  if (known === undefined) {
+    const id = entry._tag === "CallHandedOver" ? entry.id : "";
+    return calls.length < toolRowsMax ? [...calls, { attempt, call, id, tool, ...verdict }] : calls;
+  }
+  return known.verdict !== undefined ? calls : calls.map((it) => (it === known ? { ...it, ...verdict } : it));
 };
 
 const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>

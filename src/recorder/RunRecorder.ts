@@ -3,38 +3,58 @@
  *
  * The service is the seam that durable layers share. It never decides; it commits what it is given, or says why not.
  */
+import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
-import * as Schema from "effect/Schema";
+import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
+import { AnswerRefused, refusal } from "./Answering.ts";
+import { digester, newKey } from "./Digest.ts";
+import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 
-/** A run's record could not be written. `reason` says why; whoever acts on records must then not act (law L8). */
-export class RecorderError extends Schema.TaggedError<RecorderError>()("RecorderError", {
-  reason: Schema.Literals(["unknown_run", "run_exists", "run_ended", "full", "unavailable"]),
-  run_id: Schema.String,
-  message: Schema.String,
-  cause: Schema.optionalKey(Schema.Defect()),
-}) {}
+export { RecorderError } from "./RecorderError.ts";
 
 /** Which runs to list, newest first. */
 export interface RunQuery {
   readonly state?: RunRecord.RunRecord["state"];
+  /** Only runs with at least one incident. */
+  readonly broken?: boolean;
+  /** Only runs that started before this run; for paging. */
+  readonly before?: string;
   /** At most this many runs; default 100. */
   readonly limit?: number;
+}
+
+/** Which ended runs to forget; a run that has not ended is never forgotten. */
+export interface PruneQuery {
+  /** Runs that ended before this wall clock time, in milliseconds since the epoch. */
+  readonly endedBefore?: number;
+  /** Keep at most this many ended runs, the newest. */
+  readonly keep?: number;
+}
+
+/** An answer to the newest question of a run. */
+export interface Answer {
+  readonly run_id: string;
+  readonly revision: number;
+  readonly choice: Choice;
+  readonly by: RunRecord.AnsweredBy;
 }
 
 /** Most runs that the memory layer keeps by default: a few KiB each, and more than one process streams at once. */
 export const memoryRunsMax = 10_000;
 
 /** Runs listed when a query names no limit. */
-const listLimitDefault = 100;
+export const listLimitDefault = 100;
 
 /** The store of runs. */
 export class RunRecorder extends Context.Service<
   RunRecorder,
   {
+    /** Whether runs outlive the process: a run that its caller left unsigned is then parked for `recover`, not ended. */
+    readonly durable: boolean;
     /**
      * Commits entries of one run together; returns when they are committed.
      *
@@ -48,6 +68,31 @@ export class RunRecorder extends Context.Service<
     runs(query?: RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /** Reads the incidents of a run, oldest first; empty when the run is not known. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
+    /**
+     * Takes over a run that nobody drives: it is parked, or the process that drove it is gone. From then on only this
+     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`.
+     */
+    claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
+    /** Gives a claimed run back without having driven it. */
+    release(runId: string): Effect.Effect<void, RecorderError>;
+    /**
+     * Runs that nobody drives and nobody has decided: their process is gone, or their caller left them (`interrupted`);
+     * oldest first, at most `limit` (default 100).
+     */
+    orphans(limit?: number): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
+    /**
+     * Answers the newest question of a run, whoever drives it: once (compare and set), and only while its facts have not
+     * grown since. Returns the record with the answer; whoever drives the run acts on it.
+     */
+    answer(answer: Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
+    /**
+     * A digest of content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
+     *
+     * @param content any text
+     */
+    digest(content: string): Effect.Effect<string, RecorderError>;
+    /** Forgets ended runs; returns how many. */
+    prune(query: PruneQuery): Effect.Effect<number, RecorderError>;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**
@@ -57,37 +102,79 @@ export class RunRecorder extends Context.Service<
    *   still live a new one is refused with reason `full`, because forgetting a live run would lose it.
    */
   static readonly layerMemory = (options?: { readonly runsMax?: number }) =>
-    Layer.sync(RunRecorder, () => makeMemory(options?.runsMax ?? memoryRunsMax));
+    Layer.effect(RunRecorder, makeMemory(options?.runsMax ?? memoryRunsMax));
 }
 
-const makeMemory = (runsMax: number): RunRecorder["Service"] => {
-  const records = new Map<string, RunRecord.RunRecord>();
+const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
+  Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
+    const records = new Map<string, RunRecord.RunRecord>();
+    /** Runs that somebody in this process drives. */
+    const driven = new Set<string>();
 
-  const write = (runId: string, entries: ReadonlyArray<RunRecord.Entry>): Effect.Effect<void, RecorderError> =>
-    Effect.suspend(() => {
+    const commit = (runId: string, entries: ReadonlyArray<RunRecord.Entry>): RecorderError | undefined => {
       const before = records.get(runId);
       let record = before;
       for (const entry of entries) {
         const next = RunRecord.apply(record, entry);
-        if (typeof next === "string") return Effect.fail(misfit(next, runId));
+        if (typeof next === "string") return misfit(next, runId);
         record = next;
       }
-      if (record === undefined) return Effect.void;
-      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) {
-        return Effect.fail(misfit("full", runId));
-      }
+      if (record === undefined) return undefined;
+      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return misfit("full", runId);
       records.set(runId, record);
-      return Effect.void;
+      if (before === undefined) driven.add(runId);
+      if (record.state === "ended" || record.parked !== undefined) driven.delete(runId);
+      return undefined;
+    };
+
+    const claim = (runId: string): RunRecord.RunRecord | RecorderError => {
+      const record = records.get(runId);
+      if (record === undefined) return misfit("unknown_run", runId);
+      if (record.state === "ended") return misfit("run_ended", runId);
+      if (driven.has(runId)) return misfit("owned", runId);
+      driven.add(runId);
+      return record;
+    };
+
+    const answer = (given: Answer) => {
+      const refused = refusal(records.get(given.run_id), given, clock.currentTimeMillisUnsafe());
+      if (refused !== undefined) return refused;
+      const { by, choice, revision, run_id } = given;
+      const failed = commit(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
+      return failed ?? records.get(run_id) ?? misfit("unknown_run", run_id);
+    };
+
+    return RunRecorder.of({
+      durable: false,
+      write: (runId, entries) => Effect.suspend(() => orFail(commit(runId, entries))),
+      run: (runId) => Effect.sync(() => records.get(runId)),
+      runs: (query) => Effect.sync(() => list(records, query)),
+      incidents: (runId) => Effect.sync(() => records.get(runId)?.incidents ?? []),
+      claim: (runId) => Effect.suspend(() => orFail(claim(runId))),
+      release: (runId) => Effect.sync(() => void driven.delete(runId)),
+      orphans: (limit = listLimitDefault) =>
+        Effect.sync(() =>
+          [...records.values()]
+            .filter((it) => it.parked === "interrupted" || (it.state !== "ended" && isAbandoned(it, driven)))
+            .slice(0, limit),
+        ),
+      answer: (given) => Effect.suspend(() => orFail(answer(given))),
+      digest: digester(key),
+      prune: (query) => Effect.sync(() => prune(records, query)),
     });
-
-  return RunRecorder.of({
-    write,
-    run: (runId) => Effect.sync(() => records.get(runId)),
-    runs: (query) => Effect.sync(() => list(records, query)),
-    incidents: (runId) => Effect.sync(() => records.get(runId)?.incidents ?? []),
   });
-};
 
+/** In memory a run without a driver that is not parked was given back by its driver. */
+const isAbandoned = (record: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
+  record.parked === undefined && !driven.has(record.run_id);
+
+type Refusal = RecorderError | AnswerRefused;
+
+const orFail = <A>(value: A): Effect.Effect<Exclude<A, Refusal>, Extract<A, Refusal>> =>
+  // The two halves of the union that `isRefusal` tells apart; the compiler does not narrow a generic by it.
+  isRefusal(value) ? Effect.fail(value as Extract<A, Refusal>) : Effect.succeed(value as Exclude<A, Refusal>);
+
+const isRefusal = (value: unknown): boolean => value instanceof RecorderError || value instanceof AnswerRefused;
 const forgetOldestEnded = (records: Map<string, RunRecord.RunRecord>): boolean => {
   for (const [id, record] of records) {
     if (record.state === "ended") return records.delete(id);
@@ -95,17 +182,32 @@ const forgetOldestEnded = (records: Map<string, RunRecord.RunRecord>): boolean =
   return false;
 };
 
-const list = (records: Map<string, RunRecord.RunRecord>, query: RunQuery | undefined) =>
-  [...records.values()]
-    .reverse()
-    .filter((record) => query?.state === undefined || record.state === query.state)
-    .slice(0, query?.limit ?? listLimitDefault);
+const list = (records: Map<string, RunRecord.RunRecord>, query: RunQuery = {}) => {
+  const all = [...records.values()].reverse();
+  const from = query.before === undefined ? 0 : all.findIndex((record) => record.run_id === query.before) + 1;
+  return all
+    .slice(from)
+    .filter((record) => query.state === undefined || record.state === query.state)
+    .filter((record) => query.broken !== true || record.incidents.length > 0)
+    .slice(0, query.limit ?? listLimitDefault);
+};
+
+const prune = (records: Map<string, RunRecord.RunRecord>, { endedBefore, keep }: PruneQuery): number => {
+  const ended = [...records.values()].filter((record) => record.state === "ended").reverse();
+  const victims = ended.filter(
+    (record, index) =>
+      (keep !== undefined && index >= keep) || (endedBefore !== undefined && (record.end?.at ?? 0) < endedBefore),
+  );
+  for (const { run_id } of victims) records.delete(run_id);
+  return victims.length;
+};
 
 const sentences = {
   unknown_run: "the run was never started in this recorder",
   run_exists: "a run with this id is already recorded",
   run_ended: "the run has ended and takes no further entries",
   full: "every kept run is still live; raise runsMax or end some runs",
+  owned: "a living process drives the run",
 } as const;
 
 const misfit = (reason: keyof typeof sentences, run_id: string) =>

@@ -24,7 +24,7 @@ import { Fence } from "./Fence.ts";
 import type { Handoff } from "./Handoff.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import type { AttemptContext, RunOptions } from "./RunOptions.ts";
-import type { ToolLedger } from "./ToolLedger.ts";
+import type { NamedCall, ToolLedger } from "./ToolLedger.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
 
 /** The evidence that an attempt gives itself. */
@@ -36,8 +36,8 @@ export interface AttemptHost<P> {
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly now: () => number;
-  /** Commits the facts of an attempt before something of it is handed over. */
-  readonly recordShown: (attempt: Attempt<P>) => Effect.Effect<void>;
+  /** Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. */
+  readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<void>;
   /** Called when the first part of an attempt has arrived. */
   readonly answered: () => void;
   /** Called once, in the step that decided the end. Must not block. */
@@ -138,8 +138,8 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#host.note(this.attempt, "suspended");
   }
 
-  recordShown(): Effect.Effect<void> {
-    return this.#host.recordShown(this);
+  recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<void> {
+    return this.#host.recordShown(this, calls);
   }
 
   taken(): void {

@@ -23,6 +23,7 @@ export class Book {
   /** Commits what is missing and these; whether now everything is on record. */
   write(...entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     this.#missing = [...this.#missing, ...entries];
+    if (this.#missing.length === 0) return Effect.succeed(true);
     return Effect.map(this.#writer.write(this.#missing), (recorded) => {
       if (recorded) this.#missing = [];
       return recorded;

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../domain/Attempt.ts";
-import { join } from "../policy/FactsOrder.ts";
+import { joined } from "../policy/ResponseFacts.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { AttemptDiscarded } from "./RunEvent.ts";
 
@@ -27,9 +27,7 @@ export class Chain<P> {
 
   /** The facts of the response as far as it was read, over all its attempts. */
   facts(): AttemptFacts {
-    return this.links
-      .map((link) => link.facts.snapshot())
-      .reduce((before, facts, index) => join(before, after(before, facts, index)));
+    return joined([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
   }
 
   suspend(): void {
@@ -76,16 +74,3 @@ const discarded = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded 
   attempt: link.attempt,
   keep_through,
 });
-
-/** The facts of a later link: its calls are other calls, and what happened in it happened after what came before. */
-const after = (before: AttemptFacts, facts: AttemptFacts, index: number): AttemptFacts => {
-  const ticks = Math.max(before.text_through, before.call_through, before.settled_through);
-  const later = (tick: number) => (tick === 0 ? 0 : tick + ticks);
-  return {
-    ...facts,
-    text_through: later(facts.text_through),
-    call_through: later(facts.call_through),
-    settled_through: later(facts.settled_through),
-    tools: facts.tools.map((row) => ({ ...row, call: `${index + 1}/${row.call}` })),
-  };
-};

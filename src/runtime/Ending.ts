@@ -5,6 +5,7 @@ import * as Cause from "effect/Cause";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../domain/Failure.ts";
+import type { RunIncident } from "../domain/RunIncident.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import type { Broken, Verdict } from "./Broken.ts";
 import type { Carried } from "./Reveal.ts";
@@ -63,17 +64,7 @@ export const stop = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
-    run.chain?.close();
-    broken.attempt.flow.discardFrozen();
-    const error = new RunInterrupted({
-      reason,
-      run_id: run.runId,
-      rule: decision.rule,
-      failure: incident.failure,
-      attempts: run.attempts,
-      message: incident.message,
-      ...(broken.cause === undefined ? {} : { cause: broken.cause }),
-    });
+    const error = interrupted(run, broken, incident, run.isTakenOver ? "taken_over" : reason);
     const end = {
       state: "stopped",
       reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
@@ -84,6 +75,44 @@ export const stop = <P, E, R>(
       "ended" as const,
     );
   });
+
+/**
+ * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts any more here;
+ * `StreamProcessor.resume` goes on with it, in this process or another.
+ */
+export const park = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  incident: RunIncident,
+  why: "question" | "interrupted",
+): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    const error = interrupted(run, broken, incident, run.isTakenOver ? "taken_over" : "parked");
+    return Effect.as(
+      run.park(broken.attempt, why, incident.decision.rule, () => run.handoff.end(Effect.fail(error))),
+      "ended" as const,
+    );
+  });
+
+/** Lets nothing of the response start any more, and gives what the caller is told. */
+const interrupted = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  incident: RunIncident,
+  reason: RunInterrupted["reason"],
+): RunInterrupted => {
+  run.chain?.close();
+  broken.attempt.flow.discardFrozen();
+  return new RunInterrupted({
+    reason,
+    run_id: run.runId,
+    rule: incident.decision.rule,
+    failure: incident.failure,
+    attempts: run.attempts,
+    message: incident.message,
+    ...(broken.cause === undefined ? {} : { cause: broken.cause }),
+  });
+};
 
 /** Ends a run whose recovery has died: the defect reaches the caller, nothing of the run starts any more. */
 export const collapse = <P, E, R>(
@@ -131,7 +160,12 @@ export const handOverFrozen = <P, E, R>(
     const after = attempt.facts.snapshot();
     const raised = before.shown !== after.shown || before.tools !== after.tools;
     return Effect.andThen(
-      raised ? run.recordShown(attempt) : Effect.void,
+      raised
+        ? run.recordShown(
+            attempt,
+            events.flatMap(({ calls }) => calls ?? []),
+          )
+        : Effect.void,
       Effect.sync(() => run.handoff.push(...events)),
     );
   });

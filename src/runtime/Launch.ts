@@ -37,13 +37,7 @@ export const launch = <P, E, R>(
     const next = run.prepare(setup, carried);
     const recorded = yield* run.write([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
-      {
-        _tag: "AttemptStarted",
-        attempt: next.attempt,
-        mode: setup.mode,
-        at_ms: run.elapsedMs,
-        facts: next.facts.snapshot(),
-      },
+      run.startOf(next, run.elapsedMs),
     ]);
     if (!recorded) {
       run.attempts -= 1;

@@ -7,7 +7,7 @@ import type * as Effect from "effect/Effect";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried } from "./Reveal.ts";
 import type { PartEvent, ReadyCall } from "./RunEvent.ts";
-import type { LedgerAttempt, ToolLedger } from "./ToolLedger.ts";
+import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "./ToolLedger.ts";
 
 /** What the flow needs of its run. */
 export interface FlowHost<P> {
@@ -18,8 +18,8 @@ export interface FlowHost<P> {
 
 /** What the flow needs of its attempt. */
 export interface FlowOwner extends LedgerAttempt {
-  /** Commits the attempt's facts before something of it is handed over. */
-  readonly recordShown: () => Effect.Effect<void>;
+  /** Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. */
+  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<void>;
   /** The slot is free again. */
   readonly taken: () => void;
 }
@@ -41,6 +41,12 @@ export class PartFlow<P> {
   constructor(host: FlowHost<P>, owner: FlowOwner) {
     this.#host = host;
     this.#owner = owner;
+  }
+
+  /** An earlier process handed over some of the attempt; which parts, its caller knows. */
+  handedOverBefore(): void {
+    this.#ordinal = 1;
+    this.#lastTextOrdinal = 1;
   }
 
   /** Parts handed over so far. */
@@ -130,7 +136,7 @@ export class PartFlow<P> {
       record: () => {
         if (!this.#raises(transit)) return undefined;
         this.#count(transit);
-        return this.#owner.recordShown();
+        return this.#owner.recordShown(transit.observations.flatMap(({ calls }) => wholeCalls(calls)));
       },
       deliver: () => {
         this.#inSlot = undefined;

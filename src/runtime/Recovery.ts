@@ -5,27 +5,23 @@
  * After every wait everything is looked at again, and nothing is done that the newest decision does not say.
  */
 import * as Deferred from "effect/Deferred";
-import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
-import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
-import { atMost } from "../policy/FactsOrder.ts";
 import * as RetryBudget from "../policy/RetryBudget.ts";
 import * as Situation from "../policy/Situation.ts";
+import { ask, askAgain, carryOut, type Next } from "./Asking.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
-import { Book } from "./Book.ts";
 import type { Broken, Verdict } from "./Broken.ts";
 import { doubled } from "./Clocks.ts";
 import { drained } from "./Drain.ts";
 import * as Ending from "./Ending.ts";
 import { judge, lookAgain } from "./Incidents.ts";
 import { launch } from "./Launch.ts";
-import { freshCounters, type Run } from "./Run.ts";
-import type { Question } from "./UserDecisions.ts";
-
-/** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
-type Next = "launched" | "ended" | "again";
+import type { Revived } from "./Revival.ts";
+import type { Run } from "./Run.ts";
+import { verified } from "./Verify.ts";
+import { admitted, waited } from "./Waits.ts";
 
 /**
  * Settles an attempt that has ended: completes the run, launches its next attempt, or ends it.
@@ -45,19 +41,57 @@ export const settle = <P, E, R>(
 const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Effect.Effect<void, never, R> =>
   Effect.gen(function* () {
     const closed = yield* beginClose(run, attempt);
-    let next: Next = "again";
     const broken = brokenBy(run, attempt, outcome);
+    let next: Next;
     if (broken === undefined) next = yield* Ending.complete(run, attempt, undefined);
-    else yield* drained(run);
-    while (broken !== undefined && next === "again") {
-      if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, attempt);
-      else next = yield* act(run, broken, yield* judge(run, broken), closed);
-      // What is decided anew may be a question: nobody keeps a retry's place while a person thinks.
-      if (next === "again") run.answered();
+    else {
+      yield* drained(run);
+      next = yield* decided(run, broken, "again", closed);
     }
     if (next === "launched") return;
     yield* closed;
     Deferred.doneUnsafe(run.done, Effect.void);
+  });
+
+/** Decides and acts until something has started or ended. */
+const decided = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  first: Next,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    let next = first;
+    while (next === "again") {
+      if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, broken.attempt);
+      else next = yield* act(run, broken, yield* judge(run, broken), closed);
+      // What is decided anew may be a question: nobody keeps a retry's place while a person thinks.
+      if (next === "again") run.answered();
+    }
+    return next;
+  });
+
+/** Goes on with a run of an earlier process: with what its record says is due, or with a new decision. */
+export const revive = <P, E, R>(run: Run<P, E, R>, revived: Revived<P>): Effect.Effect<void, never, R> =>
+  Effect.gen(function* () {
+    const { broken } = revived;
+    const next = yield* decided(run, broken, yield* due(run, revived), Effect.void);
+    if (next !== "launched") Deferred.doneUnsafe(run.done, Effect.void);
+  }).pipe(Effect.catchCause((cause) => Ending.collapse(run, revived.broken.attempt, cause)));
+
+const due = <P, E, R>(run: Run<P, E, R>, { broken, due: it }: Revived<P>): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    if (it === undefined) return "again";
+    const { incident } = it;
+    const verdict: Verdict = { decision: incident.decision, incident, recorded: true };
+    run.decided = { attempt: broken.attempt, failure: broken.failure };
+    if (it._tag === "offered") return yield* act(run, broken, verdict, Effect.void);
+    if (it._tag === "answered") {
+      run.handoff.push({ _tag: "QuestionAnswered", revision: it.question.revision, choice: it.choice });
+      return yield* carryOut(run, broken, verdict, it.choice, Effect.void);
+    }
+    if (yield* verified(run, broken)) return "again";
+    return yield* askAgain(run, broken, incident, it.question);
   });
 
 /** What broke, or undefined when the attempt is complete: a clean end after the provider's own marker (law L5). */
@@ -110,21 +144,36 @@ const act = <P, E, R>(
   verdict: Verdict,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> => {
-  const { decision, recorded } = verdict;
+  const { decision, incident, recorded } = verdict;
   switch (decision.action) {
     case "do_not_retry":
-      return decision.rule === "already_complete"
-        ? Ending.complete(run, broken.attempt, broken.failure)
+      if (decision.rule === "already_complete") return Ending.complete(run, broken.attempt, broken.failure);
+      // Its caller left it without a word (a shutdown, a lost race): whoever has it on record may go on with it.
+      return decision.rule === "caller_interrupted" && recorded && run.shared.recorder.durable
+        ? Ending.park(run, broken, incident, "interrupted")
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":
       // Nobody is asked for a run that was stopped from outside.
       return run.stopper === undefined
-        ? ask(run, broken, verdict, closed)
+        ? askOrVerify(run, broken, verdict, closed)
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "auto_retry_once":
       return recorded ? retry(run, broken, verdict, closed) : Ending.stop(run, broken, verdict, "record_failed");
   }
 };
+
+/** A tool that can say whether its call happened is asked before a person is. */
+const askOrVerify = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  verdict.decision.rule !== "tool_outcome_unknown"
+    ? ask(run, broken, verdict, closed)
+    : Effect.flatMap(verified(run, broken), (settled) =>
+        settled ? Effect.succeed("again" as const) : ask(run, broken, verdict, closed),
+      );
 
 const retry = <P, E, R>(
   run: Run<P, E, R>,
@@ -187,114 +236,3 @@ const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R>
     ),
   );
 };
-
-const ask = <P, E, R>(
-  run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
-  closed: Effect.Effect<void>,
-): Effect.Effect<Next, never, R> =>
-  Effect.gen(function* () {
-    const { decision, incident, recorded } = verdict;
-    // From here on a late settle wakes us; one that came while the incident was written shows in the facts.
-    run.factsGrew = Deferred.makeUnsafe<void>();
-    run.asking = true;
-    if (!atMost(broken.facts(), incident.facts)) return "again";
-    run.questions += 1;
-    const choices = decision.choices ?? ["stop"];
-    const question: Question = {
-      run_id: run.runId,
-      revision: run.questions,
-      incident: incident.id,
-      rule: decision.rule,
-      message: incident.message,
-      choices,
-      default_choice: decision.default_choice ?? "stop",
-      decision,
-    };
-    const { revision } = question;
-    const book = new Book(run, recorded ? [] : [{ _tag: "IncidentOpened", incident }]);
-    yield* book.write({
-      _tag: "QuestionAsked",
-      question: { revision, incident: incident.id, rule: decision.rule, choices },
-    });
-    if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
-    run.handoff.push({ _tag: "QuestionAsked", question });
-    run.telemetry.asking(incident);
-    const answer = yield* answered(run, question);
-    run.asking = false;
-    // An answer is refused when the facts have grown since it was asked for, also in the same step.
-    if (answer === undefined || Deferred.isDoneUnsafe(run.factsGrew)) return "again";
-    const choice = choices.includes(answer) ? answer : "stop";
-    run.note(broken.attempt.attempt, "answer", choice);
-    const noted = yield* book.write(
-      { _tag: "QuestionAnswered", revision, answer: choice },
-      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
-    );
-    run.handoff.push({ _tag: "QuestionAnswered", revision, choice });
-    return yield* carryOut(run, broken, { decision, incident, recorded: noted }, choice, closed);
-  }).pipe(
-    Effect.ensuring(
-      Effect.sync(() => {
-        run.asking = false;
-      }),
-    ),
-  );
-
-/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
-const answered = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | undefined> => {
-  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
-  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined));
-};
-
-const carryOut = <P, E, R>(
-  run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
-  choice: Choice,
-  closed: Effect.Effect<void>,
-): Effect.Effect<Next, never, R> =>
-  Effect.gen(function* () {
-    if (choice === "stop") return yield* Ending.stop(run, broken, verdict, "stopped");
-    if (choice === "accept") return yield* Ending.acceptPartial(run, broken, verdict);
-    // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
-    if (!verdict.recorded) return yield* Ending.stop(run, broken, verdict, "record_failed");
-    switch (choice) {
-      case "it_ran":
-      case "it_did_not_run": {
-        const owners = run.chain?.links ?? [broken.attempt];
-        // A word that settles nothing (rows that were folded) would be asked for again without end.
-        if (run.ledger.settleBy(owners, choice) === 0) return yield* Ending.stop(run, broken, verdict, "stopped");
-        for (const owner of owners) yield* run.recordFacts(owner);
-        // Without a continuation the person's word only settles the call; what may be done now is decided anew.
-        if (run.options.canContinue !== true) return "again";
-        break;
-      }
-      case "retry":
-        run.counters = freshCounters();
-        yield* waited(run, broken.failure.retry_after_ms ?? 0);
-        break;
-      case "continue":
-        break;
-    }
-    yield* closed;
-    yield* admitted(run);
-    if (run.stopper !== undefined) return "again";
-    return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
-  });
-
-/** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
-const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
-  run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";
-
-/** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
-const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
-  const entered = run.shared.gate.enter(run.options.provider.id, (leave) => {
-    run.leaveGate = leave;
-  });
-  return Effect.raceFirst(entered, Deferred.await(run.stopped));
-};
-
-/** Waits, at most until somebody stops the run. */
-const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
-  ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));

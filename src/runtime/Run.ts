@@ -4,11 +4,10 @@
  * It decides nothing and waits for nothing; Recovery does both.
  */
 
-import * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import * as Option from "effect/Option";
+import type { Rule } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
 import type { Observation } from "../domain/Observation.ts";
@@ -17,7 +16,7 @@ import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
 import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
-import type { Entry } from "../recorder/RunRecord.ts";
+import type { Entry, Parked } from "../recorder/RunRecord.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost } from "./AttemptRunner.ts";
 import type { AttemptSetup } from "./AttemptSetup.ts";
@@ -27,10 +26,11 @@ import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
 import { type Carried, envelopeBytes, Reveal } from "./Reveal.ts";
 import type { RunOptions } from "./RunOptions.ts";
+import { RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
 import { type Stopper, stopFailure } from "./Stopper.ts";
-import { RunTelemetry } from "./Telemetry.ts";
-import { type LedgerAttempt, type LedgerRun, ToolLedger } from "./ToolLedger.ts";
+import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
+import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "./ToolLedger.ts";
 
 /** What the run tells whoever recovers it. Both must not block. */
 export interface RunHooks<P, E, R> {
@@ -38,9 +38,6 @@ export interface RunHooks<P, E, R> {
   /** A tool of an attempt that was decided has settled. */
   readonly late: (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 }
-
-/** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
-const pendingMax = 64;
 
 /** One run while it lives. */
 export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
@@ -61,7 +58,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly stopped = Deferred.makeUnsafe<void>();
   /** Done when the end is on record and the last attempt has closed or was abandoned. */
   readonly done = Deferred.makeUnsafe<void>();
-  readonly startedAt: number;
+  startedAt: number;
   stopper: Stopper | undefined;
   userCancelled = false;
   lifecycleClosed = false;
@@ -79,14 +76,16 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   leaveGate: (() => void) | undefined;
   /** A question is open. */
   asking = false;
+  isTakenOver = false;
+  /** Calls whose tool was asked whether they happened; each is asked once. */
+  readonly verified = new Set<string>();
   incidents = 0;
   questions = 0;
   /** Wakes an open question when its facts have grown. */
   factsGrew = Deferred.makeUnsafe<void>();
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
-  #pending: Array<Entry> = [];
-  #dropped = 0;
+  readonly #writer: RunWriter;
 
   constructor(
     runId: string,
@@ -109,6 +108,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
+    this.#writer = new RunWriter(this, shared.recorder);
     this.#hooks = hooks;
   }
 
@@ -146,6 +146,21 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       carried,
       startedAt: this.now(),
     });
+  }
+
+  /** How the start of an attempt stands on record: with what a decision would take, in case this process does not live to take it. */
+  startOf(attempt: Attempt<P>, at_ms: number): Extract<Entry, { readonly _tag: "AttemptStarted" }> {
+    const { mode, request } = attempt.setup;
+    const run = { ...this.facts(attempt, false), throttle_wait_ms: 0 };
+    return {
+      _tag: "AttemptStarted",
+      attempt: attempt.attempt,
+      mode,
+      at_ms,
+      facts: attempt.facts.snapshot(),
+      request,
+      run,
+    };
   }
 
   /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
@@ -223,47 +238,31 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Notes evidence; it is committed with the next write. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
-    if (this.#pending.length >= pendingMax) {
-      this.#dropped += 1;
-      return;
-    }
-    const evidence = {
-      at_ms: this.elapsedMs,
-      attempt,
-      event,
-      ...(detail === undefined ? {} : { detail: label(detail) }),
-    };
-    this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
-    this.#dropped = 0;
+    this.#writer.note(attempt, event, detail);
   }
 
-  /** Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered. */
+  /** Commits entries with the evidence that waits; whether that worked. */
   write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
-    return Effect.suspend(() => {
-      const [first, ...rest] = entries;
-      // Evidence of the beginning comes after the entry that begins the run.
-      const starts = first?._tag === "RunStarted";
-      const all = starts ? [first, ...this.#pending, ...rest] : [...this.#pending, ...entries];
-      this.#pending = [];
-      return this.shared.recorder.write(this.runId, all).pipe(
-        Effect.as(true),
-        // A recorder that dies is a failed write as well: what it knows of the run is not known.
-        Effect.catchCause((cause) => {
-          const error = Cause.findErrorOption(cause);
-          const reason = Option.isSome(error) ? error.value.reason : "defect";
-          return Effect.as(Effect.logError("a run could not be recorded", { run_id: this.runId, reason }), false);
-        }),
-      );
-    });
+    return this.#writer.write(entries);
   }
 
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
     return this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
   }
 
-  recordShown(attempt: Attempt<P>): Effect.Effect<void> {
+  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<void> {
     this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
-    return Effect.asVoid(this.recordFacts(attempt));
+    const handedOver = calls.map(
+      ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.attempt, call, id, tool }),
+    );
+    const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };
+    return Effect.asVoid(this.write([...handedOver, raised]));
+  }
+
+  /** Another process drives the run now: nothing more of it is handed over or started here. */
+  takenOver(): void {
+    this.isTakenOver = true;
+    this.stop("lifecycle");
   }
 
   guards(tool: string): boolean {
@@ -277,17 +276,24 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Records the end and ends the stream; the first end counts (law L7). */
   finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
+    const at = this.shared.clock.currentTimeMillisUnsafe();
+    return this.#end(attempt, end, { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }, emit);
+  }
+
+  /** Ends the stream and leaves the run to whoever takes it over; the first end counts. */
+  park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<void> {
+    return this.#end(attempt, { state: "parked", reason: rule }, { _tag: "RunParked", reason }, emit);
+  }
+
+  #end(attempt: Attempt<P>, end: StreamEnd, entry: Entry, emit: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.answered();
       this.note(this.attempts, "end", end.reason);
-      const at = this.shared.clock.currentTimeMillisUnsafe();
+      const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };
       return Effect.andThen(
-        this.write([
-          { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
-          { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } },
-        ]),
+        this.write([raised, entry]),
         Effect.sync(() => {
           this.telemetry.finished(end, this.attempts);
           emit();

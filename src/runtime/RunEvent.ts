@@ -4,7 +4,9 @@
  * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
  * break comes `RetryScheduled`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
  * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
- * that is cut short withdraws nothing. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
+ * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that resumes
+ * a run of an earlier process begins behind the break: its first `AttemptDiscarded` may name an attempt of that process, of
+ * which all that was kept must go. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
  * with `RunInterrupted`.
  */
 import * as Schema from "effect/Schema";
@@ -76,6 +78,15 @@ export interface QuestionAnswered {
   readonly choice: Choice;
 }
 
+/** A tool said of its own call, whose outcome nobody knew, whether it happened; nobody has to be asked for it. */
+export interface CallVerified {
+  readonly _tag: "CallVerified";
+  readonly attempt: number;
+  readonly call: string;
+  readonly tool: string;
+  readonly verdict: "it_ran" | "it_did_not_run";
+}
+
 /** The answer is whole, by the provider's own terminal marker. */
 export interface RunCompleted {
   readonly _tag: "RunCompleted";
@@ -95,17 +106,28 @@ export type RunEvent<P> =
   | RetryScheduled
   | QuestionAsked
   | QuestionAnswered
+  | CallVerified
   | RunCompleted;
 
 /**
  * Ends a run that did not complete.
  *
  * `reason`: `do_not_retry` (the policy said so), `stopped` and `accepted_partial` (a question's answer),
- * `record_failed` (the incident could not be recorded, so nothing may be retried), `refused` (the run never started).
+ * `record_failed` (the incident could not be recorded, so nothing may be retried), `refused` (the run never started, or a
+ * resume of it did not), `parked` (nobody has answered yet: the run is kept, and `StreamProcessor.resume` goes on with it),
+ * `taken_over` (another process drives the run now).
  * `cause` is the provider's own error, unchanged (law L12).
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
-  reason: Schema.Literals(["do_not_retry", "stopped", "accepted_partial", "record_failed", "refused"]),
+  reason: Schema.Literals([
+    "do_not_retry",
+    "stopped",
+    "accepted_partial",
+    "record_failed",
+    "refused",
+    "parked",
+    "taken_over",
+  ]),
   run_id: Schema.String,
   rule: Rule,
   failure: Failure,

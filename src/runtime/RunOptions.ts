@@ -50,6 +50,13 @@ export interface RunOptions<P, E, R> {
   readonly observe: (part: P) => Observation;
   /** The run's id; made up when left out. It must be new. */
   readonly runId?: string;
+  /**
+   * What the first request is built from, as text: the runtime's own serialisation of its transcript. Only its digest is
+   * kept, and `StreamProcessor.resume` takes no other.
+   */
+  readonly transcript?: string;
+  /** The failed run whose request this one repeats: a client's own retry. */
+  readonly retryOf?: string;
   /** Says what an error of the stream means; by default the FailureClassifier does. */
   readonly classify?: (error: E) => Failure;
   /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
@@ -74,6 +81,16 @@ export interface RunOptions<P, E, R> {
   readonly policy?: RecoveryPolicy;
   /** Weighs a held part, in bytes. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
+}
+
+/** What a caller gives to `StreamProcessor.resume`. */
+export interface ResumeOptions<P, E, R> {
+  /** How to go on: as for `run`. Its `runId` is not used. */
+  readonly request: RunOptions<P, E, R>;
+  /** What the run's first request was built from, as it was given to `run`. */
+  readonly transcript: string;
+  /** What the caller holds of a response that can be resumed: the cursor behind the last part that it has kept. */
+  readonly cursor?: string;
 }
 
 /**

@@ -14,17 +14,19 @@ import * as Random from "effect/Random";
 import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
+import { label } from "../domain/Limits.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
 import { stopperOf } from "./InterruptSignature.ts";
-import { settle } from "./Recovery.ts";
+import { revive, settle } from "./Recovery.ts";
 import { RetryGate } from "./RetryGate.ts";
+import * as Revival from "./Revival.ts";
 import { Run } from "./Run.ts";
 import { type RunEvent, RunInterrupted } from "./RunEvent.ts";
-import { problemOf, type RunOptions } from "./RunOptions.ts";
+import { problemOf, type ResumeOptions, type RunOptions } from "./RunOptions.ts";
 import type { Shared } from "./Shared.ts";
 import { Throttle } from "./Throttle.ts";
 import { ToolGuard } from "./ToolGuard.ts";
@@ -54,6 +56,16 @@ export class StreamProcessor extends Context.Service<
      * is held back until content comes, and everything from the first tool call until the terminal marker.
      */
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
+    /**
+     * Goes on with a run that nobody drives: parked, or left by a process that is gone. What its record says is due is done:
+     * an answer is carried out, a decided retry started, an open question waited for, anything else decided first.
+     *
+     * @param runId the run, as the recorder knows it
+     * @param options the request, the transcript that it was built from, and a cursor where one is held
+     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has
+     *   ended, is driven by a living process, was resumed too often, or has another transcript.
+     */
+    resume<P, E, R>(runId: string, options: ResumeOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /** Cancels a run in its user's name, its running tools with it. Returns whether such a run was live. */
     cancel(runId: string): Effect.Effect<boolean>;
     /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
@@ -107,6 +119,7 @@ const makeProcessor = Effect.gen(function* () {
       stream(shared, register, options, false).pipe(
         Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),
       ),
+    resume: (runId, options) => resumed(shared, register, runId, options),
     cancel: (runId) =>
       Effect.sync(() => {
         const run = live.get(runId);
@@ -135,23 +148,52 @@ const stream = <P, E, R>(
       if (problem !== undefined) return yield* refuse(runId, register, problem);
       const services = yield* Effect.context<R>();
       const run = new Run<P, E, R>(runId, options, discardable, shared, services, hooks);
-      register.live.set(runId, run);
-      shared.guard.enrol(runId, run.ledger);
-      yield* Scope.addFinalizerExit(scope, (exit) => {
-        if (!run.ledger.ended) run.stop(stopperOf(exit));
-        return Effect.andThen(
-          Deferred.await(run.done),
-          Effect.sync(() => {
-            register.live.delete(runId);
-            shared.guard.release(runId);
-          }),
-        );
-      });
+      yield* enrol(register, run, scope);
       // Interrupted in between, the run would neither be live nor ended, and its finalizer would wait for ever.
       yield* Effect.uninterruptible(begin(run));
       return run.handoff.take;
     }),
   );
+
+const resumed = <P, E, R>(
+  shared: Shared,
+  register: Register,
+  runId: string,
+  { cursor, request, transcript }: ResumeOptions<P, E, R>,
+): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
+  Stream.transformPull(Stream.empty, (_upstream, scope) =>
+    Effect.gen(function* () {
+      const problem = closedBy(register) ?? problemOf(request) ?? taken(register, runId);
+      if (problem !== undefined) return yield* refuse(runId, register, problem);
+      const services = yield* Effect.context<R>();
+      const run = new Run<P, E, R>(runId, request, true, shared, services, hooks);
+      const revived = yield* Effect.uninterruptible(Revival.claimed(run, transcript, cursor));
+      if (typeof revived === "string") {
+        run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
+        return yield* refuse(runId, register, revived);
+      }
+      yield* enrol(register, run, scope);
+      Effect.runForkWith(run.services)(revive(run, revived));
+      return run.handoff.take;
+    }),
+  );
+
+/** Makes a run known, and stops it when its consumer goes away. */
+const enrol = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
+  const { ledger, runId, shared } = run;
+  register.live.set(runId, run);
+  shared.guard.enrol(runId, ledger);
+  return Scope.addFinalizerExit(scope, (exit) => {
+    if (!ledger.ended) run.stop(stopperOf(exit));
+    return Effect.andThen(
+      Deferred.await(run.done),
+      Effect.sync(() => {
+        register.live.delete(runId);
+        shared.guard.release(runId);
+      }),
+    );
+  });
+};
 
 /** What runs tell Recovery; one object for all of them. */
 const hooks = {
@@ -165,20 +207,34 @@ const hooks = {
 const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
-    const facts = first.facts.snapshot();
+    const { options, policy, shared } = run;
+    const transcript = yield* digestOf(run);
     yield* run.write([
       {
         _tag: "RunStarted",
         run_id: run.runId,
-        provider: run.options.provider,
-        at: run.shared.clock.currentTimeMillisUnsafe(),
+        provider: options.provider,
+        at: shared.clock.currentTimeMillisUnsafe(),
+        budget: run.budget,
+        policy: policy.name,
+        ...(transcript === undefined ? {} : { transcript }),
+        ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
-      { _tag: "AttemptStarted", attempt: first.attempt, mode: "first", at_ms: 0, facts },
+      run.startOf(first, 0),
     ]);
     run.chain = new Chain(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
     run.start(first);
   });
+
+/** The digest of the transcript; without it nobody can resume the run later, and that is said now. */
+const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
+  const { transcript } = run.options;
+  if (transcript === undefined) return Effect.undefined;
+  return Effect.catch(run.shared.recorder.digest(transcript), (error) =>
+    Effect.as(Effect.logError(error.message, { run_id: run.runId }), undefined),
+  );
+};
 
 const closedBy = (register: Register): string | undefined =>
   register.closed === undefined ? undefined : `the processor is closed: ${register.closed}`;

@@ -142,10 +142,10 @@ export class RunTelemetry<R> {
   }
 
   /** The run has ended. */
-  finished(end: Pick<RunEnd, "state" | "reason" | "incident">, attempts: number): void {
+  finished(end: StreamEnd, attempts: number): void {
     this.#safely(() => {
       const completed = end.state === "completed";
-      const how = !completed ? "stopped" : attempts > 1 ? "recovered" : "completed";
+      const how = !completed ? end.state : attempts > 1 ? "recovered" : "completed";
       const rule = completed ? undefined : end.reason;
       this.#logEnd(how, end);
       this.#measure(Measures.runs, 1, { "stream_recovery.end": how, "stream_recovery.rule": rule });
@@ -176,13 +176,15 @@ export class RunTelemetry<R> {
     this.#measure(Measures.recoveryTime, seconds, { ...attributes, "error.type": broke.kind });
   }
 
-  #logEnd(how: "completed" | "recovered" | "stopped", end: Pick<RunEnd, "reason" | "incident">): void {
+  #logEnd(how: "completed" | "recovered" | "stopped" | "parked", end: StreamEnd): void {
     const last = this.#last;
     const about = last === undefined ? { run_id: this.#run.runId } : logAnnotations(last);
     if (how === "recovered") {
       this.#log("debug", "The answer is complete; an earlier attempt had failed and was recovered.", about);
     } else if (how === "completed") {
       if (last !== undefined) this.#log("debug", last.message, about);
+    } else if (how === "parked") {
+      this.#log("info", "The stream ends here; the run is kept, and goes on when it is resumed.", about);
     } else if (end.reason === "defect") {
       this.#log("error", "The recovery of a run has failed itself; the run was stopped.", about);
     } else if (last !== undefined && end.reason !== "consumer_finished") {
@@ -234,7 +236,19 @@ export class RunTelemetry<R> {
 
 type Attributes = Readonly<Record<string, string | number | boolean | ReadonlyArray<string> | undefined>>;
 
-const levels = { debug: Effect.logDebug, warning: Effect.logWarning, error: Effect.logError } as const;
+const levels = {
+  debug: Effect.logDebug,
+  info: Effect.logInfo,
+  warning: Effect.logWarning,
+  error: Effect.logError,
+} as const;
+
+/** How a run's stream ended: with the run, or before it (law L7: parked is not terminal for the run). */
+export interface StreamEnd {
+  readonly state: RunEnd["state"] | "parked";
+  readonly reason: string;
+  readonly incident?: string;
+}
 
 /** Ends that somebody has asked for: nobody needs a warning of what they did themselves. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
@@ -291,8 +305,9 @@ const exitOf = (failure: Failure | undefined): Exit.Exit<void, { readonly name: 
   return Exit.fail({ name: failure.kind, message: failure.kind });
 };
 
-const exitOfRun = ({ reason, state }: Pick<RunEnd, "state" | "reason">, failure: Failure | undefined) => {
-  if (state === "completed" || reason === "consumer_finished" || reason === "accepted_partial") return Exit.void;
+const exitOfRun = ({ reason, state }: StreamEnd, failure: Failure | undefined) => {
+  if (state === "completed" || state === "parked" || reason === "consumer_finished" || reason === "accepted_partial")
+    return Exit.void;
   if (wanted.has(reason) || reason === "caller_interrupted") return Exit.interrupt();
   return Exit.fail({ name: failure?.kind ?? reason, message: reason });
 };

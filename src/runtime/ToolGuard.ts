@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Layer from "effect/Layer";
 import * as Schema from "effect/Schema";
+import { label } from "../domain/Limits.ts";
 import type { ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
 import type { CallReference, ToolLedger } from "./ToolLedger.ts";
 
@@ -38,6 +39,28 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
   readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
 }
 
+/** A call whose outcome nobody knows, as its tool is asked about it. */
+export interface UnknownCall {
+  readonly run_id: string;
+  readonly attempt: number;
+  readonly call: string;
+  /** The provider's own id: empty, `0` or repeated with some providers. */
+  readonly id: string;
+  readonly tool: string;
+}
+
+/**
+ * Says whether a call happened whose handler was interrupted, died, or went down with its process: `unknown` when that
+ * cannot be told, and a person is asked. It must not do the call.
+ */
+export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
+
+/** What a guarded tool may have beside its handler. */
+export interface ToolOptions {
+  /** Asked before a person is. Its word settles the call as the person's would. */
+  readonly verify?: Verify;
+}
+
 /** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
 export type Tool = ToolBoundary;
 
@@ -46,18 +69,33 @@ export const ledgersMax = 1_024;
 
 type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
 
+/** Makes a guarded tool of one effect. */
+type MakeTool = <I, A, E, R>(
+  name: string,
+  handler: Handler<I, A, E, R>,
+  options?: ToolOptions,
+) => GuardedTool<I, A, E, R>;
+
+/** A tool's `verify`, by the tool's name on record. */
+interface Verifier {
+  readonly tool: string;
+  readonly verify: Verify;
+}
+
 /** Makes guarded tools. */
 export class ToolGuard extends Context.Service<
   ToolGuard,
   {
     /** A tool that changes nothing: it may run again. */
-    readonly readOnly: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    readonly readOnly: MakeTool;
     /** A tool that changes something. */
-    readonly mutating: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    readonly mutating: MakeTool;
     /** A tool of unknown effect: treated as mutating, counted apart. */
-    readonly unknown: <I, A, E, R>(name: string, handler: Handler<I, A, E, R>) => GuardedTool<I, A, E, R>;
+    readonly unknown: MakeTool;
     /** Whether a tool was made by this guard. */
     readonly made: (tool: Tool) => boolean;
+    /** @internal How a tool of this guard says whether a call happened. */
+    readonly verifierOf: (tool: Tool) => Verifier | undefined;
     /** @internal The processor's side: makes a run's calls known. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
     /** @internal Forgets an ended run that handed over no call. */
@@ -69,11 +107,11 @@ export class ToolGuard extends Context.Service<
 
 const makeGuard = (): ToolGuard["Service"] => {
   const ledgers = new Map<string, ToolLedger>();
-  const tools = new WeakSet<Tool>();
+  const tools = new WeakMap<Tool, Verifier | undefined>();
 
   const make =
-    (effect: ToolEffect) =>
-    <I, A, E, R>(name: string, handler: Handler<I, A, E, R>): GuardedTool<I, A, E, R> => {
+    (effect: ToolEffect): MakeTool =>
+    <I, A, E, R>(name: string, handler: Handler<I, A, E, R>, options?: ToolOptions) => {
       const tool: GuardedTool<I, A, E, R> = Object.freeze({
         name,
         effect,
@@ -81,7 +119,8 @@ const makeGuard = (): ToolGuard["Service"] => {
         run: (call: CallReference, input: I) =>
           Effect.suspend(() => dispatch(ledgers.get(call.run_id), name, call, handler, input)),
       });
-      tools.add(tool);
+      const verify = options?.verify;
+      tools.set(tool, verify === undefined ? undefined : { tool: label(name), verify });
       return tool;
     };
 
@@ -90,6 +129,7 @@ const makeGuard = (): ToolGuard["Service"] => {
     mutating: make("mutating"),
     unknown: make("unknown"),
     made: (tool) => tools.has(tool),
+    verifierOf: (tool) => tools.get(tool),
     enrol: (runId, ledger) => {
       ledgers.set(runId, ledger);
       if (ledgers.size > ledgersMax) forgetOldestEnded(ledgers);

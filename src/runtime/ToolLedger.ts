@@ -18,6 +18,25 @@ export type CallReference =
   | Pick<ReadyCall, "run_id" | "attempt" | "call">
   | { readonly run_id: string; readonly id: string };
 
+/** How a call is named on record. */
+export type NamedCall = Pick<ReadyCall, "call" | "id" | "tool">;
+
+/** A person's or a tool's own word on a call whose outcome nobody knew. */
+export type CallVerdict = "it_ran" | "it_did_not_run";
+
+/** The runtime calls that these signals make whole. */
+export const wholeCalls = (
+  signals: ReadonlyArray<CallSignal>,
+): ReadonlyArray<NamedCall & { readonly input?: string }> =>
+  signals
+    .filter((signal) => signal.phase === "ready" && signal.executor === "runtime")
+    .map(({ choice, id, input, ordinal, tool }) => ({
+      call: callKey(choice, ordinal),
+      id: label(id ?? ""),
+      tool: label(tool ?? ""),
+      ...(input === undefined ? {} : { input }),
+    }));
+
 /** What the ledger needs of an attempt. */
 export interface LedgerAttempt {
   readonly attempt: number;
@@ -47,7 +66,12 @@ interface LedgerCall {
   /** Ordinal of the part that made it whole. */
   readonly ordinal: number;
   state: "handed_over" | "dispatched" | "settled" | "outcome_unknown";
-  verdict?: "it_ran" | "it_did_not_run";
+  verdict?: CallVerdict;
+}
+
+/** A runtime call of unknown outcome. */
+export interface OpenCall extends NamedCall {
+  readonly owner: LedgerAttempt;
 }
 
 /** A call that passed the fence. */
@@ -89,18 +113,28 @@ export class ToolLedger {
 
   /** A part that makes calls whole is being handed over. Returns the references that go with it. */
   handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
-    const ready: Array<ReadyCall> = [];
-    for (const signal of calls) {
-      if (signal.phase !== "ready" || signal.executor !== "runtime") continue;
-      const key = callKey(signal.choice, signal.ordinal);
-      const id = label(signal.id ?? "");
-      const tool = label(signal.tool ?? "");
-      ready.push({ run_id: runId, attempt: owner.attempt, call: key, id, tool, input: signal.input });
+    return wholeCalls(calls).map(({ call, id, input, tool }) => {
       if (this.#calls.length < toolRowsMax) {
-        this.#calls.push({ owner, key, id, tool, ordinal, state: "handed_over" });
+        this.#calls.push({ owner, key: call, id, tool, ordinal, state: "handed_over" });
       }
-    }
-    return ready;
+      return { run_id: runId, attempt: owner.attempt, call, id, tool, input };
+    });
+  }
+
+  /** A call of an earlier process, as its facts stand on record. */
+  restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
+    const row = owner.facts.snapshot().tools.find((it) => it.executor === "runtime" && it.call === call);
+    const phase = row?.phase;
+    const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
+    this.#calls.push({
+      owner,
+      key: call,
+      id,
+      tool,
+      ordinal: 0,
+      state,
+      ...(verdict === undefined ? {} : { verdict }),
+    });
   }
 
   /** The call that a reference means: by key, or by id the first of the newest attempt that has not started. */
@@ -140,23 +174,39 @@ export class ToolLedger {
   }
 
   /**
-   * Settles by a person's word every runtime call of these attempts whose outcome nobody knows.
+   * The runtime calls of these attempts whose outcome nobody knows.
    *
-   * The facts say which those are: they hold calls too that no guard has seen. Returns how many there were.
+   * The facts say which those are: they hold calls too that no guard has seen.
    */
-  settleBy(owners: ReadonlyArray<LedgerAttempt>, verdict: "it_ran" | "it_did_not_run"): number {
-    let settled = 0;
-    for (const owner of owners) {
-      for (const row of owner.facts.snapshot().tools) {
-        if (row.executor !== "runtime" || (row.phase !== "dispatched" && row.phase !== "outcome_unknown")) continue;
-        if (owner.facts.settled(row.call, row.tool)) settled += 1;
-        const call = this.#calls.find((it) => it.owner === owner && it.key === row.call);
-        if (call === undefined) continue;
-        call.state = "settled";
-        call.verdict = verdict;
-      }
+  unsettled(owners: ReadonlyArray<LedgerAttempt>): ReadonlyArray<OpenCall> {
+    return owners.flatMap((owner) =>
+      owner.facts
+        .snapshot()
+        .tools.filter(
+          ({ executor, phase }) => executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown"),
+        )
+        .map(({ call, tool }) => {
+          const known = this.#calls.find((it) => it.owner === owner && it.key === call);
+          return { owner, call, tool, id: known?.id ?? "" };
+        }),
+    );
+  }
+
+  /** Whether a call's handler still runs. */
+  isRunning({ call, owner }: OpenCall): boolean {
+    const known = this.#calls.find((it) => it.owner === owner && it.key === call);
+    return known?.state === "dispatched" && owner.fence.running > 0;
+  }
+
+  /** Settles a call by a word on it. Returns whether that was news: rows that were folded cannot be settled. */
+  settle({ call, owner, tool }: OpenCall, verdict: CallVerdict): boolean {
+    if (!owner.facts.settled(call, tool)) return false;
+    const known = this.#calls.find((it) => it.owner === owner && it.key === call);
+    if (known !== undefined) {
+      known.state = "settled";
+      known.verdict = verdict;
     }
-    return settled;
+    return true;
   }
 
   /** What became of every call of the run, for a continuation. */

@@ -19,7 +19,19 @@ export interface Question {
   readonly choices: ReadonlyArray<Choice>;
   /** What an unattended question takes. */
   readonly default_choice: Choice;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly asked_at: number;
+  /** From then on only the default is taken; never when left out. */
+  readonly expires_at?: number;
   readonly decision: Decision;
+}
+
+/** What is true of every question that a layer of UserDecisions is asked. */
+export interface QuestionTerms {
+  /** A question expires after so many milliseconds and takes its default; it never does when left out. */
+  readonly expiryMs?: number;
+  /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
+  readonly defaults?: Partial<Record<Rule, Choice>>;
 }
 
 /** What `layerHeadless` answers. */
@@ -37,9 +49,11 @@ export class UserDecisions extends Context.Service<
     /**
      * Asks. It may wait for as long as a person takes; it is interrupted when the run is cancelled or closed.
      *
-     * @returns one of `question.choices`; any other answer is taken as `stop`
+     * @returns one of `question.choices`, any other answer is taken as `stop`; or `parked`: nobody answers for now, so the
+     *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
-    ask(question: Question): Effect.Effect<Choice>;
+    ask(question: Question): Effect.Effect<Choice | "parked">;
+    readonly terms?: QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
@@ -53,7 +67,7 @@ export class UserDecisions extends Context.Service<
    *
    * @param ask its requirements are taken where the layer is built
    */
-  static readonly layerAsk = <R>(ask: (question: Question) => Effect.Effect<Choice, never, R>) =>
+  static readonly layerAsk = <R>(ask: (question: Question) => Effect.Effect<Choice | "parked", never, R>) =>
     Layer.effect(
       UserDecisions,
       Effect.map(Effect.context<R>(), (services) => ({

@@ -246,15 +246,7 @@ describe("L10 whose cancel", () => {
       Effect.provide(
         StreamProcessor.layer.pipe(
           Layer.provideMerge(
-            Layer.merge(
-              UserDecisions.layerHeadless(),
-              Layer.succeed(RunRecorder, {
-                write: () => Effect.die("the disk is gone"),
-                run: () => Effect.undefined,
-                runs: () => Effect.succeed([]),
-                incidents: () => Effect.succeed([]),
-              }),
-            ),
+            Layer.merge(UserDecisions.layerHeadless(), S.recorderThat({ write: () => Effect.die("the disk is gone") })),
           ),
         ),
       ),

@@ -116,6 +116,8 @@ export const line = (event: RunEvent<ScriptedPart>): string => {
       return `attempt ${event.attempt} ${event.mode}`;
     case "Part":
       return event.part.name;
+    case "CallVerified":
+      return `verified ${event.attempt}/${event.call} ${event.verdict}`;
     case "AttemptDiscarded":
       return `discard ${event.attempt} after ${event.keep_through}`;
     case "RetryScheduled":
@@ -205,3 +207,10 @@ export const recordOf = (runId: string): Effect.Effect<RunRecord, never, RunReco
     const record = yield* Effect.orDie((yield* RunRecorder).run(runId));
     return record ?? (yield* Effect.die(new Error(`no record of ${runId}`)));
   });
+
+/** A recorder in memory, some of whose methods are others. */
+export const recorderThat = (methods: Partial<RunRecorder["Service"]>): Layer.Layer<RunRecorder> =>
+  Layer.effect(
+    RunRecorder,
+    Effect.map(RunRecorder, (recorder) => ({ ...recorder, ...methods })),
+  ).pipe(Layer.provide(RunRecorder.layerMemory()));

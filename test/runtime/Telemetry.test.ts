@@ -13,6 +13,7 @@ import {
   played,
   processor,
   reasoning,
+  recorderThat,
   reset,
   type ScriptedPart,
   scripted,
@@ -308,12 +309,9 @@ describe("log lines", () => {
     Effect.gen(function* () {
       const told = yield* telling();
       const broken = new RecorderError({ reason: "unavailable", run_id: "r", message: "off" });
-      const recorder = Layer.succeed(RunRecorder, {
+      const recorder = recorderThat({
         write: (_runId, entries) =>
           entries.some((entry) => entry._tag === "IncidentOpened") ? Effect.fail(broken) : Effect.void,
-        run: () => Effect.undefined,
-        runs: () => Effect.succeed([]),
-        incidents: () => Effect.succeed([]),
       });
       const layer = StreamProcessor.layer.pipe(Layer.provide(Layer.merge(recorder, UserDecisions.layerHeadless())));
       yield* told.of(

@@ -45,7 +45,7 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   runtime: ["domain", "policy", "provider", "recorder"],
   client: core,
   adapters: [...core, "client"],
-  gateway: [...core, "client"],
+  gateway: [...core, "client", "adapters"],
   testing: ["domain", "policy", "provider", "client"],
   cli: [...core, "client", "adapters", "gateway", "testing"],
   "": core,

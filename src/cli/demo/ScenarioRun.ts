@@ -244,6 +244,7 @@ class Caller {
         this.#completed = true;
         return this.#handlers.run(this.#calls, "at_end");
       case "QuestionAnswered":
+      case "CallVerified":
         return Effect.void;
     }
   }

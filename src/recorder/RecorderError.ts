@@ -1,0 +1,31 @@
+/**
+ * Says why a store of runs did not do what it was asked for.
+ */
+import * as Schema from "effect/Schema";
+
+/**
+ * A run's record could not be written or read. `reason` says why; whoever acts on records must then not act (law L8).
+ *
+ * `fenced`: another process has taken the run over, and this one writes nothing of it any more. `owned`: a living process
+ * drives the run, so nobody takes it over. `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` are said of the
+ * store as a whole; `run_id` may be empty then.
+ */
+export class RecorderError extends Schema.TaggedError<RecorderError>()("RecorderError", {
+  reason: Schema.Literals([
+    "unknown_run",
+    "run_exists",
+    "run_ended",
+    "full",
+    "fenced",
+    "owned",
+    "newer_schema",
+    "read_only",
+    "disk_full",
+    "locked",
+    "corrupt",
+    "unavailable",
+  ]),
+  run_id: Schema.String,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect()),
+}) {}

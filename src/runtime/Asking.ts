@@ -1,0 +1,215 @@
+/**
+ * Asks a person what the policy does not decide, and carries the answer out.
+ *
+ * The question is on record before it is asked, the answer before anyone acts on it (law L8); an answer counts only while
+ * the facts are those that it was asked on.
+ */
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import type { Choice } from "../domain/Decision.ts";
+import type { RunIncident } from "../domain/RunIncident.ts";
+import { atMost } from "../policy/FactsOrder.ts";
+import type { QuestionRecord } from "../recorder/RecordParts.ts";
+import { Book } from "./Book.ts";
+import type { Broken, Verdict } from "./Broken.ts";
+import * as Ending from "./Ending.ts";
+import { launch } from "./Launch.ts";
+import { freshCounters, type Run } from "./Run.ts";
+import type { Question } from "./UserDecisions.ts";
+import { judged } from "./Verify.ts";
+import { admitted, waited } from "./Waits.ts";
+
+/** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
+export type Next = "launched" | "ended" | "again";
+
+/** Asks anew, or decides again when the facts have grown meanwhile. */
+export const ask = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  asking(
+    run,
+    Effect.gen(function* () {
+      const { decision, incident, recorded } = verdict;
+      if (!atMost(broken.facts(), incident.facts)) return "again";
+      run.questions += 1;
+      const question = questionOf(run, verdict);
+      const book = new Book(run, recorded ? [] : [{ _tag: "IncidentOpened", incident }]);
+      yield* book.write({ _tag: "QuestionAsked", question: recordOf(run, question) });
+      if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+      return yield* answered(run, broken, { decision, incident, question, book }, closed);
+    }),
+  );
+
+/** Waits for the answer to a question of an earlier process; on record it stands already. */
+export const askAgain = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  incident: RunIncident,
+  record: QuestionRecord,
+): Effect.Effect<Next, never, R> =>
+  asking(
+    run,
+    Effect.suspend(() => {
+      const { decision } = incident;
+      const { answer: _answer, answered_by: _by, attempt: _attempt, ...asked } = record;
+      const question: Question = {
+        ...asked,
+        run_id: run.runId,
+        message: incident.message,
+        decision,
+        default_choice: asked.default_choice ?? "stop",
+        asked_at: asked.asked_at ?? incident.at,
+      };
+      return answered(run, broken, { decision, incident, question, book: new Book(run, []) }, Effect.void);
+    }),
+  );
+
+/** Marks the run as asking: from here on a late settle wakes the question. */
+const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never, R>): Effect.Effect<Next, never, R> =>
+  Effect.suspend(() => {
+    run.factsGrew = Deferred.makeUnsafe<void>();
+    run.asking = true;
+    return question;
+  }).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        run.asking = false;
+      }),
+    ),
+  );
+
+const questionOf = <P, E, R>(run: Run<P, E, R>, { decision, incident }: Verdict): Question => {
+  const { rule } = decision;
+  const choices = decision.choices ?? ["stop"];
+  const terms = run.shared.decisions.terms;
+  const wanted = terms?.defaults?.[rule];
+  const asked_at = run.shared.clock.currentTimeMillisUnsafe();
+  return {
+    run_id: run.runId,
+    revision: run.questions,
+    incident: incident.id,
+    rule,
+    message: incident.message,
+    choices,
+    default_choice: wanted !== undefined && choices.includes(wanted) ? wanted : (decision.default_choice ?? "stop"),
+    asked_at,
+    ...(terms?.expiryMs === undefined ? {} : { expires_at: asked_at + terms.expiryMs }),
+    decision,
+  };
+};
+
+const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecord => {
+  const { asked_at, choices, default_choice, incident, revision, rule } = question;
+  const expires = question.expires_at === undefined ? {} : { expires_at: question.expires_at };
+  return { revision, incident, attempt: run.attempts, rule, choices, default_choice, asked_at, ...expires };
+};
+
+/** A question that stands, and what is known about it. */
+interface Posed extends Pick<Verdict, "decision" | "incident"> {
+  readonly question: Question;
+  readonly book: Book;
+}
+
+const answered = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { book, decision, incident, question }: Posed,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    run.handoff.push({ _tag: "QuestionAsked", question });
+    run.telemetry.asking(incident);
+    const answer = yield* answerOf(run, question);
+    run.asking = false;
+    // An answer is refused when the facts have grown since it was asked for, also in the same step.
+    if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+    if (answer === undefined && !leftToOthers(run)) return "again";
+    const recorded = yield* book.write();
+    if (answer === undefined || answer === "parked") {
+      const unrecorded = { decision, incident, recorded };
+      return recorded
+        ? yield* Ending.park(run, broken, incident, "question")
+        : yield* Ending.stop(run, broken, unrecorded, "record_failed");
+    }
+    const given = question.choices.includes(answer) ? answer : "stop";
+    const choice = yield* onRecord(run, question, given);
+    run.note(broken.attempt.attempt, "answer", choice);
+    const noted = yield* book.write(
+      { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
+      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
+    );
+    run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
+    return yield* carryOut(run, broken, { decision, incident, recorded: noted }, choice, closed);
+  });
+
+/** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
+const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
+  run.shared.recorder.durable && (run.stopper === "lifecycle" || run.stopper === "caller") && !run.userCancelled;
+
+/** Of two answers to one question the one that was recorded first counts, whichever process gave it. */
+const onRecord = <P, E, R>(run: Run<P, E, R>, { revision }: Question, choice: Choice): Effect.Effect<Choice> => {
+  const { recorder } = run.shared;
+  if (!recorder.durable) return Effect.succeed(choice);
+  return recorder.answer({ run_id: run.runId, revision, choice, by: "program" }).pipe(
+    Effect.as(choice),
+    Effect.catch(() =>
+      Effect.map(recorder.run(run.runId), (record) => {
+        const question = record?.questions.find((it) => it.revision === revision);
+        return question?.answer ?? choice;
+      }),
+    ),
+    // What cannot be read here fails again where the answer is written, and nothing is acted on.
+    Effect.orElseSucceed(() => choice),
+  );
+};
+
+/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
+const answerOf = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | "parked" | undefined> => {
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
+  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined));
+};
+
+/** Does what a person chose. */
+export const carryOut = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  choice: Choice,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    if (choice === "stop") return yield* Ending.stop(run, broken, verdict, "stopped");
+    if (choice === "accept") return yield* Ending.acceptPartial(run, broken, verdict);
+    // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
+    if (!verdict.recorded) return yield* Ending.stop(run, broken, verdict, "record_failed");
+    switch (choice) {
+      case "it_ran":
+      case "it_did_not_run": {
+        const open = run.ledger.unsettled(run.chain?.links ?? [broken.attempt]);
+        // A word that settles nothing (rows that were folded) would be asked for again without end.
+        if ((yield* judged(run, open, choice, "person")) === 0) {
+          return yield* Ending.stop(run, broken, verdict, "stopped");
+        }
+        // Without a continuation the person's word only settles the call; what may be done now is decided anew.
+        if (run.options.canContinue !== true) return "again";
+        break;
+      }
+      case "retry":
+        run.counters = freshCounters();
+        yield* waited(run, broken.failure.retry_after_ms ?? 0);
+        break;
+      case "continue":
+        break;
+    }
+    yield* closed;
+    yield* admitted(run);
+    if (run.stopper !== undefined) return "again";
+    return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
+  });
+
+/** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
+const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
+  run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";

@@ -1,0 +1,165 @@
+/**
+ * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
+ */
+import * as Effect from "effect/Effect";
+import type { Failure } from "../domain/Failure.ts";
+import { resumesMax } from "../domain/Limits.ts";
+import { fresh } from "../domain/Run.ts";
+import * as Facts from "../policy/Facts.ts";
+import * as Orphan from "../recorder/Orphan.ts";
+import type { AttemptRecord } from "../recorder/RecordParts.ts";
+import type { RunRecord } from "../recorder/RunRecord.ts";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import { Attempt } from "./AttemptRunner.ts";
+import type { Broken } from "./Broken.ts";
+import { Chain } from "./Chain.ts";
+import { Reveal } from "./Reveal.ts";
+import type { Run } from "./Run.ts";
+
+/** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
+export interface Revived<P> {
+  readonly broken: Broken<P>;
+  readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
+}
+
+/**
+ * Takes a run over and rebuilds it; a refused one is given back.
+ *
+ * @param transcript what the caller says its first request was built from
+ * @returns why not, as a sentence
+ */
+export const claimed = <P, E, R>(
+  run: Run<P, E, R>,
+  transcript: string,
+  cursor: string | undefined,
+): Effect.Effect<Revived<P> | string> => {
+  const { recorder } = run.shared;
+  return Effect.gen(function* () {
+    const record = yield* recorder.claim(run.runId);
+    const due = Orphan.due(record);
+    const refused = yield* refusal(recorder, record, due, transcript);
+    const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
+    if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) return revived;
+    yield* recorder.release(run.runId);
+    return refused ?? "the run could not be recorded";
+  }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
+};
+
+const refusal = (
+  recorder: RunRecorder["Service"],
+  record: RunRecord,
+  due: Orphan.Due | undefined,
+  transcript: string,
+): Effect.Effect<string | undefined> =>
+  Effect.gen(function* () {
+    if (due === undefined) return "the record has no attempt to go on from";
+    if (record.transcript === undefined) {
+      return "transcript: the run was started without one, so that nobody can tell whether this is its request";
+    }
+    if ((yield* recorder.digest(transcript)) !== record.transcript) {
+      return "transcript: expected the one that the run was started with, got another";
+    }
+    if (record.resumes >= resumesMax && due._tag !== "answered") {
+      return `the run was resumed ${record.resumes} times, at most ${resumesMax} go without an answer of a person`;
+    }
+    return undefined;
+  }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
+
+/**
+ * Gives a run the state that its record has.
+ *
+ * @param cursor what its caller holds of the last response: with it the decision is taken anew
+ * @returns undefined where the record has no attempt
+ */
+export const restore = <P, E, R>(
+  run: Run<P, E, R>,
+  record: RunRecord,
+  due: Orphan.Due,
+  cursor: string | undefined,
+): Revived<P> | undefined => {
+  count(run, record);
+  const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
+  const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
+  if (first === undefined) return undefined;
+  const chain = new Chain<P>(first, resumed);
+  run.chain = chain;
+  const failure = due._tag === "decide" ? due.input.failure : due.incident.failure;
+  run.brokeFirst = brokenOf(first, failure);
+  if (cursor !== undefined) return { broken: brokenOf(resumed.at(-1) ?? first, failure), due: undefined };
+  const broken = { ...run.brokeFirst, cursorRefused: true, facts: () => chain.facts() };
+  return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
+};
+
+/** The run's numbers go on where they stood. */
+const count = <P, E, R>(run: Run<P, E, R>, record: RunRecord): void => {
+  const last = record.attempts.at(-1);
+  const { clock } = run.shared;
+  run.startedAt -= Math.max(0, clock.currentTimeMillisUnsafe() - record.started_at);
+  run.attempts = last?.attempt ?? 0;
+  run.incidents = record.incidents.length + record.incidents_omitted;
+  run.questions = record.questions.at(-1)?.revision ?? 0;
+  const {
+    auto_retries,
+    credential_refreshes,
+    elapsed_ms,
+    not_processed_retries,
+    retries_after_shown,
+    retries_after_stall,
+  } = last?.run ?? fresh;
+  run.counters = {
+    auto_retries,
+    not_processed_retries,
+    retries_after_shown,
+    retries_after_stall,
+    credential_refreshes,
+    failures: 1,
+    elapsed: elapsed_ms,
+  };
+};
+
+/** An attempt of an earlier process: it never starts here, and none of its calls does. */
+const attemptOf = <P, E, R>(
+  run: Run<P, E, R>,
+  { calls }: RunRecord,
+  { attempt, facts, mode, request = "first" }: AttemptRecord,
+  cursor: string | undefined,
+): Attempt<P> => {
+  const from = Orphan.afterCrash(facts);
+  const revived = new Attempt<P>(run, {
+    attempt,
+    mode,
+    request,
+    calls: request === "first" ? [] : run.ledger.calls(),
+    cursor,
+    facts: Facts.make({
+      sideEffects: facts.side_effects,
+      discardable: run.discardable,
+      boundaries: run.options.tools,
+      guarded: facts.side_effects?.guarded === true,
+      from,
+    }),
+    reveal: new Reveal<P>("live", run.shared.pool, () => 0),
+    carried: undefined,
+    startedAt: run.startedAt,
+  });
+  revived.fence.close();
+  const handedOver = from.shown !== "nothing" || from.tools.some((row) => row.executor === "runtime");
+  if (handedOver) revived.flow.handedOverBefore();
+  for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
+  return revived;
+};
+
+const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({
+  attempt,
+  failure,
+  cause: undefined,
+  cursorRefused: false,
+  facts: () => attempt.facts.snapshot(),
+});
+
+/** What this process cannot carry out is not taken over from another one: everything is decided anew. */
+const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
+  if (run.options.canContinue === true) return true;
+  if (due._tag === "offered") return due.incident.decision.mode !== "continue";
+  return !(due._tag === "answered" ? [due.choice] : due.question.choices).includes("continue");
+};
