@@ -2,6 +2,7 @@
  * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
  */
 import * as Effect from "effect/Effect";
+import type { AttemptFacts } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { resumesMax } from "../domain/Limits.ts";
 import { fresh } from "../domain/Run.ts";
@@ -15,6 +16,7 @@ import type { Broken } from "./Broken.ts";
 import { Chain } from "./Chain.ts";
 import { Reveal } from "./Reveal.ts";
 import type { Run } from "./Run.ts";
+import type { AttemptDiscarded } from "./RunEvent.ts";
 
 /** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
 export interface Revived<P> {
@@ -39,7 +41,10 @@ export const claimed = <P, E, R>(
     const due = Orphan.due(record);
     const refused = yield* refusal(recorder, record, due, transcript);
     const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
-    if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) return revived;
+    if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) {
+      run.handoff.push(...superseded(record));
+      return revived;
+    }
     yield* recorder.release(run.runId);
     return refused ?? "the run could not be recorded";
   }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
@@ -143,11 +148,25 @@ const attemptOf = <P, E, R>(
     startedAt: run.startedAt,
   });
   revived.fence.close();
-  const handedOver = from.shown !== "nothing" || from.tools.some((row) => row.executor === "runtime");
-  if (handedOver) revived.flow.handedOverBefore();
+  if (handedOver(from)) revived.flow.handedOverBefore();
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
   return revived;
 };
+
+const handedOver = (facts: AttemptFacts): boolean =>
+  facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
+
+/**
+ * What the caller must not keep: attempts that a replay has taken the place of. The earlier process may have died between
+ * the replay's start and this word, and to hear it twice is to hear it once.
+ */
+const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
+  attempts
+    .filter((attempt, index) => {
+      const next = attempts.slice(index + 1).find(({ request }) => request !== "resume");
+      return next?.mode === "replay" && handedOver(attempt.facts);
+    })
+    .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));
 
 const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({
   attempt,

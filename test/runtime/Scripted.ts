@@ -214,3 +214,8 @@ export const recorderThat = (methods: Partial<RunRecorder["Service"]>): Layer.La
     RunRecorder,
     Effect.map(RunRecorder, (recorder) => ({ ...recorder, ...methods })),
   ).pipe(Layer.provide(RunRecorder.layerMemory()));
+
+/** The stream of an effect that gives one. */
+export const flat = <A, E, R, R2>(
+  effect: Effect.Effect<Stream.Stream<A, E, R>, never, R2>,
+): Stream.Stream<A, E, R | R2> => Stream.unwrap(effect);

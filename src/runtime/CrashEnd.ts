@@ -1,0 +1,35 @@
+/**
+ * Ends a run that its process left behind, in the words in which Ending ends a living one.
+ */
+import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
+import type { Entry, RunRecord } from "../recorder/RunRecord.ts";
+
+/** The end of a run by its incident's rule. */
+export const stopped = (record: RunRecord, { decision, id }: RunIncident, now: number): ReadonlyArray<Entry> =>
+  ended(record, now, { state: "stopped", reason: decision.rule, incident: id });
+
+/** The end of a run whose partial answer is kept. */
+export const accepted = (record: RunRecord, { id }: RunIncident, now: number): ReadonlyArray<Entry> =>
+  ended(record, now, { state: "stopped", reason: "accepted_partial", incident: id });
+
+/** The end of a run whose answer is whole: the incident came after the provider's marker. */
+export const completed = (record: RunRecord, _incident: RunIncident, now: number): ReadonlyArray<Entry> =>
+  ended(record, now, { state: "completed", reason: "completed" });
+
+/** The end of a run that has no attempt on record: it sent nothing, so there is nothing to recover. */
+export const notStarted = (record: RunRecord, now: number): ReadonlyArray<Entry> =>
+  ended(record, now, { state: "stopped", reason: "not_started" });
+
+/** How many attempts have started. */
+export const attemptsOf = ({ attempts }: RunRecord): number => attempts.at(-1)?.attempt ?? 0;
+
+/** Evidence of what recovery found or did. */
+export const noted = (record: RunRecord, now: number, event: Evidence["event"], detail: string): Entry => ({
+  _tag: "EvidenceNoted",
+  evidence: { at_ms: Math.max(0, now - record.started_at), attempt: attemptsOf(record), event, detail },
+});
+
+const ended = (record: RunRecord, now: number, end: Omit<RunEnd, "attempts" | "at">): ReadonlyArray<Entry> => [
+  noted(record, now, "end", end.reason),
+  { _tag: "RunEnded", end: { ...end, attempts: attemptsOf(record), at: now } },
+];
