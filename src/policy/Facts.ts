@@ -78,7 +78,7 @@ class Fold implements FactsFold {
     const shows = this.#shows(o);
     let changed = false;
     if (shows === "text") {
-      this.#textAt();
+      changed = this.#textAt();
       if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls)) this.#callAt();
     }
     if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) {
@@ -110,6 +110,8 @@ class Fold implements FactsFold {
   wouldShow(o: Observation): boolean {
     const shows = this.#shows(o);
     if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) return true;
+    // Text behind a call or a settle is a transition too: what was closed by the call is open again (row 18).
+    if (shows === "text" && this.#textThrough !== this.#tick) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
@@ -283,8 +285,11 @@ class Fold implements FactsFold {
     return this.#tick;
   }
 
-  #textAt(): void {
-    if (this.#textThrough === 0 || this.#textThrough !== this.#tick) this.#textThrough = this.#next();
+  /** Returns whether something had happened since the last text. */
+  #textAt(): boolean {
+    const behind = this.#textThrough !== this.#tick;
+    if (this.#textThrough === 0 || behind) this.#textThrough = this.#next();
+    return behind;
   }
 
   #callAt(): void {

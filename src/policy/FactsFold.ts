@@ -23,13 +23,13 @@ export interface FactsOptions {
 export interface FactsFold {
   /** Counts what is known when a part was decoded. Returns whether anything but counters changed. */
   readonly decoded: (o: Observation) => boolean;
-  /** Counts what is known when the caller got a part. Returns whether `shown` rose or a call's row changed. */
+  /** Counts what is known when the caller got a part. Returns whether `shown` rose, text came behind a call, or a call's row changed. */
   readonly handedOver: (o: Observation) => boolean;
   /** Counts parts that are decoded and handed over in one step, each in its turn: the way of every part of a reader that waits. */
   readonly passed: (parts: ReadonlyArray<Observation>) => void;
   /**
-   * Whether handing the part over raises what must be on record first (law L8): `shown`, a runtime call's row, or the row of
-   * a call that the provider runs and that no earlier part told of.
+   * Whether handing the part over raises what must be on record first (law L8): `shown`, text behind a call, a runtime call's
+   * row, or the row of a call that the provider runs and that no earlier part told of.
    */
   readonly wouldShow: (o: Observation) => boolean;
   /** The request got at least so far. Returns whether that is news. */

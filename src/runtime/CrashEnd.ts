@@ -13,7 +13,7 @@ export const accepted = (record: RunRecord, { id }: RunIncident, now: number): R
   ended(record, now, { state: "stopped", reason: "accepted_partial", incident: id });
 
 /** The end of a run whose answer is whole: the incident came after the provider's marker. */
-export const completed = (record: RunRecord, _incident: RunIncident, now: number): ReadonlyArray<Entry> =>
+export const completed = (record: RunRecord, now: number): ReadonlyArray<Entry> =>
   ended(record, now, { state: "completed", reason: "completed" });
 
 /** The end of a run that has no attempt on record: it sent nothing, so there is nothing to recover. */

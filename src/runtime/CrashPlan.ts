@@ -125,9 +125,10 @@ const actedOn = (
       return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
-      const outcome = rule === "already_complete" ? "completed" : "stopped";
-      const end = outcome === "completed" ? CrashEnd.completed : CrashEnd.stopped;
-      return write([...entries, ...end(record, incident, means.now)], { outcome, rule });
+      if (rule === "already_complete") {
+        return write([...entries, ...CrashEnd.completed(record, means.now)], { outcome: "completed", rule });
+      }
+      return write([...entries, ...CrashEnd.stopped(record, incident, means.now)], { outcome: "stopped", rule });
     }
   }
 };

@@ -14,12 +14,16 @@ export const parkAfterMsDefault = 600_000;
 /** How often the record is read for the answer of another process by default, in milliseconds. */
 export const pollMsDefault = 250;
 
-/** What `UserDecisions.layerDurable` takes. */
-export interface DurableOptions {
+/** What is true of every question that a layer of UserDecisions is asked. */
+export interface QuestionTerms {
   /** A question expires after so many milliseconds and takes its default; it never does when left out. */
   readonly expiryMs?: number;
   /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
   readonly defaults?: Partial<Record<Rule, Choice>>;
+}
+
+/** What `UserDecisions.layerDurable` takes. */
+export interface DurableOptions extends QuestionTerms {
   /** How long a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits for ever. */
   readonly parkAfterMs?: number;
   /** How often the record is read for the answer of another process, in milliseconds. */

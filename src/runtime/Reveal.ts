@@ -45,7 +45,8 @@ export interface Carried<P> extends Batch<P> {
 
 /** Holds back the parts of one attempt. */
 export class Reveal<P> {
-  readonly #mode: RevealMode;
+  #mode: RevealMode;
+  readonly #discardable: boolean;
   readonly #pool: HeldPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
   /** Undefined while nothing is held. */
@@ -57,18 +58,25 @@ export class Reveal<P> {
   /** The marker has come, or the bound was reached: nothing is held any more. */
   #done = false;
 
-  /** @param carried parts that an interrupted attempt of the same response held: they come first */
+  /**
+   * @param carried parts that an interrupted attempt of the same response held: they come first
+   * @param discardable whether the caller can throw away what it was shown: if not, holding that ends at the bound goes on as
+   *   `undiscardable` does
+   */
   constructor(
     mode: RevealMode,
     pool: HeldPool,
     sizeOf: (part: P, observation: Observation) => number,
     carried?: Carried<P>,
+    discardable = true,
   ) {
+    this.#discardable = discardable;
     this.#mode = mode;
     this.#pool = pool;
     this.#sizeOf = sizeOf;
     this.#begun = carried?.begun === true;
-    this.#holding = mode !== "live" && !(this.#begun && carried?.parts.length === 0);
+    const openEnd = mode === "undiscardable" && this.#begun && carried?.parts.length === 0;
+    this.#holding = mode !== "live" && !openEnd;
     for (const [index, part] of (carried?.parts ?? []).entries()) {
       const observation = carried?.observations[index];
       if (observation !== undefined) this.#hold(part, observation);
@@ -110,8 +118,14 @@ export class Reveal<P> {
       return;
     }
     if (this.#holding) {
+      const calls = !this.#heldHasNoCalls();
       this.#empty(out);
-      this.#done = true;
+      const bounded = this.#mode === "on_complete" && !this.#discardable && !observation.terminal;
+      this.#done = !bounded || calls;
+      if (bounded) {
+        this.#mode = "undiscardable";
+        this.#begun = true;
+      }
     }
     out.parts.push(part);
     out.observations.push(observation);

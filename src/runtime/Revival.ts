@@ -101,7 +101,7 @@ const count = <P, E, R>(run: Run<P, E, R>, record: RunRecord): void => {
   const { clock } = run.shared;
   run.startedAt -= Math.max(0, clock.currentTimeMillisUnsafe() - record.started_at);
   run.attempts = last?.attempt ?? 0;
-  run.incidents = record.incidents.length + record.incidents_omitted;
+  run.incidents = Orphan.incidentsSoFar(record);
   run.questions = record.questions.at(-1)?.revision ?? 0;
   const {
     auto_retries,

@@ -137,12 +137,12 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       boundaries: options.tools,
       guarded: this.sideEffects.guarded,
     });
-    const mode = discardable ? (options.reveal ?? "live") : "undiscardable";
+    const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
       ...setup,
       attempt: this.attempts,
       facts,
-      reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried),
+      reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried, discardable),
       carried,
       startedAt: this.now(),
     });

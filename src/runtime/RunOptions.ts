@@ -61,6 +61,11 @@ export interface RunOptions<P, E, R> {
   readonly classify?: (error: E) => Failure;
   /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
   readonly reveal?: "live" | "on_complete";
+  /**
+   * False for a caller of `run` that cannot throw anything away: nothing is ever handed over twice, as with `parts`. Default
+   * true.
+   */
+  readonly discardable?: boolean;
   /** The runtime can build a request from its settled transcript. Default false. */
   readonly canContinue?: boolean;
   /** Whether a continuation after shown text needs a question first. Default `ask`. */

@@ -114,7 +114,7 @@ const makeProcessor = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
 
   return StreamProcessor.of({
-    run: (options) => stream(shared, register, options, true),
+    run: (options) => stream(shared, register, options, options.discardable ?? true),
     parts: (options) =>
       stream(shared, register, options, false).pipe(
         Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),

@@ -5,6 +5,9 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
+import * as DurableQuestions from "./DurableQuestions.ts";
+
+export type { DurableOptions, QuestionTerms } from "./DurableQuestions.ts";
 
 /** A question: which run broke how, in one sentence, and what may be answered. */
 export interface Question {
@@ -26,14 +29,6 @@ export interface Question {
   readonly decision: Decision;
 }
 
-/** What is true of every question that a layer of UserDecisions is asked. */
-export interface QuestionTerms {
-  /** A question expires after so many milliseconds and takes its default; it never does when left out. */
-  readonly expiryMs?: number;
-  /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
-  readonly defaults?: Partial<Record<Rule, Choice>>;
-}
-
 /** What `layerHeadless` answers. */
 export interface HeadlessOptions {
   /** The answer where no rule names another one; default `stop`. */
@@ -53,7 +48,7 @@ export class UserDecisions extends Context.Service<
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: Question): Effect.Effect<Choice | "parked">;
-    readonly terms?: QuestionTerms;
+    readonly terms?: DurableQuestions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
@@ -74,4 +69,12 @@ export class UserDecisions extends Context.Service<
         ask: (question: Question) => Effect.provideContext(ask(question), services),
       })),
     );
+
+  /**
+   * Asks whoever reads the record: a program, a command line, a page, in this process or another one. Needs a recorder.
+   *
+   * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
+   */
+  static readonly layerDurable = (options?: DurableQuestions.DurableOptions) =>
+    Layer.effect(UserDecisions, DurableQuestions.make(options));
 }

@@ -46,6 +46,8 @@ export interface Consumer {
   readonly folder: string;
   /** The package as it was unpacked. */
   readonly installed: string;
+  /** The package as it was built, with this repository's node_modules: a checkout after `npm ci`. */
+  readonly checkout: string;
   /** Nothing of the test runner's own options, and the package's command before everything else. */
   readonly environment: Readonly<Record<string, string>>;
   /** Runs Node in the project; gives what it printed. */
@@ -65,6 +67,7 @@ export const make = (links: ReadonlyArray<string>): Consumer => {
   const folder = join(temporary, "consumer");
   const installed = join(folder, "node_modules", manifest.name);
   unpack(pack(temporary), installed);
+  const checkout = checkOut(temporary);
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) link(folder, name);
   for (const name of links) link(folder, name);
   linkCommands(folder, installed);
@@ -73,6 +76,7 @@ export const make = (links: ReadonlyArray<string>): Consumer => {
   return {
     folder,
     installed,
+    checkout,
     environment,
     node: (...args) => succeed(process.execPath, args, { cwd: folder, env: environment }),
     compile: (files, options) => compile(folder, files, options),
@@ -94,6 +98,18 @@ const pack = (temporary: string): string => {
   succeed(process.execPath, [compiler, "-p", build, "--outDir", join(staged, "dist")], { cwd: root });
   succeed("npm", ["pack", "--ignore-scripts", "--pack-destination", temporary], { cwd: staged });
   return join(temporary, `${manifest.name}-${manifest.version}.tgz`);
+};
+
+/** Puts the build where a checkout has it, with what its scripts need: npx runs `prepare` when it meets a checkout. */
+const checkOut = (temporary: string): string => {
+  const checkout = join(temporary, "checkout");
+  for (const name of ["package.json", "tsconfig.json", "scripts", "src"]) {
+    cpSync(join(root, name), join(checkout, name), { recursive: true });
+  }
+  cpSync(join(temporary, "staged/dist"), join(checkout, "dist"), { recursive: true });
+  for (const file of Object.values(manifest.bin)) chmodSync(join(checkout, file), 0o755);
+  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+  return checkout;
 };
 
 const unpack = (tarball: string, installed: string): void => {

@@ -1,0 +1,21 @@
+// Builds before a script that needs the build. `npm ci` builds anew; `npm start`, `npm test` and npx only where nothing was built:
+// npx links a checkout into its cache and runs our `prepare` for that, while others may be running what is there.
+// Everything it prints goes to stderr: stdout belongs to the script that npm runs next.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+
+const { npm_command, npm_lifecycle_event } = process.env;
+const anew = npm_lifecycle_event === "prepare" && npm_command !== "exec";
+const missing = !existsSync(new URL("../dist/cli/bin.js", import.meta.url));
+
+if (anew || missing) {
+  if (!anew) console.error("dist/cli/bin.js is missing: building it first");
+  const options = {
+    cwd: new URL("..", import.meta.url),
+    stdio: ["ignore", process.stderr, process.stderr],
+    shell: true,
+  };
+  const { error, status } = spawnSync("npm run --silent build", options);
+  if (error !== undefined) console.error(`the build could not be started: ${error.message}`);
+  process.exit(status ?? 1);
+}

@@ -1,0 +1,179 @@
+/**
+ * Recovers runs whose process is gone: decides what it left undecided, asks what it left unasked, ends what has ended.
+ *
+ * It reaches no provider. A retry that is decided here waits for `StreamProcessor.resume`, which has the request. What
+ * happens step by step stands in docs/recovery.md.
+ */
+import * as Clock from "effect/Clock";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Metric from "effect/Metric";
+import type { AnswerRefused } from "../recorder/Answering.ts";
+import type { RecorderError } from "../recorder/RecorderError.ts";
+import type { RunRecord } from "../recorder/RunRecord.ts";
+import { type Answer, RunRecorder } from "../recorder/RunRecorder.ts";
+import * as CrashReport from "./CrashReport.ts";
+import { isOverdue, type TendOptions, tend } from "./CrashTend.ts";
+import { answeredHere } from "./DurableQuestions.ts";
+
+export { resumesMax } from "../domain/Limits.ts";
+export { named as policyNamed } from "./CrashPolicies.ts";
+export type { Outcome, Report, Row } from "./CrashReport.ts";
+
+/** Runs that are read from the store at once. */
+export const batchRuns = 100;
+
+/** Runs of a batch that are recovered at the same time: each waits for commits, and a durable store commits many as one. */
+export const concurrentRuns = 16;
+
+/** Most runs that one `recover` looks after, and most rows of its report; `more` says that the next one finds others. */
+export const runsMax = 10_000;
+
+/** How often a sweep looks by default, in milliseconds: about as long as a process may be silent before its lease is over. */
+export const sweepIntervalMsDefault = 15_000;
+
+/** How to recover. */
+export interface RecoverOptions extends TendOptions {
+  /** Most runs of this call, at most and by default `runsMax`. */
+  readonly limit?: number;
+  /** Told after every batch how many runs were looked after so far. */
+  readonly onProgress?: (runs: number) => Effect.Effect<void>;
+}
+
+/**
+ * Recovers every run that nobody drives and nobody has decided, and what was answered, or has expired, since it was parked.
+ *
+ * Each run is taken over first, so that of two processes one recovers it. A recovery that dies itself is found by the
+ * next one: every step is one write, and what is due is read from the record anew.
+ *
+ * @returns a row a run. It fails where the store does; what was done until then stays done.
+ */
+export const recover = (options: RecoverOptions = {}): Effect.Effect<CrashReport.Report, RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    const limit = Math.min(options.limit ?? runsMax, runsMax);
+    const rows: Array<CrashReport.Row> = [];
+    const tended = (runIds: ReadonlyArray<string>) =>
+      Effect.gen(function* () {
+        const batch = yield* Effect.forEach(runIds, (runId) => tend(recorder, runId, options), {
+          concurrency: concurrentRuns,
+        });
+        rows.push(...batch);
+        yield* options.onProgress?.(rows.length) ?? Effect.void;
+        return batch;
+      });
+    const more = yield* eachOrphan(recorder, limit, tended);
+    const overdue = yield* overdueRuns(recorder, limit - rows.length);
+    for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
+      yield* tended(overdue.runIds.slice(at, at + batchRuns));
+    }
+    return CrashReport.make(rows, more || overdue.more);
+  });
+
+type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<CrashReport.Row>, RecorderError>;
+
+/** Orphans are asked for until none is new: each is looked after once. Returns whether there are more. */
+const eachOrphan = (
+  recorder: RunRecorder["Service"],
+  limit: number,
+  tended: Tended,
+): Effect.Effect<boolean, RecorderError> =>
+  Effect.gen(function* () {
+    const seen = new Set<string>();
+    // Runs that others hold stay in the list; as many more are asked for, so that they hide nobody.
+    let held = 0;
+    while (seen.size < limit) {
+      const found = yield* recorder.orphans(held + batchRuns);
+      const fresh = found.map(({ run_id }) => run_id).filter((runId) => !seen.has(runId));
+      if (fresh.length === 0) return false;
+      const batch = fresh.slice(0, Math.min(batchRuns, limit - seen.size));
+      for (const runId of batch) seen.add(runId);
+      const rows = yield* tended(batch);
+      held += rows.filter(({ outcome }) => outcome === "skipped").length;
+    }
+    return true;
+  });
+
+/** Parked runs whose question was answered or has expired. Whoever answered them may have died before acting on it. */
+const overdueRuns = (
+  recorder: RunRecorder["Service"],
+  limit: number,
+): Effect.Effect<{ readonly runIds: ReadonlyArray<string>; readonly more: boolean }, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const runIds: Array<string> = [];
+    for (const state of ["asking", "parked"] as const) {
+      let before: string | undefined;
+      do {
+        const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
+          state,
+          limit: batchRuns,
+          ...(before === undefined ? {} : { before }),
+        });
+        const now = clock.currentTimeMillisUnsafe();
+        for (const record of page) {
+          if (!isOverdue(record, now)) continue;
+          if (runIds.length >= limit) return { runIds, more: true };
+          runIds.push(record.run_id);
+        }
+        before = page.length < batchRuns ? undefined : page.at(-1)?.run_id;
+      } while (before !== undefined);
+    }
+    return { runIds, more: false };
+  });
+
+/**
+ * Answers the newest question of a run, and carries the answer out where that needs no provider and no process drives the
+ * run: `stop` and `accept` end it, a word on calls settles them. Any other answer waits for `StreamProcessor.resume`. A
+ * process that drives the run acts on the answer itself.
+ *
+ * @returns the run as it stands then. An answer that was taken is never lost: what could not be carried out now is found
+ *   by the next `recover`.
+ */
+export const answer = (
+  given: Answer,
+  options: TendOptions = {},
+): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    const { run_id } = given;
+    const taken = yield* recorder.answer(given);
+    yield* answeredHere(recorder, run_id);
+    return yield* Effect.andThen(tend(recorder, run_id, options), recorder.run(run_id)).pipe(
+      Effect.map((record) => record ?? taken),
+      Effect.catch(({ reason }) =>
+        Effect.as(Effect.logWarning("an answer could not be carried out yet", { run_id, reason }), taken),
+      ),
+    );
+  });
+
+/** How to sweep. */
+export interface SweepOptions extends RecoverOptions {
+  /** From the end of one sweep to the next, in milliseconds. */
+  readonly intervalMs?: number;
+  /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.resume`. */
+  readonly onSwept?: (report: CrashReport.Report) => Effect.Effect<void>;
+}
+
+/** Sweeps that failed: the store could not be read or written. The next one tries again. */
+export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
+  description: "Sweeps for orphaned runs that failed",
+  incremental: true,
+});
+
+/** Recovers at once and then again and again while the layer lives. A sweep that fails is logged and counted, and never ends it. */
+export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
+  const { intervalMs = sweepIntervalMsDefault, onSwept } = options;
+  const sweep = recover(options).pipe(
+    Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        Metric.update(sweepFailures, 1),
+        Effect.logError("a sweep for orphaned runs failed; the next one tries again", cause),
+      ),
+    ),
+  );
+  const pause = Effect.sleep(Duration.millis(intervalMs));
+  return Layer.effectDiscard(Effect.forkScoped(Effect.forever(Effect.andThen(sweep, pause))));
+};
