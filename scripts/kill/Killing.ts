@@ -1,0 +1,111 @@
+/**
+ * Plays a batch: starts its process, kills it with SIGKILL at the drawn moments, and lets the last one come to its end.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Deferred, Effect, Layer, Schema, type Scope } from "effect";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import { FaultProvider } from "../../src/testing/index.ts";
+import * as Diary from "./Diary.ts";
+import type { Batch } from "./Plan.ts";
+import * as Verdict from "./Verdict.ts";
+
+/** What came of a batch. */
+export interface Outcome {
+  readonly seed: number;
+  readonly runs: number;
+  /** Processes that were killed while they worked. */
+  readonly kills: number;
+  /** Runs that were alive at a kill, counted at each. */
+  readonly hit: number;
+  readonly asked: number;
+  readonly problems: ReadonlyArray<string>;
+}
+
+/** A process that does not come to its end by itself is a run without an end, in milliseconds. */
+const endMsMax = 60_000;
+
+/** Plays a batch to its end. */
+export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "kill-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+    );
+    const provider = yield* FaultProvider.make({ script: batch.script });
+    const db = join(folder, "runs.db");
+    const argument = JSON.stringify({ url: provider.url, folder, db, plans: batch.plans });
+    const problems: Array<string> = [];
+    let kills = 0;
+    let hit = 0;
+    for (const afterMs of batch.kills) {
+      const killed = yield* lifeOf(argument, afterMs);
+      if (!killed) break;
+      kills += 1;
+      const remains = yield* remainsOf(batch, folder, db);
+      hit += remains.filter(({ record }) => record !== undefined && record.state !== "ended").length;
+      problems.push(...remains.flatMap(Verdict.problemsNow), ...integrity(db));
+    }
+    if (yield* lifeOf(argument, endMsMax)) problems.push(`batch ${batch.seed}: the last process did not end`);
+    const remains = yield* remainsOf(batch, folder, db);
+    problems.push(...remains.flatMap(Verdict.problemsAtEnd), ...integrity(db));
+    const asked = remains.filter(({ record }) => (record?.questions.length ?? 0) > 0).length;
+    return { seed: batch.seed, runs: batch.plans.length, kills, hit, asked, problems };
+  });
+
+/** A process from its first word on; whether it had to be killed. */
+const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean, Error> =>
+  Effect.gen(function* () {
+    const worker = join(import.meta.dirname, "Worker.ts");
+    const child = spawn(process.execPath, [worker, argument], { stdio: ["ignore", "pipe", "pipe"] });
+    const { ended, ready, told } = watch(child);
+    yield* Effect.raceFirst(Deferred.await(ready), Deferred.await(ended));
+    const inTime = yield* Effect.timeoutOption(Deferred.await(ended), afterMs);
+    if (inTime._tag === "Some") {
+      return inTime.value === 0 ? false : yield* Effect.fail(new Error(`a process failed: ${told().slice(-2_000)}`));
+    }
+    child.kill("SIGKILL");
+    yield* Deferred.await(ended);
+    return true;
+  });
+
+const watch = (child: ChildProcess) => {
+  const ready = Deferred.makeUnsafe<void>();
+  const ended = Deferred.makeUnsafe<number | null>();
+  let errors = "";
+  child.stdout?.once("data", () => Deferred.doneUnsafe(ready, Effect.void));
+  child.stderr?.on("data", (bytes: Buffer) => {
+    errors = `${errors}${bytes.toString()}`.slice(-8_000);
+  });
+  child.once("close", (code) => Deferred.doneUnsafe(ended, Effect.succeed(code)));
+  return { ready, ended, told: () => errors };
+};
+
+const remainsOf = (batch: Batch, folder: string, db: string): Effect.Effect<ReadonlyArray<Verdict.Remains>, unknown> =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    return yield* Effect.forEach(batch.plans, ({ run }) =>
+      Effect.map(recorder.run(run), (record) => ({
+        run,
+        record,
+        diary: Diary.diary(folder, run),
+        marks: Diary.marks(folder, run),
+      })),
+    );
+  }).pipe(Effect.provide(Layer.fresh(SqlRunRecorder.layerFile({ file: db, retention: false }))));
+
+/** Whether the file is whole, by SQLite's own word. */
+const integrity = (db: string): ReadonlyArray<string> => {
+  const database = new DatabaseSync(db);
+  try {
+    const [row] = database.prepare("PRAGMA integrity_check").all();
+    const { integrity_check } = Schema.decodeUnknownSync(Schema.Struct({ integrity_check: Schema.String }))(row);
+    return integrity_check === "ok" ? [] : [`${db}: ${integrity_check}`];
+  } finally {
+    database.close();
+  }
+};

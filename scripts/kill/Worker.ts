@@ -1,0 +1,169 @@
+/**
+ * The process that is killed: recovers what the one before left, answers its questions as a careful person would, goes on
+ * with its runs, and starts those that nobody has started.
+ *
+ * Started with one JSON argument: where the provider is, where the files are, and which runs there are.
+ */
+import { Effect, Layer, Schema, Stream } from "effect";
+import { protocols } from "../../src/cli/demo/Protocols.ts";
+import { ProviderClient } from "../../src/client/index.ts";
+import type { Choice } from "../../src/domain/Decision.ts";
+import type { Part } from "../../src/provider/Protocol.ts";
+import { openQuestion, type RunRecord } from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
+import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import * as Diary from "./Diary.ts";
+import { Plan } from "./Plan.ts";
+
+/** What the parent says. */
+export const Work = Schema.fromJsonString(
+  Schema.Struct({ url: Schema.String, folder: Schema.String, db: Schema.String, plans: Schema.Array(Plan) }),
+);
+type Work = typeof Work.Type;
+
+/** How long a silent process keeps its runs, in milliseconds: short, so that a batch is over soon. */
+const leaseMs = 300;
+
+/** How often the next process looks whether the lease of the last one is over, in milliseconds. */
+const lookEveryMs = 50;
+
+const paths = {
+  "openai-chat": "/v1/chat/completions",
+  "openai-responses": "/v1/responses",
+  "anthropic-messages": "/v1/messages",
+  "google-gemini": "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
+} as const;
+
+const main = (work: Work) =>
+  Effect.gen(function* () {
+    process.stdout.write("ready\n");
+    yield* Effect.forEach(work.plans, (plan) => lived(work, plan), { concurrency: "unbounded", discard: true });
+    process.stdout.write("done\n");
+  });
+
+/** Drives a run until it has ended; a life may be cut at any point, and the next one comes here again. */
+const lived = (work: Work, plan: Plan) =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    const processor = yield* StreamProcessor;
+    const request = yield* requestOf(work, plan);
+    const take = taken(work, plan, request.run);
+    for (;;) {
+      const record = yield* recorder.run(plan.run);
+      if (record?.state === "ended") return;
+      if (record === undefined) {
+        yield* finished(work, plan, take(processor.run({ ...request.options, runId: plan.run })));
+        continue;
+      }
+      yield* CrashRecovery.recover();
+      const now = (yield* recorder.run(plan.run)) ?? record;
+      const question = openQuestion(now);
+      if (question !== undefined && now.state === "asking") yield* answered(work, plan, now);
+      else if (now.state === "parked") {
+        const resume = processor.resume(plan.run, { request: request.options, transcript: plan.run });
+        yield* finished(work, plan, take(resume));
+      } else if (now.state !== "ended") yield* Effect.sleep(lookEveryMs);
+    }
+  });
+
+const finished = <E, R>(work: Work, plan: Plan, run: Effect.Effect<void, E, R>) =>
+  Effect.flatMap(Effect.exit(run), (exit) => Effect.sync(() => Diary.note(work.folder, plan.run, { end: exit._tag })));
+
+/** A careful person: looks whether the tool made its mark, and never repeats what may have run. */
+const answered = (work: Work, plan: Plan, record: RunRecord) =>
+  Effect.gen(function* () {
+    const question = openQuestion(record);
+    const incident = record.incidents.find(({ id }) => id === question?.incident);
+    if (question === undefined || incident === undefined) return;
+    const happened = Diary.marks(work.folder, plan.run).length > 0 ? "it_ran" : "it_did_not_run";
+    const wanted: ReadonlyArray<Choice> =
+      question.rule === "tool_outcome_unknown"
+        ? [happened]
+        : incident.decision.may_repeat === undefined
+          ? ["retry", "accept"]
+          : ["continue", "accept"];
+    const choice = wanted.find((it) => question.choices.includes(it)) ?? "stop";
+    const { revision } = question;
+    yield* CrashRecovery.answer({ run_id: plan.run, revision, choice, by: "person" }).pipe(
+      Effect.catchTag("AnswerRefused", () => Effect.void),
+    );
+  });
+
+/** Takes the events as a runtime does: first what was seen is kept, then its tools run. */
+const taken =
+  (work: Work, plan: Plan, append: (event: RunEvent<Part>) => Effect.Effect<void>) =>
+  <E, R>(events: Stream.Stream<RunEvent<Part>, E, R>) =>
+    Stream.runForEach(events, (event) =>
+      Effect.suspend(() => {
+        const note = (line: Diary.Line) => Diary.note(work.folder, plan.run, line);
+        if (event._tag === "AttemptStarted") note({ saw: "attempt", attempt: event.attempt });
+        if (event._tag === "AttemptDiscarded") note({ discard: event.attempt, keep: event.keep_through });
+        if (event._tag !== "Part") return Effect.void;
+        const { attempt, calls, part } = event;
+        if (part.observation.shows === "text") note({ saw: "text", attempt });
+        if (calls === undefined) return Effect.void;
+        note({ saw: "call", attempt });
+        return append(event);
+      }),
+    );
+
+const requestOf = (work: Work, plan: Plan) =>
+  Effect.gen(function* () {
+    const client = yield* ProviderClient;
+    const guard = yield* ToolGuard;
+    const made = () => Diary.marks(work.folder, plan.run).length > 0;
+    const append = guard.mutating(
+      "append",
+      () =>
+        Effect.gen(function* () {
+          Diary.mark(work.folder, plan.run, "start");
+          yield* Effect.sleep(plan.toolMs);
+          Diary.mark(work.folder, plan.run, "done");
+        }),
+      plan.verifies ? { verify: () => Effect.sync(() => (made() ? "it_ran" : "it_did_not_run")) } : {},
+    );
+    const options: RunOptions<Part, unknown, never> = {
+      provider: { id: plan.protocol, model: "fault-model", reasoning: false },
+      tools: [append],
+      transcript: plan.run,
+      canContinue: plan.canContinue,
+      reveal: plan.reveal,
+      attempt: ({ bytes, calls, delivery, request }) =>
+        client.stream({
+          protocol: protocols[plan.protocol],
+          url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${paths[plan.protocol]}`,
+          body: { model: "fault-model", stream: true, settled: calls },
+          bytes,
+          delivery,
+        }),
+      observe: (part) => part.observation,
+    };
+    const run = (event: RunEvent<Part>) =>
+      event._tag !== "Part"
+        ? Effect.void
+        : Effect.forEach(
+            event.calls ?? [],
+            (call) => Effect.catchTag(append.run(call, undefined), "ToolRefused", () => Effect.void),
+            { discard: true },
+          );
+    return { options, run };
+  });
+
+const layers = (work: Work) =>
+  Layer.merge(
+    StreamProcessor.layer.pipe(
+      // Whoever may be killed keeps no question to itself: it stands on record until somebody answers.
+      Layer.provideMerge(UserDecisions.layerDurable({ parkAfterMs: 0 })),
+      Layer.provideMerge(SqlRunRecorder.layerFile({ file: work.db, leaseMs })),
+    ),
+    ProviderClient.layer(),
+  );
+
+const work = Schema.decodeSync(Work)(process.argv[2] ?? "{}");
+await Effect.runPromise(Effect.provide(main(work), layers(work)));
