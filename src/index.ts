@@ -11,15 +11,24 @@ export * as Observation from "./domain/Observation.ts";
 export * as RunIncident from "./domain/RunIncident.ts";
 export * as SideEffects from "./domain/SideEffects.ts";
 export * as RecoveryPolicy from "./policy/RecoveryPolicy.ts";
+export { AnswerRefused } from "./recorder/Answering.ts";
 export * as IncidentExport from "./recorder/IncidentExport.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
-export { RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
+export { type Answer, RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
 export { fromAsyncIterable } from "./runtime/AsyncSource.ts";
+export * as CrashRecovery from "./runtime/CrashRecovery.ts";
 export { InterruptSignature } from "./runtime/InterruptSignature.ts";
 export * as RunEvent from "./runtime/RunEvent.ts";
 export { RunInterrupted } from "./runtime/RunEvent.ts";
-export type { AttemptContext, RunOptions } from "./runtime/RunOptions.ts";
+export type { AttemptContext, ResumeOptions, RunOptions } from "./runtime/RunOptions.ts";
 export { ProcessorConfig, StreamProcessor } from "./runtime/StreamProcessor.ts";
-export { type GuardedTool, type Tool, ToolGuard, ToolRefused } from "./runtime/ToolGuard.ts";
+export {
+  type GuardedTool,
+  type Tool,
+  ToolGuard,
+  type ToolOptions,
+  ToolRefused,
+  type Verify,
+} from "./runtime/ToolGuard.ts";
 export type { CallReference, SettledCall } from "./runtime/ToolLedger.ts";
 export { type HeadlessOptions, type Question, UserDecisions } from "./runtime/UserDecisions.ts";

@@ -5,6 +5,7 @@ import type { Pace } from "./Events.ts";
 import { median, spread } from "./Median.ts";
 import * as Processes from "./Processes.ts";
 import { type Group, type Row, type Size, spreadText, verdict } from "./Row.ts";
+import { sqlite } from "./SqliteLines.ts";
 
 /** CPU per event of a run against a raw `for await`. */
 const cpuBar = 2.5;
@@ -224,4 +225,4 @@ const latency: Group = {
 };
 
 /** All groups. */
-export const groups: ReadonlyArray<Group> = [saturated, arrays, paced, idle, growth, decide, latency];
+export const groups: ReadonlyArray<Group> = [saturated, arrays, paced, idle, growth, decide, latency, sqlite];

@@ -5,6 +5,7 @@ import type { Deciding, DecidingSize } from "./Deciding.ts";
 import type { Growth, GrowthSize } from "./Growth.ts";
 import type { Idle, IdleSize } from "./Idle.ts";
 import type { NextRequest, NextRequestSize } from "./NextRequest.ts";
+import type { Sqlite, SqliteSize } from "./Sqlite.ts";
 import type { Stalls, StallsSize } from "./Stalls.ts";
 import type { Throughput, ThroughputSize } from "./Throughput.ts";
 
@@ -15,6 +16,7 @@ export interface Measurements {
   readonly growth: { readonly size: GrowthSize; readonly result: Growth };
   readonly deciding: { readonly size: DecidingSize; readonly result: Deciding };
   readonly stalls: { readonly size: StallsSize; readonly result: Stalls };
+  readonly sqlite: { readonly size: SqliteSize; readonly result: Sqlite };
   readonly next_request: { readonly size: NextRequestSize; readonly result: NextRequest };
 }
 
@@ -35,5 +37,6 @@ const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }
   growth: () => import("./Growth.ts"),
   deciding: () => import("./Deciding.ts"),
   stalls: () => import("./Stalls.ts"),
+  sqlite: () => import("./Sqlite.ts"),
   next_request: () => import("./NextRequest.ts"),
 } satisfies Record<MeasurementName, unknown>;

@@ -36,6 +36,7 @@ const names: Readonly<Record<string, string>> = {
   growth: "Growth",
   decide: "Policy",
   latency: "Latency",
+  sqlite: "Runs in a SQLite file",
 };
 
 /** The report as Markdown: one table, and what it was measured with. */

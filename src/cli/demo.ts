@@ -1,15 +1,14 @@
 /**
  * `stream-recovery demo`: breaks streams on this machine in four protocols and shows what becomes of each.
  */
-import { basename } from "node:path";
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { layer } from "./demo/Answering.ts";
 import { summary, table, totalsOf } from "./demo/DemoTable.ts";
 import { exchanges, exchangesOfRunsMax } from "./demo/ExchangeTable.ts";
 import { choose, document, story } from "./demo/IncidentStory.ts";
-import { inkFor } from "./demo/Ink.ts";
 import { judge } from "./demo/Judge.ts";
+import * as Kept from "./demo/Kept.ts";
 import * as Progress from "./demo/Progress.ts";
 import { Recordings } from "./demo/Recordings.ts";
 import { playRecordings } from "./demo/RecordingsRun.ts";
@@ -17,6 +16,9 @@ import * as RecordingsTable from "./demo/RecordingsTable.ts";
 import type { Scenario } from "./demo/Scenario.ts";
 import { play } from "./demo/ScenarioRun.ts";
 import { select } from "./demo/Scenarios.ts";
+import { inkFor } from "./Ink.ts";
+import { program } from "./Screen.ts";
+import { dbFlag } from "./Store.ts";
 
 /** Runs that are played at the same time; their waits are real, their work is little. */
 export const runsAtOnce = 8;
@@ -40,6 +42,11 @@ export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
 }
 
 const flags = {
+  db: dbFlag.pipe(
+    Flag.withDescription(
+      "SQLite file that keeps the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder), or `memory`",
+    ),
+  ),
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("Print one JSON document instead of a table"),
     Flag.withDefault(false),
@@ -72,15 +79,17 @@ const flags = {
 const cutsMax = 1_000;
 
 /** `demo`: plays the runs, prints what came of them, and fails where anything is not as expected. */
-export const demoCommand = Command.make("demo", flags, ({ cuts, json, only, seed, streams }) =>
+export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, seed, streams }) =>
   Effect.gen(function* () {
     const chosen = Option.isSome(seed) ? seed.value : yield* Random.nextIntBetween(1, 1_000_000);
-    return yield* Option.isSome(streams)
+    const kept = yield* Kept.open(db, Option.isNone(streams));
+    const played = Option.isSome(streams)
       ? recordings(streams.value, only, chosen, cuts, json)
-      : scenarios(only, chosen, json);
+      : scenarios(only, chosen, json, kept);
+    return yield* played.pipe(Effect.provide(layer), Effect.provideContext(kept.recorder));
   }).pipe(
+    Effect.scoped,
     Effect.catchTag("ClientConfigError", ({ message }) => refuse("bad_option", message)),
-    Effect.provide(layer),
     // The table tells every retry and stop already; only a defect would be news.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
@@ -98,13 +107,18 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, json, only, seed
 const refuse = (reason: BadDemo["reason"], message: string) =>
   Effect.andThen(Console.error(`demo: ${message}`), Effect.fail(new BadDemo({ reason, message })));
 
-const scenarios = Effect.fn("demo.scenarios")(function* (only: ReadonlyArray<string>, seed: number, json: boolean) {
+const scenarios = Effect.fn("demo.scenarios")(function* (
+  only: ReadonlyArray<string>,
+  seed: number,
+  json: boolean,
+  kept: Kept.Kept,
+) {
   const selected = select(only);
   if (Result.isFailure(selected)) return yield* refuse("bad_option", selected.failure);
   const progress = Progress.make(process.stderr, selected.success.length);
   const playOne = (scenario: Scenario) =>
     Effect.gen(function* () {
-      const outcome = yield* play(scenario, seed);
+      const outcome = yield* play(scenario, kept.runId(scenario.name), seed);
       const row = judge(scenario, outcome);
       yield* progress.finished(scenario.name, row.problems.length === 0);
       return { row, outcome };
@@ -123,6 +137,8 @@ const scenarios = Effect.fn("demo.scenarios")(function* (only: ReadonlyArray<str
     yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
     if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
     if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
+    const farewell = Kept.farewell(kept, told?.incident.run_id);
+    if (farewell !== "") yield* Console.log(`\n${farewell}`);
   }
   const wrong = totals.runs - totals.as_expected;
   if (wrong > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: wrong });
@@ -154,7 +170,3 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly 
     const value = yield* effect;
     return [clock.currentTimeMillisUnsafe() - before, value] as const;
   });
-
-/** What to type to start this program again: installed it is a command, in a checkout npx finds it and a Node that is new enough. */
-const program = (): string =>
-  basename(process.argv[1] ?? "") === "stream-recovery" ? "stream-recovery" : "npx stream-recovery";

@@ -5,12 +5,25 @@ import { readFileSync } from "node:fs";
 import { NodeRuntime, NodeServices } from "@effect/platform-node";
 import { Cause, Effect, Logger, Runtime, Schema } from "effect";
 import { Command } from "effect/cli";
+import { backtestCommand } from "./backtest.ts";
+import { conformanceCommand } from "./conformance.ts";
 import { decideCommand } from "./decide.ts";
 import { demoCommand } from "./demo.ts";
 import { faultsCommand } from "./faults.ts";
 import { policyCommand } from "./policy.ts";
+import { recoverCommand } from "./recover.ts";
+import { runsCommand } from "./runs.ts";
 
-const commands = [demoCommand, decideCommand, policyCommand, faultsCommand] as const;
+const commands = [
+  demoCommand,
+  runsCommand,
+  recoverCommand,
+  backtestCommand,
+  decideCommand,
+  policyCommand,
+  faultsCommand,
+  conformanceCommand,
+] as const;
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));
 

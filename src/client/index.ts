@@ -9,3 +9,4 @@ export * as IdempotencyKey from "./IdempotencyKey.ts";
 export { ProviderClient, type ProviderClientOptions } from "./ProviderClient.ts";
 export { ProviderError, type ProviderResponse } from "./ProviderError.ts";
 export type { ProviderRequest, RequestHeaders } from "./ProviderRequest.ts";
+export * as ResumableStream from "./ResumableStream.ts";

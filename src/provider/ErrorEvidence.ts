@@ -85,7 +85,14 @@ const statusOf = (value: object): number | undefined =>
 
 /** Errors of the AI SDK's gateway say 500 or 408 also where nothing answered; the status of an answer is their cause's. */
 const inventsStatus = (value: object): boolean =>
-  get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause"));
+  isAiStreamError(value) ||
+  (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
+
+/**
+ * The AI SDK (from 7) wraps an error event of a stream, and where the event names no status it reads one out of the message
+ * ("Overloaded" becomes 503): no response had it, and a 503 would say that nothing was done. Its `data` is the provider's event.
+ */
+const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
 
 /** Fields under which clients keep what the provider answered. */
 const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);
@@ -128,6 +135,7 @@ const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
 
 const isProviderError = (link: Link): boolean => {
   if (typeof link.value === "string") return false;
+  if (isAiStreamError(link.value)) return isObject(get(link.value, "data"));
   if (sdkClasses.test(className(link.value) ?? "")) return isObject(get(link.value, "error"));
   return (
     link.depth === 0 && isBody(link) && (isObject(get(link.value, "error")) || text(link.value, "type") === "error")

@@ -3,8 +3,8 @@
  */
 import * as Schema from "effect/Schema";
 import type { Choice } from "../domain/Decision.ts";
-import { atMost } from "../policy/FactsOrder.ts";
-import type { RunRecord } from "./RunRecord.ts";
+import { newestIncident, stands } from "./Orphan.ts";
+import type { QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 const sentences = {
   unknown_run: "no such run is on record",
@@ -15,6 +15,7 @@ const sentences = {
   not_offered: "the question does not offer this choice",
   facts_grown: "more has happened since the question was asked; it will be asked again",
   expired: "the question has expired, and its default counts",
+  not_expired: "the question has not expired yet",
 } as const;
 
 /** Why an answer does not count. */
@@ -31,6 +32,7 @@ export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRe
     "not_offered",
     "facts_grown",
     "expired",
+    "not_expired",
   ]),
   run_id: Schema.String,
   message: Schema.String,
@@ -62,18 +64,27 @@ export const refusal = (
     return refused("stale_revision", run_id, `it is revision ${question.revision} now`);
   if (question.answer !== undefined) return refused("already_answered", run_id, question.answer);
   if (!question.choices.includes(choice)) return refused("not_offered", run_id, question.choices.join(", "));
-  if (grown(record, question.incident)) return refused("facts_grown", run_id, "");
+  if (grown(record, question)) return refused("facts_grown", run_id, "");
   const expired = question.expires_at !== undefined && question.expires_at <= now;
-  if (expired && answer.by !== "expiry") return refused("expired", run_id, question.default_choice ?? "stop");
+  if (answer.by === "expiry" && !expired) return refused("not_expired", run_id, "");
+  if (expired && (answer.by !== "expiry" || choice !== expiryChoice(question))) {
+    return refused("expired", run_id, expiryChoice(question));
+  }
   return undefined;
 };
 
+/** What a question takes when it expires. A default that it does not offer is never taken: `stop` is. */
+export const expiryChoice = ({ choices, default_choice = "stop" }: QuestionRecord): Choice =>
+  choices.includes(default_choice) ? default_choice : "stop";
+
 /** Whether the run went on without the answer, or its facts on record say more than those that were decided on. */
-const grown = (record: RunRecord, incidentId: string): boolean => {
+const grown = (record: RunRecord, question: QuestionRecord): boolean => {
   if (record.state === "live") return true;
-  const incident = record.incidents.find(({ id }) => id === incidentId);
-  const attempt = record.attempts.find((it) => it.attempt === incident?.attempt);
-  return incident !== undefined && attempt !== undefined && !atMost(attempt.facts, incident.facts);
+  const newest = newestIncident(record);
+  if (newest === undefined) return false;
+  if (newest.id !== question.incident) return true;
+  const attempt = record.attempts.find((it) => it.attempt === newest.attempt);
+  return attempt !== undefined && !stands(attempt.facts, newest);
 };
 
 const refused = (reason: AnswerRefusal, run_id: string, detail: string): AnswerRefused =>

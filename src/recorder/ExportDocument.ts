@@ -12,9 +12,16 @@ import { Milliseconds } from "../domain/Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "../domain/Run.ts";
 import { Evidence, IncidentStatus, RunEnd } from "../domain/RunIncident.ts";
 import { nameCharactersMax } from "./ExportLabel.ts";
+import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "./RecordParts.ts";
 
-/** Version of the export's JSON. Raised when a reader of the old form would misread the new one. */
-export const exportVersion = 1;
+/**
+ * Version of the export's JSON. Raised when a reader of the old form would misread the new one. 2 knows parked runs and says
+ * what is kept across processes: calls with verdicts, resumes, budget, policy, expiry and default of a question.
+ */
+export const exportVersion = 2;
+
+/** Versions that the schemas read: what 2 added may be left out. */
+const Version = Schema.Literals([1, exportVersion]);
 
 /** Longest sentence of an incident, in UTF-16 code units; the longest of the fixed set stays below. */
 const messageCharactersMax = 512;
@@ -47,7 +54,7 @@ export type ExportedIncident = typeof ExportedIncident.Type;
 /** One incident on its own. */
 export const IncidentExport = Schema.Struct({
   export: Schema.Literal("incident"),
-  export_version: Schema.Literal(exportVersion),
+  export_version: Version,
   incident: ExportedIncident,
 });
 export type IncidentExport = typeof IncidentExport.Type;
@@ -55,10 +62,16 @@ export type IncidentExport = typeof IncidentExport.Type;
 /** A whole run. */
 export const RunExport = Schema.Struct({
   export: Schema.Literal("run"),
-  export_version: Schema.Literal(exportVersion),
+  export_version: Version,
   provider: Provider,
   started_at: Milliseconds,
-  state: Schema.Literals(["live", "asking", "ended"]),
+  state: Schema.Literals(["live", "asking", "parked", "ended"]),
+  /** Why nobody drives it. */
+  parked: Schema.optionalKey(Parked),
+  /** How often a process took it over. */
+  resumes: Schema.optionalKey(Schema.Natural),
+  budget: Schema.optionalKey(Budget),
+  policy: Schema.optionalKey(Name),
   end: Schema.optionalKey(
     Schema.Struct({ state: RunEnd.fields.state, reason: Name, attempts: Schema.Natural, at: Milliseconds }),
   ),
@@ -74,13 +87,38 @@ export const RunExport = Schema.Struct({
       incident: Name,
       rule: Rule,
       choices: Schema.Array(Choice),
+      attempt: Schema.optionalKey(Schema.Natural),
+      default_choice: Schema.optionalKey(Choice),
+      asked_at: Schema.optionalKey(Milliseconds),
+      expires_at: Schema.optionalKey(Milliseconds),
       answer: Schema.optionalKey(Choice),
+      answered_by: Schema.optionalKey(AnsweredBy),
     }),
   ),
   attempts: Schema.Array(
-    Schema.Struct({ attempt: Schema.Natural, mode: AttemptMode, started_ms: Milliseconds, facts: AttemptFacts }),
+    Schema.Struct({
+      attempt: Schema.Natural,
+      mode: AttemptMode,
+      started_ms: Milliseconds,
+      facts: AttemptFacts,
+      request: Schema.optionalKey(AttemptRequest),
+      run: Schema.optionalKey(RunFacts),
+    }),
   ),
   attempts_omitted: Schema.Natural,
+  /** Calls that were handed over whole, with the word that settled them; `id` is the provider's. */
+  calls: Schema.optionalKey(
+    Schema.Array(
+      Schema.Struct({
+        attempt: Schema.Natural,
+        call: Name,
+        id: Name,
+        tool: Name,
+        verdict: Schema.optionalKey(CallVerdict),
+        verdict_by: Schema.optionalKey(VerdictBy),
+      }),
+    ),
+  ),
   /** The first and the last records; `omitted` lie between them. */
   evidence: Schema.Struct({
     first: Schema.Array(Evidence),

@@ -142,7 +142,8 @@ const printOf = ({ name, code, depth }: Fingerprint, labels: ExportLabels): Fing
   depth,
 });
 
-const run = (it: RunFacts): RunFacts => ({
+/** The run's side of a decision: flags and counters. */
+export const run = (it: RunFacts): RunFacts => ({
   mode: it.mode,
   user_cancelled: it.user_cancelled,
   lifecycle_closed: it.lifecycle_closed,
@@ -160,7 +161,8 @@ const run = (it: RunFacts): RunFacts => ({
   elapsed_ms: it.elapsed_ms,
 });
 
-const budget = (it: Budget): Budget => ({
+/** What a run may spend. */
+export const budget = (it: Budget): Budget => ({
   max_auto_retries: it.max_auto_retries,
   max_not_processed: it.max_not_processed,
   max_after_shown: it.max_after_shown,

@@ -14,6 +14,7 @@ import { explain } from "../policy/Explanation.ts";
 import * as Situation from "../policy/Situation.ts";
 import { type ExportedIncident, exportVersion, IncidentExport, RunExport } from "./ExportDocument.ts";
 import { ExportIds, ExportLabels } from "./ExportLabel.ts";
+import * as Parts from "./ExportRun.ts";
 import * as Values from "./ExportValues.ts";
 import { attemptsMax, type EvidenceLog, type RunRecord } from "./RunRecord.ts";
 
@@ -83,27 +84,17 @@ const runDocument = (record: RunRecord, labels: ExportLabels) => {
     export_version: exportVersion,
     provider,
     started_at: record.started_at,
-    state: record.state,
+    ...Parts.standing(record, labels),
     ...(end === undefined
       ? {}
       : { end: { state: end.state, reason: labels.of(end.reason), attempts: end.attempts, at: end.at } }),
     ...(final === undefined ? {} : { final_incident: ids.of(final) }),
     incidents,
     incidents_omitted: record.incidents_omitted + record.incidents.length - incidents.length,
-    questions: record.questions.slice(-incidentsMax).map(({ revision, incident, rule, choices, answer }) => ({
-      revision,
-      incident: ids.of(incident),
-      rule,
-      choices: Values.offered(choices),
-      ...(answer === undefined ? {} : { answer }),
-    })),
-    attempts: attempts.map(({ attempt, mode, started_ms, facts }) => ({
-      attempt,
-      mode,
-      started_ms,
-      facts: Values.facts(facts, labels),
-    })),
+    questions: Parts.questions(record.questions, ids),
+    attempts: attempts.map((it) => Parts.attempt(it, labels)),
     attempts_omitted: record.attempts_omitted + record.attempts.length - attempts.length,
+    calls: Parts.calls(record.calls, labels),
     evidence: evidenceValue(record.evidence, labels),
   };
 };

@@ -6,11 +6,12 @@
 import type { AttemptFacts } from "../domain/Attempt.ts";
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
+import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/Run.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { atMost, join } from "../policy/FactsOrder.ts";
 import { joined } from "../policy/ResponseFacts.ts";
-import { type AttemptRecord, openQuestion, type QuestionRecord, type RunRecord } from "./RunRecord.ts";
+import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** What has to be decided of an orphan: everything that `decide` takes but the jitter. */
 export interface OrphanInput {
@@ -21,11 +22,18 @@ export interface OrphanInput {
 }
 
 /**
- * What is due. `decide`: nobody has decided what broke. `waiting`: its question is open. `answered`: it was answered, and
- * nobody acted on that. `offered`: a retry was decided, and nobody has started it.
+ * What is due. `decide`: nobody has decided what broke, or nobody has acted on `standing`, a question or a stop that was
+ * decided on just these facts. `waiting`: its question is open. `answered`: it was answered, and nobody acted on that.
+ * `offered`: a retry was decided, and nobody has started it.
  */
 export type Due =
-  | { readonly _tag: "decide"; readonly attempt: AttemptRecord; readonly input: OrphanInput }
+  | {
+      readonly _tag: "decide";
+      /** The attempt that asked for the response. */
+      readonly attempt: AttemptRecord;
+      readonly input: OrphanInput;
+      readonly standing?: RunIncident;
+    }
   | { readonly _tag: "waiting"; readonly question: QuestionRecord; readonly incident: RunIncident }
   | {
       readonly _tag: "answered";
@@ -34,6 +42,29 @@ export type Due =
       readonly incident: RunIncident;
     }
   | { readonly _tag: "offered"; readonly incident: RunIncident };
+
+/**
+ * Says what is due of a run that nobody drives.
+ *
+ * @param record a run that has not ended
+ * @returns undefined when there is nothing to decide: the record has no attempt, or the run has ended
+ */
+export const due = (record: RunRecord): Due | undefined => {
+  const [first, ...resumed] = lastResponse(record);
+  if (first === undefined || record.state === "ended") return undefined;
+  const response = { first, resumed, facts: factsOf([first, ...resumed]) };
+  const asked = newestQuestion(record, resumed.at(-1) ?? first);
+  return (asked && dueOfQuestion(asked, response)) ?? undecided(record, response, asked);
+};
+
+/**
+ * The attempts that read the run's last response: the one that asked for it, and those that resumed it. Empty where the
+ * record has no attempt.
+ */
+export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
+  const first = record.attempts.findLastIndex((attempt) => attempt.request !== "resume");
+  return record.attempts.slice(Math.max(first, 0));
+};
 
 /**
  * The facts of an attempt whose process is gone: the request may have been sent, and a call that was started and has no
@@ -48,69 +79,136 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
 });
 
 /**
- * The attempts that read the run's last response: the one that asked for it, and those that resumed it. Empty where the
- * record has no attempt.
+ * Whether nothing has happened since an incident was decided but that its process went away: what a crash makes of the
+ * facts by itself was known to whoever decided on them.
+ *
+ * @param facts what is known now, after a crash or not
  */
-export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
-  const first = record.attempts.findLastIndex((attempt) => attempt.request !== "resume");
-  return record.attempts.slice(Math.max(first, 0));
+export const stands = (facts: AttemptFacts, incident: RunIncident): boolean =>
+  atMost(facts, afterCrash(incident.facts));
+
+/**
+ * How many incidents a run has had: the next one has the number after it.
+ *
+ * The ids are looked at too, because a run counts on over an incident whose write was lost, and an id that is on record
+ * is never given twice.
+ */
+export const incidentsSoFar = ({ incidents, incidents_omitted }: RunRecord): number =>
+  incidents.reduce((most, { id }) => {
+    const number = Number(id.slice(id.lastIndexOf(".") + 1));
+    return Number.isSafeInteger(number) ? Math.max(most, number) : most;
+  }, incidents.length + incidents_omitted);
+
+/** The run's last response as it stands after the crash. */
+interface Response {
+  readonly first: AttemptRecord;
+  readonly resumed: ReadonlyArray<AttemptRecord>;
+  readonly facts: AttemptFacts;
+}
+
+/** The newest question with what it asks about. */
+interface Asked {
+  readonly question: QuestionRecord;
+  readonly incident: RunIncident;
+}
+
+const factsOf = ([first, ...resumed]: readonly [AttemptRecord, ...Array<AttemptRecord>]): AttemptFacts =>
+  joined([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
+
+/** The newest question, unless an attempt was started or something else was decided after it. */
+const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefined => {
+  const question = record.questions.at(-1);
+  const incident = newestIncident(record);
+  if (question === undefined || incident === undefined || question.incident !== incident.id) return undefined;
+  return (question.attempt ?? incident.attempt) >= last.attempt ? { question, incident } : undefined;
+};
+
+/** The newest incident that somebody acts on, or has to: a late one is neither. */
+export const newestIncident = (record: RunRecord): RunIncident | undefined =>
+  record.incidents.findLast(({ status }) => status !== "late");
+
+const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due | undefined => {
+  const { answer } = question;
+  if (answer === undefined) return stands(facts, incident) ? { _tag: "waiting", question, incident } : undefined;
+  return counts(answer, facts, incident) ? { _tag: "answered", question, choice: answer, incident } : undefined;
 };
 
 /**
- * Says what is due of a run that nobody drives.
- *
- * @param record a run that has not ended
- * @returns undefined when there is nothing to decide: the record has no attempt, or the run has ended
+ * Whether an answer is still to be carried out. An end is an end; a word on calls counts until none is of unknown outcome;
+ * what starts something counts for the facts that it was given on, because nobody agreed to repeat what came after.
  */
-export const due = (record: RunRecord): Due | undefined => {
-  const [first, ...resumed] = lastResponse(record);
-  if (first === undefined || record.state === "ended") return undefined;
-  const facts = joined([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
-  const last = resumed.at(-1) ?? first;
-  const question = record.questions.at(-1);
-  const asked = record.incidents.find(({ id }) => id === question?.incident);
-  if (question !== undefined && asked !== undefined && (question.attempt ?? asked.attempt) >= last.attempt) {
-    if (question.answer !== undefined && !carriedOut(record, question, facts)) {
-      return { _tag: "answered", question, choice: question.answer, incident: asked };
-    }
-    if (openQuestion(record) === question && record.state !== "live" && atMost(facts, asked.facts)) {
-      return { _tag: "waiting", question, incident: asked };
-    }
+const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
+  switch (answer) {
+    case "stop":
+    case "accept":
+      return true;
+    case "it_ran":
+    case "it_did_not_run":
+      return facts.tools.some((row) => row.executor === "runtime" && row.phase === "outcome_unknown");
+    case "retry":
+    case "continue":
+      return stands(facts, incident);
   }
-  return undecided(record, first, last, facts);
 };
 
-const undecided = (record: RunRecord, first: AttemptRecord, last: AttemptRecord, facts: AttemptFacts): Due => {
-  const newest = record.incidents.findLast(({ status }) => status !== "late");
-  const open = newest?.status === "open" && newest.attempt >= first.attempt ? newest : undefined;
+const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
+  const { facts, first, resumed } = response;
+  const broke = lastBreak(record, first, asked);
   // What its own caller left behind is no failure of the provider: seen from a new process it is a crash like any other.
-  const left = open?.decision.rule === "caller_interrupted";
-  if (open !== undefined && !left && open.decision.action === "auto_retry_once" && atMost(facts, open.facts)) {
-    return { _tag: "offered", incident: open };
+  const left = broke?.decision.rule === "caller_interrupted";
+  const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
+  const automatic = standing?.decision.action === "auto_retry_once";
+  const spent = record.resumes >= resumesMax;
+  // A cursor dies with its process: what was to be resumed by it is decided anew, without it.
+  if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
+    return { _tag: "offered", incident: standing };
   }
-  const failure: Failure = open === undefined || left ? { kind: "crashed" } : open.failure;
-  const run = (open === undefined || left ? last.run : open.run) ?? unknownRun;
+  const run = broke?.run ?? (resumed.at(-1) ?? first).run ?? unknownRun;
+  const budget = record.budget ?? Runs.defaultBudget;
   return {
     _tag: "decide",
     attempt: first,
     input: {
-      facts: open === undefined || left ? facts : join(facts, open.facts),
-      failure,
-      run: { ...run, mode: first.mode, resumable: false, throttle_wait_ms: 0 },
-      budget: record.budget ?? Runs.defaultBudget,
+      facts: broke === undefined ? facts : withFactsOf(broke, response),
+      failure: broke === undefined || left ? { kind: "crashed" } : broke.failure,
+      run: {
+        ...(spent ? exhausted(run, budget) : run),
+        mode: first.mode,
+        resumable: false,
+        throttle_wait_ms: 0,
+      },
+      budget,
     },
+    ...(standing === undefined || automatic ? {} : { standing }),
   };
 };
 
-/** A person's word on calls is carried out once no call is of unknown outcome; any other answer starts or ends something. */
-const carriedOut = (record: RunRecord, question: QuestionRecord, facts: AttemptFacts): boolean => {
-  if (question.answer !== "it_ran" && question.answer !== "it_did_not_run") return false;
-  const newer = record.incidents.findLast(({ status }) => status !== "late");
-  return (
-    newer?.id !== question.incident ||
-    !facts.tools.some((row) => row.executor === "runtime" && row.phase === "outcome_unknown")
-  );
+/** The incident that the last response ended with, if that is on record; one that was acted on led to the next attempt. */
+const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undefined): RunIncident | undefined => {
+  const newest = newestIncident(record);
+  if (newest === undefined || newest.attempt < first.attempt) return undefined;
+  return newest.status === "open" || newest === asked?.incident ? newest : undefined;
 };
+
+/**
+ * The response's facts with those of its incident, which may say more: of two writes the first can be lost.
+ *
+ * An incident of an attempt that resumed knows that attempt's own calls, any other one the whole response's.
+ */
+const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response): AttemptFacts => {
+  if (!resumed.some(({ attempt }) => attempt === incident.attempt)) return join(facts, afterCrash(incident.facts));
+  return factsOf([
+    first,
+    ...resumed.map((it) => (it.attempt === incident.attempt ? { ...it, facts: join(it.facts, incident.facts) } : it)),
+  ]);
+};
+
+/** A run that was taken over too often does nothing by itself any more: as a run that has spent its budget it asks. */
+const exhausted = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts => ({
+  ...run,
+  auto_retries: Math.max(run.auto_retries, budget.max_auto_retries),
+  not_processed_retries: Math.max(run.not_processed_retries, budget.max_not_processed),
+});
 
 /** Where the record does not say what a run could do, it could do nothing that permits more. */
 const unknownRun: Runs.RunFacts = { ...Runs.fresh, discardable: false };

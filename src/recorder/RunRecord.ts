@@ -143,7 +143,7 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "QuestionAnswered":
       return answered(record, entry);
     case "RunParked":
-      return { ...record, state: isAsking(record) ? "asking" : "parked", parked: entry.reason };
+      return parked(record, entry.reason);
     case "RunResumed":
       return { ...driven(record), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
     case "RunEnded":
@@ -161,6 +161,14 @@ export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
 };
 
 const isAsking = (record: RunRecord): boolean => record.state === "asking";
+
+/** A run that waits for an answer that came in the same moment waits for a resume. */
+const parked = (record: RunRecord, reason: Parked): RunRecord => {
+  if (reason !== "question") return { ...record, state: "parked", parked: reason };
+  return openQuestion(record) === undefined
+    ? { ...record, state: "parked", parked: "answered" }
+    : { ...record, state: "asking", parked: "question" };
+};
 
 /** An answer counts for an open question of its revision and for no other; only the newest question keeps a run asking. */
 const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {

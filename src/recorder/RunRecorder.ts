@@ -122,7 +122,8 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       if (record === undefined) return undefined;
       if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return misfit("full", runId);
       records.set(runId, record);
-      if (before === undefined) driven.add(runId);
+      // Whoever starts a run, or goes on with one that nobody drives, drives it.
+      if (before === undefined || (before.parked !== undefined && record.parked === undefined)) driven.add(runId);
       if (record.state === "ended" || record.parked !== undefined) driven.delete(runId);
       return undefined;
     };
@@ -154,9 +155,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       release: (runId) => Effect.sync(() => void driven.delete(runId)),
       orphans: (limit = listLimitDefault) =>
         Effect.sync(() =>
-          [...records.values()]
-            .filter((it) => it.parked === "interrupted" || (it.state !== "ended" && isAbandoned(it, driven)))
-            .slice(0, limit),
+          [...records.values()].filter((it) => it.state !== "ended" && isAbandoned(it, driven)).slice(0, limit),
         ),
       answer: (given) => Effect.suspend(() => orFail(answer(given))),
       digest: digester(key),
@@ -165,8 +164,8 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
   });
 
 /** In memory a run without a driver that is not parked was given back by its driver. */
-const isAbandoned = (record: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
-  record.parked === undefined && !driven.has(record.run_id);
+const isAbandoned = ({ parked, run_id }: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
+  (parked === undefined || parked === "interrupted") && !driven.has(run_id);
 
 type Refusal = RecorderError | AnswerRefused;
 

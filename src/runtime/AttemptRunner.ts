@@ -250,6 +250,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       mode: setup.mode,
       request: setup.request,
       calls: setup.calls,
+      discarded: setup.discarded,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery) => {
         if (this.#over) return;

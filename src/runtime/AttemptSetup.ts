@@ -4,6 +4,7 @@
 import type { AttemptMode } from "../domain/Run.ts";
 import type { FactsFold } from "../policy/Facts.ts";
 import type { Carried, Reveal } from "./Reveal.ts";
+import type { Withdrawn } from "./RunOptions.ts";
 import type { SettledCall } from "./ToolLedger.ts";
 
 /** What makes one attempt different from the next. */
@@ -13,6 +14,7 @@ export interface AttemptSetup<P> {
   readonly request: "first" | "continue" | "resume";
   readonly calls: ReadonlyArray<SettledCall>;
   readonly cursor: string | undefined;
+  readonly discarded: ReadonlyArray<Withdrawn>;
   readonly facts: FactsFold;
   readonly reveal: Reveal<P>;
   /** Parts of the same response that were held back before; they are in `reveal` already. */

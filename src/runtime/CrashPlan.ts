@@ -9,6 +9,7 @@ import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import { expiryChoice } from "../recorder/Answering.ts";
 import * as Orphan from "../recorder/Orphan.ts";
 import type { QuestionRecord } from "../recorder/RecordParts.ts";
 import * as RunRecord from "../recorder/RunRecord.ts";
@@ -152,9 +153,7 @@ const questionOf = (record: RunRecord.RunRecord, { decision, id }: RunIncident, 
 const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: Means): Step => {
   const standing: Standing = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
-  const wanted = question.default_choice ?? "stop";
-  const choice = question.choices.includes(wanted) ? wanted : "stop";
-  return { _tag: "expire", question, choice, standing };
+  return { _tag: "expire", question, choice: expiryChoice(question), standing };
 };
 
 const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Means): Step => {

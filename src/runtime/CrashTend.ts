@@ -54,20 +54,20 @@ export const tend = (
     ),
   );
 
-/** Whether a parked run has an answer, or an expiry, that can be acted on without its request. */
+/** Whether something can be done for a parked run without its request: it was answered, it has expired, it stands wrong. */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
-  if (record.parked !== "question" && record.parked !== "answered") return false;
+  if (record.parked === undefined || record.parked === "interrupted") return false;
   const due = Orphan.due(record);
   switch (due?._tag) {
     case "waiting":
-      return due.question.expires_at !== undefined && due.question.expires_at <= now;
+      return record.parked !== "question" || (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now;
     case "answered":
-      return record.parked === "question" || !(due.choice === "retry" || due.choice === "continue");
-    case "decide":
+      return record.parked !== "answered" || !(due.choice === "retry" || due.choice === "continue");
     case "offered":
-      return true;
+      return record.parked !== "recovered";
+    case "decide":
     case undefined:
-      return false;
+      return true;
   }
 };
 

@@ -116,11 +116,12 @@ const answerOf = (
     const choice = question.choices.includes(question.default_choice) ? question.default_choice : "stop";
     return yield* recorder.answer({ run_id, revision, choice, by: "expiry" }).pipe(
       Effect.as<Choice | "parked" | undefined>(choice),
-      // An answer that came first counts: it is read with the next look, which comes at once.
-      Effect.catchTag("AnswerRefused", ({ reason }) =>
-        reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
-      ),
-      Effect.catchTag("RecorderError", (error) => Effect.as(notRead(run_id, error.reason), undefined)),
+      Effect.catchTags({
+        // An answer that came first counts.
+        AnswerRefused: ({ reason }) =>
+          reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
+        RecorderError: ({ reason }) => Effect.as(notRead(run_id, reason), undefined),
+      }),
     );
   });
 
@@ -136,6 +137,7 @@ const refusedAs = {
   stale_revision: "parked",
   already_answered: undefined,
   expired: undefined,
+  not_expired: undefined,
   facts_grown: undefined,
 } as const;
 

@@ -42,7 +42,9 @@ export const claimed = <P, E, R>(
     const refused = yield* refusal(recorder, record, due, transcript);
     const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
     if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) {
-      run.handoff.push(...superseded(record));
+      const withdrawn = superseded(record);
+      run.discarded.push(...withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through })));
+      run.handoff.push(...withdrawn);
       return revived;
     }
     yield* recorder.release(run.runId);
@@ -143,6 +145,7 @@ const attemptOf = <P, E, R>(
       guarded: facts.side_effects?.guarded === true,
       from,
     }),
+    discarded: [],
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
     carried: undefined,
     startedAt: run.startedAt,

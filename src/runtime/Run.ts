@@ -25,9 +25,10 @@ import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
 import { type Carried, envelopeBytes, Reveal } from "./Reveal.ts";
-import type { RunOptions } from "./RunOptions.ts";
+import type { RunOptions, Withdrawn } from "./RunOptions.ts";
 import { RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
+import { freshCounters } from "./Spent.ts";
 import { type Stopper, stopFailure } from "./Stopper.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "./ToolLedger.ts";
@@ -77,6 +78,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** A question is open. */
   asking = false;
   isTakenOver = false;
+  /** What was withdrawn so far, one entry an attempt. */
+  readonly discarded: Array<Withdrawn> = [];
   /** Calls whose tool was asked whether they happened; each is asked once. */
   readonly verified = new Set<string>();
   incidents = 0;
@@ -144,6 +147,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       facts,
       reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried, discardable),
       carried,
+      discarded: this.discarded.slice(),
       startedAt: this.now(),
     });
   }
@@ -302,17 +306,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
   }
 }
-
-/** What a run has spent, as far as no person has given it a fresh budget. */
-export const freshCounters = () => ({
-  auto_retries: 0,
-  not_processed_retries: 0,
-  retries_after_shown: 0,
-  retries_after_stall: 0,
-  credential_refreshes: 0,
-  failures: 0,
-  elapsed: 0,
-});
 
 /** What a held part weighs where nobody says it. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;

@@ -13,6 +13,12 @@ import type { ClockOptions } from "./Clocks.ts";
 import type { Tool } from "./ToolGuard.ts";
 import type { SettledCall } from "./ToolLedger.ts";
 
+/** Parts of an attempt that no longer count: those behind `keep_through`. */
+export interface Withdrawn {
+  readonly attempt: number;
+  readonly keep_through: number;
+}
+
 /** What the factory of an attempt needs to know, and the reporters that a transport calls. */
 export interface AttemptContext {
   readonly run_id: string;
@@ -28,6 +34,11 @@ export interface AttemptContext {
   readonly request: "first" | "continue" | "resume";
   /** What became of every call of the run when the continuation was decided; empty for the first request. */
   readonly calls: ReadonlyArray<SettledCall>;
+  /**
+   * What the run has withdrawn so far: of each attempt named only the parts through `keep_through` count. The events that say
+   * so may not have been taken yet; a continuation must not send what they withdraw.
+   */
+  readonly discarded: ReadonlyArray<Withdrawn>;
   /** The cursor to resume from; with request `resume` only. */
   readonly cursor: string | undefined;
   /**

@@ -49,6 +49,7 @@ export interface NumberedAnswer {
   readonly items: ReadonlyArray<Item>;
   readonly finish: FinishName;
   readonly usage: boolean;
+  readonly background: boolean;
 }
 
 /** The model name in every answer. */

@@ -20,6 +20,8 @@ export interface AnswerOptions {
   readonly content?: ReadonlyArray<Block>;
   readonly finish?: FinishName;
   readonly usage?: boolean;
+  /** A background response, which can be resumed. */
+  readonly background?: boolean;
 }
 
 /** What a provider answers when a script says nothing: short, healthy, with reasoning before text. */
@@ -46,6 +48,7 @@ export const render = (
     items: failed === -1 ? items : items.slice(0, failed + 1),
     finish: failed !== -1 ? "none" : (options.finish ?? (called ? "tool" : "stop")),
     usage: options.usage ?? true,
+    background: options.background ?? false,
   });
 };
 

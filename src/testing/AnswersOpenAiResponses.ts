@@ -25,6 +25,7 @@ export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEve
       status,
       model,
       output: [],
+      ...(answer.background ? { background: true, store: true } : {}),
       ...more,
     },
   });

@@ -27,6 +27,10 @@ export interface Conversations {
   /** Every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
   readonly recorded: (answer: Answer) => Uint8Array | undefined;
+  /** What a resuming request goes on with; undefined where its cursor names nothing that was answered. */
+  readonly resumed: (head: RequestReader.RequestHead, script: string) => FaultPlan.Resumed | undefined;
+  /** An answer that later requests may resume was given to a request. */
+  readonly answered: (script: string, request: number, answer: Answer) => void;
   /** Waited for before an answer's break. */
   readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
   readonly log: FaultLog;
@@ -70,12 +74,15 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
     if (request.type === "gone") return end(row, "client_closed");
     if (request.type === "refused") return yield* refuse(socket, inbox, row, 400, "refused", end);
     if (request.type === "broken") return yield* cut(row, request.break);
-    const { answer, protocol } = request;
+    const { answer, head, protocol } = request;
     if (answer === undefined || protocol === undefined) {
       yield* refuse(socket, inbox, row, answer === undefined ? 500 : 404, "unscripted", end);
       return;
     }
-    const plan = FaultPlan.make(answer, protocol, row.number, server.recorded(answer));
+    const resumed = answer.resume === undefined ? undefined : server.resumed(head, row.script);
+    if (answer.resume === undefined) server.answered(row.script, row.number, answer);
+    else if (resumed === undefined) return yield* refuse(socket, inbox, row, 404, "refused", end);
+    const plan = FaultPlan.make(answer, protocol, row.number, server.recorded(answer), resumed);
     row.protocol = protocol;
     const keep = yield* play({
       socket,
@@ -97,7 +104,12 @@ type Request =
   | { readonly type: "gone" }
   | { readonly type: "refused" }
   | { readonly type: "broken"; readonly break: Break }
-  | { readonly type: "read"; readonly answer: Answer | undefined; readonly protocol: ProtocolId | undefined };
+  | {
+      readonly type: "read";
+      readonly head: RequestReader.RequestHead;
+      readonly answer: Answer | undefined;
+      readonly protocol: ProtocolId | undefined;
+    };
 
 /** Reads one request into its row, breaking off where its answer wants that before the request is whole. */
 const readRequest = Effect.fnUntraced(function* (
@@ -122,10 +134,10 @@ const readRequest = Effect.fnUntraced(function* (
       server.next(script);
       return { type: "broken", break: early };
     }
-    if (!reader.complete()) continue;
+    if (!reader.complete() || head === undefined) continue;
     inbox.unread(rest);
     const answer = server.next(script);
-    return { type: "read", answer, protocol: answer?.protocol ?? route?.protocol };
+    return { type: "read", head, answer, protocol: answer?.protocol ?? route?.protocol };
   }
 });
 

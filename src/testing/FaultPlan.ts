@@ -42,10 +42,17 @@ interface Unit {
  * @param protocol the protocol of the request
  * @param request number of the request at its server, from 1
  * @param recorded the bytes of `raw_file`
+ * @param resumed what a resuming request goes on with
  */
-export const make = (answer: Answer, protocol: ProtocolId, request: number, recorded?: Uint8Array): Plan => {
+export const make = (
+  answer: Answer,
+  protocol: ProtocolId,
+  request: number,
+  recorded?: Uint8Array,
+  resumed?: Resumed,
+): Plan => {
   const single = isSingle(answer);
-  const units = single ? [bodyUnit(answer, protocol)] : streamUnits(answer, protocol, request, recorded);
+  const units = single ? [bodyUnit(answer, protocol)] : unitsOf(answer, protocol, request, recorded, resumed);
   const cut = answer.break === undefined ? undefined : cutAt(units, answer.break);
   const length = units.reduce((sum, unit) => sum + unit.bytes.byteLength, 0);
   const type = single
@@ -68,11 +75,41 @@ export const make = (answer: Answer, protocol: ProtocolId, request: number, reco
   };
 };
 
+/** The answer that a request resumes, the number of the request that it was given to, and the event behind which it goes on. */
+export interface Resumed {
+  readonly answer: Answer;
+  readonly request: number;
+  readonly after: number;
+}
+
+const unitsOf = (
+  answer: Answer,
+  protocol: ProtocolId,
+  request: number,
+  recorded: Uint8Array | undefined,
+  resumed: Resumed | undefined,
+): ReadonlyArray<Unit> => {
+  if (answer.resume === undefined || resumed === undefined) return streamUnits(answer, protocol, request, recorded);
+  const units = streamUnits(resumed.answer, protocol, resumed.request, undefined);
+  const next = units.findIndex((unit) => (placeOf(unit) ?? -1) > resumed.after);
+  if (next === -1) return [];
+  const { repeat, skip } = answer.resume;
+  return [...units.slice(Math.max(0, next - repeat), next), ...units.slice(next + skip)];
+};
+
+/** Where an event stands: its id, else its sequence number. */
+const placeOf = ({ bytes }: Unit): number | undefined => {
+  const frame = Buffer.from(bytes).toString();
+  const place = /^id: (\d+)$/m.exec(frame)?.[1] ?? /"sequence_number":(\d+)/.exec(frame)?.[1];
+  return place === undefined ? undefined : Number(place);
+};
+
 /** An answer that is one body, not a stream: an error, or a `body` of its own. */
 const isSingle = (answer: Answer): boolean =>
   answer.body !== undefined ||
   ((answer.status < 200 || answer.status > 299) &&
     answer.content === undefined &&
+    answer.resume === undefined &&
     answer.raw === undefined &&
     answer.raw_file === undefined);
 
@@ -93,9 +130,13 @@ const streamUnits = (
   if (raw !== undefined) return splitEvents(raw);
   return render(protocol, request, {
     usage: answer.usage,
+    background: answer.background ?? false,
     ...(answer.content === undefined ? {} : { content: answer.content }),
     ...(answer.finish === undefined ? {} : { finish: answer.finish }),
-  }).map(({ frame, ...rest }) => ({ ...rest, bytes: Buffer.from(frame) }));
+  }).map(({ frame, ...rest }, at) => ({
+    ...rest,
+    bytes: Buffer.concat([Buffer.from(answer.ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
+  }));
 };
 
 /** Cuts recorded bytes behind every blank line, so that events can be counted and paced; the bytes stay as they are. */

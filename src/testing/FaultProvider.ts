@@ -12,6 +12,7 @@ import { Context, Effect, FiberSet, Layer, Schema, type Scope } from "effect";
 import type { ProtocolId } from "../provider/Protocol.ts";
 import { type Conversations, serve } from "./FaultConnection.ts";
 import * as FaultLog from "./FaultLog.ts";
+import * as FaultResume from "./FaultResume.ts";
 import { type Answer, decode, type FaultScript, FaultScriptError, type FaultScriptInput } from "./FaultScript.ts";
 import type { RequestHead } from "./RequestReader.ts";
 
@@ -122,7 +123,7 @@ const paths: Record<ProtocolId, string> = {
 
 const protocolOf = (path: string): ProtocolId | undefined => {
   if (path.endsWith("/chat/completions")) return "openai-chat";
-  if (path.endsWith("/responses")) return "openai-responses";
+  if (/\/responses(\/[^/]+)?$/.test(path)) return "openai-responses";
   if (path.endsWith("/messages")) return "anthropic-messages";
   return path.endsWith(":streamGenerateContent") ? "google-gemini" : undefined;
 };
@@ -153,6 +154,7 @@ const conversations = (
     },
     mainOnly: scripts.size === 1,
     recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
+    ...FaultResume.make(),
     beforeBreak,
     log,
   };

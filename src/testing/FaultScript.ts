@@ -125,6 +125,16 @@ export const KeepAlive = Schema.Struct({
 });
 export type KeepAlive = typeof KeepAlive.Type;
 
+/**
+ * Answers a request that resumes: the events behind its cursor, out of the answer that its response (or its conversation) was
+ * given first. `skip` leaves out the first of them, `repeat` sends as many once more that stand before.
+ */
+export const ResumeFault = Schema.Struct({
+  skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+  repeat: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+});
+export type ResumeFault = typeof ResumeFault.Type;
+
 /** One answer. Left-out `content` is a healthy short one; `raw` and `raw_file` are sent as they are instead of `content`. */
 export const Answer = Schema.Struct({
   /** Left out: taken from the request's path. */
@@ -139,6 +149,12 @@ export const Answer = Schema.Struct({
   raw_file: Schema.optionalKey(Schema.String),
   /** Why the stream finishes; left out: `tool` after a call, else `stop`. `none` leaves the terminal event out. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),
+  /** Responses: the response says that it runs in the background, so that it can be resumed by `starting_after`. */
+  background: Schema.optionalKey(Schema.Boolean),
+  /** Every event has an id, counted from 0, so that the stream can be resumed by `Last-Event-ID`. */
+  ids: Schema.optionalKey(Schema.Boolean),
+  /** Goes on behind the cursor of the request. Its `content` is that of the answer that is resumed. */
+  resume: Schema.optionalKey(ResumeFault),
   usage: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
   /** Wait before the response head, before the first event, and between events, in milliseconds. */
   head_delay_ms: Schema.optionalKey(Milliseconds),

@@ -1,7 +1,19 @@
 /**
  * Expected of connections that fail, break and end.
  */
-import { aiSdk, bytes, clients, effect, everyone, except, nodeHttp, overUndici, raw, sdks } from "./ClientNames.ts";
+import {
+  aiSdk,
+  anthropic,
+  bytes,
+  clients,
+  effect,
+  everyone,
+  except,
+  nodeHttp,
+  overUndici,
+  raw,
+  sdks,
+} from "./ClientNames.ts";
 import { faults } from "./Faults.ts";
 import { broken, final, impossible, type Outcome, retryable } from "./Outcome.ts";
 import type { Expected, Section } from "./Section.ts";
@@ -23,8 +35,8 @@ const expected: Expected = {
   "connection refused": all(broken("ECONNREFUSED", "connect")),
   "name that no DNS knows": all(impossible("ENOTFOUND")),
   "connect timeout (no TLS answer)": [
-    [except(overUndici, ...sdks), broken("UND_ERR_CONNECT_TIMEOUT", "connect")],
-    [sdks, broken()],
+    [except(overUndici, ...anthropic), broken("UND_ERR_CONNECT_TIMEOUT", "connect")],
+    [anthropic, broken()],
   ],
   "TLS handshake reset": all(broken("ECONNRESET")),
   "TLS handshake closed": all(broken("ECONNRESET")),
@@ -45,8 +57,8 @@ const expected: Expected = {
     final("protocol", { reason: "oversize", code: "UND_ERR_HEADERS_OVERFLOW" }),
   ),
   "head timeout": [
-    [except(overUndici, ...sdks, "Effect HttpClient (undici)"), broken("UND_ERR_HEADERS_TIMEOUT", "head")],
-    [sdks, broken()],
+    [except(overUndici, ...anthropic, "Effect HttpClient (undici)"), broken("UND_ERR_HEADERS_TIMEOUT", "head")],
+    [anthropic, broken()],
   ],
   "the client's own timeout": [
     [[...effect, ...sdks], broken()],
@@ -58,8 +70,8 @@ const expected: Expected = {
     [aiSdk, "no error"],
   ],
   "AbortSignal.timeout before the head": [
-    [raw, broken()],
-    [[...effect, ...sdks], aborted],
+    [[...raw, "openai"], broken()],
+    [[...effect, ...anthropic], aborted],
     [aiSdk, "no error"],
   ],
 

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { table } from "../../src/cli/demo/DemoTable.ts";
-import { plain } from "../../src/cli/demo/Ink.ts";
+import { plain } from "../../src/cli/Ink.ts";
 import { judge, type Row } from "../../src/cli/demo/Judge.ts";
 import * as RecordedFrames from "../../src/cli/demo/RecordedFrames.ts";
 import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/RecordingJudge.ts";

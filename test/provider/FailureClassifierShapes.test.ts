@@ -192,6 +192,17 @@ describe("SDK errors by structure", () => {
       { kind: "caller_failed", retryable: false },
     ));
 
+  it("AI SDK: the status that it reads out of an error event's message is nobody's, the event itself speaks", () => {
+    const wrapped = (data: object, fields: object = {}) =>
+      Object.assign(new Error("Overloaded"), { name: "AI_StreamProviderError", statusCode: 503, data, ...fields });
+    const failed = { type: "error", error: { type: "internal_server_error", message: "Overloaded" } };
+    expectFailure(classify(wrapped(failed)), { kind: "server_error", status: undefined, not_processed: false });
+    const unheard = { error: { code: "a_code_of_tomorrow", message: "Overloaded" } };
+    expectFailure(classify(wrapped(unheard)), { kind: "server_error", status: undefined });
+    const limited = { error: { code: "rate_limit_exceeded", message: "x", status: 429 } };
+    expectFailure(classify(wrapped(limited)), { kind: "rate_limited", status: 429 });
+  });
+
   it("AWS: the exception's name and $metadata", () => {
     const aws = (name: string, httpStatusCode?: number) =>
       Object.assign(new Error("x"), { name, $fault: "client", $metadata: { httpStatusCode } });

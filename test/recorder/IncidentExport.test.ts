@@ -62,14 +62,72 @@ const stoppedRun = (): RunRecord =>
 describe("IncidentExport", () => {
   it("is a versioned document that its own schema reads back", () => {
     const run = exportRun(E.folded(E.life("r")));
-    assert.deepStrictEqual([run.export, run.export_version], ["run", 1]);
+    assert.deepStrictEqual([run.export, run.export_version], ["run", 2]);
     assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
     const incident = exportIncident(E.incident("r", 1));
-    assert.deepStrictEqual([incident.export, incident.export_version], ["incident", 1]);
+    assert.deepStrictEqual([incident.export, incident.export_version], ["incident", 2]);
     assert.deepStrictEqual(
       Schema.decodeUnknownSync(IncidentExport.IncidentExport)(JSON.parse(encode(incident))),
       incident,
     );
+  });
+
+  it("reads a document of version 1, which had none of what is kept across processes", () => {
+    const { calls: _, resumes: _none, ...old } = exportRun(E.folded(E.life("r")));
+    const read = Schema.decodeUnknownSync(IncidentExport.RunExport)({ ...old, export_version: 1 });
+    assert.deepStrictEqual(read, { ...old, export_version: 1 });
+  });
+
+  it("says what is kept across processes: calls, takeovers, budget, whose answer; the transcript's digest it does not", () => {
+    const life = E.folded(E.life("jane@example.com"));
+    const call = {
+      attempt: 1,
+      call: "0.0",
+      id: "toolu_9f8b",
+      tool: "bash",
+      verdict: "it_ran",
+      verdict_by: "verify",
+    } as const;
+    const { end: _, ...open } = life;
+    const run = exportRun({
+      ...open,
+      state: "parked",
+      parked: "answered",
+      resumes: 2,
+      budget: defaultBudget,
+      policy: "strict",
+      transcript: "5d41402abc4b2a76b9719d911017c592",
+      retry_of: "jane@example.com.1",
+      calls: [call],
+      attempts: life.attempts.map((attempt) => ({ ...attempt, request: "continue", run: freshRun })),
+      questions: life.questions.map((question) => ({
+        ...question,
+        attempt: 1,
+        default_choice: "stop",
+        asked_at: 5,
+        expires_at: 6,
+        answered_by: "person",
+      })),
+    });
+    assert.deepStrictEqual(
+      [run.state, run.parked, run.resumes, run.budget, run.policy],
+      ["parked", "answered", 2, defaultBudget, "strict"],
+    );
+    assert.deepStrictEqual(run.calls, [{ ...call, id: "label_3" }]);
+    assert.deepStrictEqual(
+      run.attempts.map(({ request, run: of }) => [request, of]),
+      [
+        ["continue", freshRun],
+        ["continue", freshRun],
+      ],
+    );
+    const [question] = run.questions;
+    assert.deepStrictEqual(
+      [question?.attempt, question?.default_choice, question?.asked_at, question?.expires_at, question?.answered_by],
+      [1, "stop", 5, 6, "person"],
+    );
+    assert.notMatch(encode(run), /5d41402abc4b2a76b9719d911017c592|jane|toolu_9f8b/);
+    assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
   });
 
   it("is what the documentation shows", () => {
@@ -300,7 +358,7 @@ describe("An export is the same for the same record", () => {
       const shuffled = reversed(exportRun(record)) as IncidentExport.RunExport;
       assert.strictEqual(encode(shuffled), encode(exportRun(record)));
     }
-    assert.match(encode(exportRun(stoppedRun())), /^\{"export":"run","export_version":1,"provider":/);
+    assert.match(encode(exportRun(stoppedRun())), /^\{"export":"run","export_version":2,"provider":/);
   });
 
   it("exports a record that went through JSON alike, and leaves it unchanged", () => {

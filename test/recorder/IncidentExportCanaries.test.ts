@@ -2,6 +2,7 @@
  * Plants secrets, prompts and paths in every place of a record, and looks for them in what comes out.
  */
 import { assert, describe, it } from "@effect/vitest";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { encode, exportIncident, exportRun, IncidentExportError } from "../../src/recorder/IncidentExport.ts";
@@ -47,12 +48,31 @@ const rich = (): RunRecord => {
     failure: rejected,
     decision: RecoveryPolicy.decide({ ...base, failure: rejected }),
   };
-  return { ...record, provider: { id: "openai", model: "gpt-5", reasoning: true }, incidents: [incident, second] };
+  return {
+    ...record,
+    provider: { id: "openai", model: "gpt-5", reasoning: true },
+    incidents: [incident, second],
+    policy: "default",
+    budget: defaultBudget,
+    transcript: "a digest",
+    retry_of: "another run",
+    parked: "answered",
+    calls: [{ attempt: 1, call: "0.0", id: "call", tool: "bash", verdict: "it_ran", verdict_by: "verify" }],
+    attempts: record.attempts.map((attempt) => ({ ...attempt, request: "continue", run: freshRun })),
+    questions: record.questions.map((question) => ({
+      ...question,
+      attempt: 1,
+      default_choice: "stop",
+      asked_at: 1,
+      expires_at: 2,
+      answered_by: "person",
+    })),
+  };
 };
 
 /** Fields whose text is free in a record: a name or an id, which a provider, a model or a caller wrote. */
 const free =
-  /(?:^|\.)(?:run_id|id|model|call|tool|code|http2_code|name|detail|policy|policy_version|message|because|may_repeat|incident)$|^end\.reason$/;
+  /(?:^|\.)(?:run_id|id|model|call|tool|code|http2_code|name|detail|policy|policy_version|transcript|retry_of|message|because|may_repeat|incident)$|^end\.reason$/;
 
 const exported = (value: unknown): string => encode(exportRun(value as RunRecord));
 

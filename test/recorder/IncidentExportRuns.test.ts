@@ -100,6 +100,8 @@ const labelled = [
   "attempts.facts.tools.tool",
   "incidents.facts.tools.tool",
   "incidents.decision.calls.tool",
+  "calls.id",
+  "calls.tool",
   "evidence.first.detail",
   "end.reason",
 ];

@@ -7,6 +7,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
 import { type Recorder, record, refusal, type Test } from "./RecorderBench.ts";
 import { bounds } from "./RecorderBounds.ts";
+import { answers, keeping, orphans, owners } from "./RecorderOwners.ts";
 import { crowds, writes } from "./RecorderWrites.ts";
 
 /**
@@ -30,6 +31,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunRecorder, E>): void
   describe(`${name} keeps questions`, () => questions(test));
   describe(`${name} lists runs`, () => lists(test));
   describe(`${name} serves many writers`, () => crowds(test));
+  describe(`${name} knows who drives a run`, () => owners(test));
+  describe(`${name} finds orphans: they`, () => orphans(test));
+  describe(`${name} takes answers`, () => answers(test));
+  describe(`${name} digests, forgets and pages`, () => keeping(test));
 };
 
 const records = (test: Test): void => {

@@ -29,6 +29,7 @@ const contextOf = () => ({
   mode: "first" as const,
   request: "first" as const,
   calls: [],
+  discarded: [],
   cursor: undefined,
   delivery: () => undefined,
   bytes: () => undefined,

@@ -46,7 +46,7 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   client: core,
   adapters: [...core, "client"],
   gateway: [...core, "client", "adapters"],
-  testing: ["domain", "policy", "provider", "client"],
+  testing: [...core, "client"],
   cli: [...core, "client", "adapters", "gateway", "testing"],
   "": core,
 };

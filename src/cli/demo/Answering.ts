@@ -3,8 +3,9 @@
  */
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../domain/Decision.ts";
-import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../../runtime/ToolGuard.ts";
 import { UserDecisions } from "../../runtime/UserDecisions.ts";
 
 /** The answers that are given, by run. A person who has said `retry` once does not say it again: then it is `stop`. */
@@ -31,5 +32,6 @@ const person = Layer.effectContext(
   }),
 );
 
-/** A processor with a recorder in memory and a person whose answers are known beforehand. */
-export const layer = StreamProcessor.layer.pipe(Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), person)));
+/** A processor that keeps its runs where it is told, and a person whose answers are known beforehand. */
+export const layer: Layer.Layer<StreamProcessor | ToolGuard | Answering | UserDecisions, never, RunRecorder> =
+  StreamProcessor.layer.pipe(Layer.provideMerge(person));

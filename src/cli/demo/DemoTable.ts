@@ -1,7 +1,7 @@
 /**
  * Prints the demo's rows as a table that fits into a hundred columns.
  */
-import type { Ink, Tone } from "./Ink.ts";
+import type { Ink, Tone } from "../Ink.ts";
 import type { Row } from "./Judge.ts";
 import { protocolIds } from "./Protocols.ts";
 import { faultCharactersMax, protocolNames } from "./Scenario.ts";

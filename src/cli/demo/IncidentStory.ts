@@ -2,10 +2,12 @@
  * Tells one incident in plain words: what broke, what was known, what was decided and why, and how to decide it again.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type AttemptFacts, fresh as freshFacts } from "../../domain/Attempt.ts";
+import { fresh as freshFacts } from "../../domain/Attempt.ts";
 import { defaultBudget, fresh as freshRun } from "../../domain/Run.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import type { Ink } from "./Ink.ts";
+import { known, modes } from "../FactWords.ts";
+import type { Ink } from "../Ink.ts";
+import { paragraph } from "../Prose.ts";
 import type { Row } from "./Judge.ts";
 import { protocolNames } from "./Scenario.ts";
 import type { Outcome } from "./ScenarioRun.ts";
@@ -87,60 +89,6 @@ const split = (message: string): ReadonlyArray<string> => {
 
 const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-const modes = {
-  first: "as a first attempt",
-  replay: "the same request once more",
-  continue: "a request that goes on from what is settled",
-  resume: "the same response from where it broke",
-} as const;
-
-const known = (facts: AttemptFacts): ReadonlyArray<string> => [
-  `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
-  `The caller had been handed ${shows[facts.shown]}.`,
-  ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.map(toolSentence)),
-  ...guardSentence(facts.side_effects),
-];
-
-const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<string> => {
-  if (exposed === null) return ["What the request could change was not known."];
-  const counts = [...Object.values(exposed.runtime), ...Object.values(exposed.provider)];
-  if (counts.every((count) => count === 0)) return [];
-  return [
-    exposed.guarded
-      ? "Every tool stands behind the guard: what was not started cannot start any more."
-      : "Nothing proves that a tool cannot start any more.",
-  ];
-};
-
-const deliveries = {
-  not_sent: "No byte of the request had been written",
-  ambiguous: "The request may or may not have reached the provider",
-  accepted: "The provider had accepted the request",
-} as const;
-
-const progresses = {
-  none: "nothing had come back",
-  started: "the answer had begun, without content",
-  reasoning: "it was thinking",
-  output: "it was writing its answer",
-} as const;
-
-const shows = { nothing: "no text", reasoning: "thoughts, but no text", text: "text" } as const;
-
-const effects = { read_only: "only reads", mutating: "changes something", unknown: "has unknown effects" } as const;
-
-const phases = {
-  input_started: "was being written",
-  input_complete: "was written",
-  handed_over: "was handed over and had not been started",
-  dispatched: "had been started",
-  outcome_unknown: "had been started, with an unknown outcome",
-  settled: "had run",
-} as const;
-
-const toolSentence = ({ effect, phase, tool }: AttemptFacts["tools"][number]): string =>
-  `A call of ${tool}, which ${effects[effect]}, ${phases[phase]}.`;
-
 const next = (row: Row, outcome: Outcome): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
   const end = outcome.completed
@@ -152,17 +100,5 @@ const next = (row: Row, outcome: Outcome): string => {
   return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} came twice, ${count(row.lost)} was lost.`;
 };
 
-const wrapped = (title: string, text: string, ink: Ink): string => {
-  const margin = 16;
-  const lines: Array<string> = [""];
-  for (const word of text.split(" ")) {
-    const last = lines.at(-1) ?? "";
-    if (last.length + word.length + 1 > columns - margin - 2) lines.push(word);
-    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
-  }
-  const [first = "", ...more] = lines;
-  return [
-    `  ${ink("quiet", title.padEnd(margin))}${first}`,
-    ...more.map((it) => `${" ".repeat(margin + 2)}${it}`),
-  ].join("\n");
-};
+const wrapped = (title: string, text: string, ink: Ink): string =>
+  paragraph(title, text, { columns, indent: 2, margin: 16 }, ink);

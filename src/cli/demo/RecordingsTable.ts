@@ -1,7 +1,7 @@
 /**
  * Prints what came of a folder of recordings: numbers by protocol, and every failure with what it takes to see it again.
  */
-import type { Ink } from "./Ink.ts";
+import type { Ink } from "../Ink.ts";
 import { protocolIds } from "./Protocols.ts";
 import type { RecordingRow } from "./RecordingJudge.ts";
 import { protocolNames } from "./Scenario.ts";

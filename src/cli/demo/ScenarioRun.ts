@@ -57,10 +57,11 @@ export interface Outcome {
  * Plays a scenario to its end.
  *
  * @param scenario what happens
+ * @param runId the id of its record
  * @param seed seeds the jitter of the waits
  */
 export const play = Effect.fn("demo.play")(
-  function* (scenario: Scenario, _seed: number) {
+  function* (scenario: Scenario, runId: string, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
     const { client, exchanges, keptMs } = yield* clientOf(scenario);
     const processor = yield* StreamProcessor;
@@ -73,9 +74,9 @@ export const play = Effect.fn("demo.play")(
       );
     }
     const before = (yield* server.log).length;
-    yield* Answering.use((answering) => answering.expect(scenario.name, scenario.answer ?? "stop"));
-    const caller = new Caller(scenario, handlers, processor, yield* Clock.Clock);
-    const exit = yield* processor.run(optionsOf(scenario, client, server, handlers)).pipe(
+    yield* Answering.use((answering) => answering.expect(runId, scenario.answer ?? "stop"));
+    const caller = new Caller(scenario, runId, handlers, processor, yield* Clock.Clock);
+    const exit = yield* processor.run(optionsOf(scenario, runId, client, server, handlers)).pipe(
       Stream.runForEach((event) => caller.take(event)),
       Effect.exit,
     );
@@ -89,7 +90,7 @@ export const play = Effect.fn("demo.play")(
       serverEndsMs,
     );
     const log = (yield* server.log).slice(before);
-    const incidents = yield* (yield* RunRecorder).incidents(scenario.name);
+    const incidents = yield* (yield* RunRecorder).incidents(runId);
     return {
       ...caller.outcome(exit),
       toolInputs: handlers.inputs,
@@ -99,7 +100,7 @@ export const play = Effect.fn("demo.play")(
       keptMs,
     } satisfies Outcome;
   },
-  (effect, scenario, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
+  (effect, scenario, _runId, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
 );
 
 /** A client that tells of its exchanges. The run meets the connection that a warm-up left behind, so there is only one. */
@@ -124,11 +125,12 @@ const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> 
 
 const optionsOf = (
   scenario: Scenario,
+  runId: string,
   client: ProviderClient["Service"],
   server: FaultProvider["Service"],
   handlers: Handlers,
 ): RunOptions<Part, unknown, never> => ({
-  runId: scenario.name,
+  runId,
   provider: { id: scenario.protocol, model: "fault-model", reasoning: false },
   tools: handlers.exposed,
   attempt: (attempt) => request(client, server, scenario, attempt),
@@ -202,6 +204,7 @@ class Handlers {
 /** The program around the run: it shows, withdraws, runs tools and cancels. */
 class Caller {
   readonly #scenario: Scenario;
+  readonly #runId: string;
   readonly #handlers: Handlers;
   readonly #processor: StreamProcessor["Service"];
   readonly #clock: Clock.Clock;
@@ -213,8 +216,15 @@ class Caller {
   #brokeAt: number | undefined;
   #recoveredAt: number | undefined;
 
-  constructor(scenario: Scenario, handlers: Handlers, processor: StreamProcessor["Service"], clock: Clock.Clock) {
+  constructor(
+    scenario: Scenario,
+    runId: string,
+    handlers: Handlers,
+    processor: StreamProcessor["Service"],
+    clock: Clock.Clock,
+  ) {
     this.#scenario = scenario;
+    this.#runId = runId;
     this.#handlers = handlers;
     this.#processor = processor;
     this.#clock = clock;
@@ -250,10 +260,10 @@ class Caller {
   }
 
   get #cancelIfDue(): Effect.Effect<unknown> {
-    const { cancelAfter, name } = this.#scenario;
+    const { cancelAfter } = this.#scenario;
     if (cancelAfter === undefined) return Effect.void;
     const deltas = this.#transcript.read("text").split("·").length - 1;
-    return deltas === cancelAfter ? this.#processor.cancel(name) : Effect.void;
+    return deltas === cancelAfter ? this.#processor.cancel(this.#runId) : Effect.void;
   }
 
   /** What the caller knows at the end. */

@@ -1,0 +1,198 @@
+/**
+ * Measures what the SQL recorder costs on a file of its own.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { DatabaseSync } from "node:sqlite";
+import { Effect, Layer, ManagedRuntime, Metric, Stream } from "effect";
+import { fromAsyncIterable, RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
+import type { Entry } from "../../src/recorder/RunRecord.ts";
+import * as SqlFailure from "../../src/recorder/SqlFailure.ts";
+import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import * as E from "../../test/recorder/Entries.ts";
+import { events } from "./Events.ts";
+import { quantile } from "./Median.ts";
+import { broke, options, quietly } from "./Runs.ts";
+
+/** What one process measures. */
+export type SqliteSize =
+  | { readonly what: "happy"; readonly store: "memory" | Synchronous; readonly runs: number }
+  | { readonly what: "incident"; readonly store: Synchronous; readonly commits: number }
+  | { readonly what: "orphans"; readonly runs: number }
+  | { readonly what: "stored"; readonly runs: number };
+
+/** Numbers by name; each measurement has its own. */
+export type Sqlite = Readonly<Record<string, number>>;
+
+type Synchronous = "full" | "normal";
+
+/** Deltas of a happy run. */
+const deltas = 100;
+
+/** Ended runs that are forgotten in one go. */
+const prunedRuns = 10_000;
+
+/** Measures on a file in a folder that is gone afterwards. */
+export const measure = async (size: SqliteSize): Promise<Sqlite> => {
+  const folder = mkdtempSync(join(tmpdir(), "bench-sqlite-"));
+  try {
+    return await measured(size, join(folder, "runs.db"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const measured = (size: SqliteSize, file: string): Promise<Sqlite> => {
+  switch (size.what) {
+    case "happy":
+      return happy(size.store, size.runs, file);
+    case "incident":
+      return incident(size.store, size.commits, file);
+    case "orphans":
+      return orphans(size.runs, file);
+    case "stored":
+      return stored(size.runs, file);
+  }
+};
+
+const recorderOf = (store: "memory" | Synchronous, file: string) =>
+  store === "memory"
+    ? RunRecorder.layerMemory({ runsMax: 100_000 })
+    : SqlRunRecorder.layerFile({ file, synchronous: store, retention: false });
+
+/** Whole runs one after the other, in wall clock: a commit waits for the disk. */
+const happy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
+  const runtime = ManagedRuntime.make(
+    StreamProcessor.layer.pipe(
+      Layer.provide(Layer.merge(Layer.orDie(recorderOf(store, file)), UserDecisions.layerHeadless())),
+    ),
+  );
+  const source = () => fromAsyncIterable(() => events(deltas, "saturated"), broke);
+  const one = Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
+  const many = (count: number) => runtime.runPromise(quietly(Effect.repeat(one, { times: count - 1 })));
+  await many(Math.ceil(runs / 4));
+  const [commitsBefore, from] = [await runtime.runPromise(commits), performance.now()];
+  await many(runs);
+  const us = ((performance.now() - from) * 1_000) / runs;
+  const each = ((await runtime.runPromise(commits)) - commitsBefore) / runs;
+  await runtime.dispose();
+  return { us, commits: each };
+};
+
+const commits = Effect.map(Metric.value(SqlFailure.commits), ({ count }) => Number(count));
+
+const withRecorder = <A>(
+  file: string,
+  store: Synchronous,
+  body: (recorder: RunRecorder["Service"]) => Effect.Effect<A, unknown>,
+): Promise<A> => Effect.runPromise(Effect.provide(Effect.flatMap(RunRecorder, body), recorderOf(store, file)));
+
+/** The write that stands between a failure and what is done about it: facts, evidence and the incident. */
+const incident = (store: Synchronous, count: number, file: string): Promise<Sqlite> =>
+  withRecorder(file, store, (recorder) =>
+    Effect.gen(function* () {
+      const micros: Array<number> = [];
+      for (let run = 0; run < count; run += 1) {
+        const runId = `r${run}`;
+        yield* recorder.write(runId, [E.begun(runId), E.attempt(1)]);
+        const from = performance.now();
+        yield* recorder.write(runId, broken(runId));
+        micros.push((performance.now() - from) * 1_000);
+        yield* recorder.write(runId, [E.ended()]);
+      }
+      const warm = micros.slice(Math.ceil(count / 10));
+      return { p50_us: quantile(warm, 0.5), p99_us: quantile(warm, 0.99) };
+    }),
+  );
+
+const broken = (runId: string): ReadonlyArray<Entry> => [
+  E.raised(1, { progress: "output", shown: "text", text_through: 1 }),
+  E.noted(20, "failure", "transport"),
+  E.opened(runId, 1),
+];
+
+/** Finds, claims and decides what a dead process left: a question each. */
+const orphans = async (runs: number, file: string): Promise<Sqlite> => {
+  const ids = Array.from({ length: runs }, (_, n) => `r${n}`);
+  await withRecorder(file, "full", (recorder) =>
+    Effect.forEach(ids, (id) => recorder.write(id, [E.begun(id), E.attempt(1)]), {
+      concurrency: "unbounded",
+      discard: true,
+    }),
+  );
+  return withRecorder(file, "full", (recorder) =>
+    Effect.gen(function* () {
+      const from = performance.now();
+      let decided = 0;
+      let found = yield* recorder.orphans();
+      while (found.length > 0) {
+        yield* Effect.forEach(found, ({ run_id }) => recorder.claim(run_id), { discard: true });
+        yield* Effect.forEach(
+          found,
+          ({ run_id }) =>
+            recorder.write(run_id, [...broken(run_id), E.asked(run_id, 1), { _tag: "RunParked", reason: "question" }]),
+          { concurrency: "unbounded", discard: true },
+        );
+        decided += found.length;
+        found = yield* recorder.orphans();
+      }
+      const ms = performance.now() - from;
+      return { ms, decided, us_each: (ms * 1_000) / decided };
+    }),
+  );
+};
+
+/** Lists, shows and forgets among many stored runs. */
+const stored = async (runs: number, file: string): Promise<Sqlite> => {
+  await withRecorder(file, "normal", (recorder) => recorder.write("template", E.life("template")));
+  const from = performance.now();
+  fill(file, runs);
+  const fill_ms = performance.now() - from;
+  return withRecorder(file, "full", (recorder) =>
+    Effect.gen(function* () {
+      const middle = `template-${Math.floor(runs / 2)}`;
+      const list_ms = yield* timed(recorder.runs());
+      const page_ms = yield* timed(recorder.runs({ before: middle, state: "ended" }));
+      const live_ms = yield* timed(recorder.runs({ state: "live" }));
+      const orphans_ms = yield* timed(recorder.orphans());
+      const show_ms = yield* timed(recorder.run(middle));
+      const blocked = monitorEventLoopDelay({ resolution: 1 });
+      blocked.enable();
+      const before = performance.now();
+      const pruned = yield* recorder.prune({ keep: runs - Math.min(prunedRuns, runs / 2) });
+      const prune_ms = performance.now() - before;
+      blocked.disable();
+      const block_ms = blocked.max / 1e6;
+      return { fill_ms, list_ms, page_ms, live_ms, orphans_ms, show_ms, pruned, prune_ms, block_ms };
+    }),
+  );
+};
+
+/** The middle of several tries, in milliseconds. */
+const timed = <A, X>(effect: Effect.Effect<A, X>): Effect.Effect<number, X> =>
+  Effect.map(
+    Effect.forEach(Array.from({ length: 9 }), () =>
+      Effect.suspend(() => {
+        const from = performance.now();
+        return Effect.map(effect, () => performance.now() - from);
+      }),
+    ),
+    (all) => quantile(all, 0.5),
+  );
+
+/** Copies the row of one run with its incidents so often, as no recorder could in a sensible time. */
+const fill = (file: string, runs: number): void => {
+  const database = new DatabaseSync(file);
+  database.exec(`PRAGMA synchronous = off; PRAGMA cache_size = -200000; PRAGMA foreign_keys = off; BEGIN;
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${runs})
+    INSERT INTO runs (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
+      SELECT 'template-' || i, version, owner, state, parked, provider, model, started_at, ended_at + i, broken, record
+      FROM n, (SELECT * FROM runs WHERE run_id = 'template');
+    INSERT INTO incidents (run_id, id, n, incident)
+      SELECT r.run_id, i.id, i.n, i.incident FROM runs r, (SELECT * FROM incidents WHERE run_id = 'template') i
+      WHERE r.run_id <> 'template' AND r.seq % 10 = 0;
+    COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
+  database.close();
+};

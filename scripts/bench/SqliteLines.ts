@@ -1,0 +1,101 @@
+/**
+ * Holds the bench's lines about the SQL recorder.
+ */
+import { median, spread } from "./Median.ts";
+import * as Processes from "./Processes.ts";
+import { type Group, type Row, type Size, spreadText } from "./Row.ts";
+import type { Sqlite, SqliteSize } from "./Sqlite.ts";
+
+/** Runs that a dead process left. */
+const orphanRuns = 10_000;
+/** Runs on record. */
+const storedRuns = 1_000_000;
+
+const middle = (results: ReadonlyArray<Sqlite>, name: string): number => median(results.map((it) => it[name] ?? 0));
+
+const several = (size: Size, sized: SqliteSize, processes = size.processes) =>
+  Processes.several(processes, "sqlite", sized);
+
+const row = (what: string, value: string, numbers: Row["numbers"]): Row => ({
+  what,
+  value,
+  bar: undefined,
+  verdict: undefined,
+  numbers,
+});
+
+const happyLine = {
+  what: "a happy run with SQLite over memory",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const runs = size.quick ? 200 : 1_000;
+    const memory = middle(await several(size, { what: "happy", store: "memory", runs }), "us");
+    const rows: Array<Row> = [];
+    for (const store of ["full", "normal"] as const) {
+      const results = await several(size, { what: "happy", store, runs });
+      const us = spread(results.map((it) => it.us ?? 0));
+      const commits = middle(results, "commits");
+      rows.push(
+        row(
+          `a happy run of 100 deltas with SQLite, synchronous ${store}`,
+          `${spreadText(us, 0, "µs")}, ${memory.toFixed(0)} in memory; ${commits.toFixed(1)} commits, ${((us.median - memory) / commits).toFixed(0)} µs each`,
+          { us: us.median, memory_us: memory, commits },
+        ),
+      );
+    }
+    return rows;
+  },
+};
+
+const incidentLine = {
+  what: "incident commit latency",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const rows: Array<Row> = [];
+    for (const store of ["full", "normal"] as const) {
+      const results = await several(size, { what: "incident", store, commits: size.quick ? 300 : 2_000 });
+      const p50 = spread(results.map((it) => it.p50_us ?? 0));
+      const p99_us = middle(results, "p99_us");
+      const what = `an incident's commit, synchronous ${store}`;
+      rows.push(row(what, `${spreadText(p50, 0, "µs")}, p99 ${p99_us.toFixed(0)}`, { p50_us: p50.median, p99_us }));
+    }
+    return rows;
+  },
+};
+
+const orphansLine = {
+  what: "recovery of orphans",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const runs = size.quick ? orphanRuns / 10 : orphanRuns;
+    const results = await several(size, { what: "orphans", runs }, Math.min(3, size.processes));
+    const s = spread(results.map((it) => (it.ms ?? 0) / 1_000));
+    const each = middle(results, "us_each");
+    return [
+      row(
+        `${runs.toLocaleString("en")} orphans found, claimed and decided, on disk`,
+        `${spreadText(s, 1, "s")}, ${each.toFixed(0)} µs each`,
+        { s: s.median, us_each: each },
+      ),
+    ];
+  },
+};
+
+const storedLine = {
+  what: "many stored runs",
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const runs = size.quick ? storedRuns / 50 : storedRuns;
+    const results = await several(size, { what: "stored", runs }, 1);
+    const ms = (name: string) => `${middle(results, `${name}_ms`).toFixed(1)} ms`;
+    const numbers = results[0] ?? {};
+    const pruned = middle(results, "pruned").toLocaleString("en");
+    return [
+      row(
+        `${runs.toLocaleString("en")} stored runs`,
+        `list of 100 ${ms("list")}, a page in the middle ${ms("page")}, live ones ${ms("live")}, orphans ${ms("orphans")}, show ${ms("show")}`,
+        numbers,
+      ),
+      row(`${pruned} of them forgotten`, `${ms("prune")}, longest block of the thread ${ms("block")}`, numbers),
+    ];
+  },
+};
+
+/** What the SQL recorder costs; no bar of the design stands for it. */
+export const sqlite: Group = { name: "sqlite", lines: [happyLine, incidentLine, orphansLine, storedLine] };

@@ -1,0 +1,126 @@
+/**
+ * Withdraws what a broken attempt has shown, from the results of the AI SDK and from its user interfaces.
+ *
+ * `ai` 7 lets a transform of `streamText` see every part before it is recorded, and a `start-step` part forgets what the step
+ * has recorded. So a mark in the model's stream becomes the end of what is open, the mark, and the step's start again; the
+ * text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes `reset-step`, by which a
+ * page of `ai` 7 forgets the parts of the step, and a `data-recovery-discard` for any other reader.
+ */
+import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
+import type { StreamPart } from "./AiSdkSpec.ts";
+
+/** The kind of the custom part that marks a withdrawal. */
+export const discardKind = "effect-stream-recovery.discard";
+
+/** What a `data-recovery-discard` holds: the parts of its step that came before it are withdrawn. */
+export interface Discard {
+  /** The attempt that was given up, counted from 1. */
+  readonly attempt: number;
+}
+
+/**
+ * A transform of `streamText` for any tools. It names no part, so that a call's types are inferred from its tools alone.
+ */
+export type LiveTransform = () => TransformStream<never, never>;
+
+/** Whether the transform of a call is in its place. */
+export interface LiveCall {
+  attached: boolean;
+}
+
+/** The mark in a model's stream. */
+export const discardMark = (attempt: number): StreamPart => ({
+  type: "custom",
+  kind: discardKind,
+  providerMetadata: { "effect-stream-recovery": { attempt } },
+});
+
+/**
+ * The transform of `streamText` that belongs to a live call.
+ *
+ * @param call is told when the transform is in its place: without it nothing is withdrawn
+ */
+export const discarding =
+  (call: LiveCall): LiveTransform =>
+  () => {
+    call.attached = true;
+    const open = new OpenBlocks();
+    let step: TextStreamPart<ToolSet> | undefined;
+    const transform = new TransformStream<TextStreamPart<ToolSet>, TextStreamPart<ToolSet>>({
+      transform: (part, controller) => {
+        open.see(part);
+        if (part.type === "start-step") step = part;
+        if (part.type !== "custom" || part.kind !== discardKind) {
+          controller.enqueue(part);
+          return;
+        }
+        for (const end of open.ends()) controller.enqueue(end);
+        controller.enqueue(part);
+        if (step !== undefined) controller.enqueue(step);
+      },
+    });
+    // Parts pass through as they are, whatever their tools: only `LiveTransform` says less of them.
+    return transform as TransformStream<never, never>;
+  };
+
+/** Text and reasoning blocks that have begun and not ended. */
+class OpenBlocks {
+  readonly #open = new Map<string, "text-end" | "reasoning-end">();
+
+  see(part: TextStreamPart<ToolSet>): void {
+    if (part.type === "text-start") this.#open.set(part.id, "text-end");
+    if (part.type === "reasoning-start") this.#open.set(part.id, "reasoning-end");
+    if (part.type === "text-end" || part.type === "reasoning-end") this.#open.delete(part.id);
+  }
+
+  ends(): ReadonlyArray<Extract<TextStreamPart<ToolSet>, { type: "text-end" | "reasoning-end" }>> {
+    const ends = [...this.#open].map(([id, type]) => ({ type, id }));
+    this.#open.clear();
+    return ends;
+  }
+}
+
+/**
+ * Turns withdrawals in a stream of UI message chunks into `reset-step` and a transient `data-recovery-discard`:
+ * `result.toUIMessageStream().pipeThrough(recoveryTransform())`.
+ */
+export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageChunk> => {
+  let withdrawn = false;
+  return new TransformStream({
+    transform: (chunk, controller) => {
+      const again = withdrawn && chunk.type === "start-step";
+      withdrawn = chunk.type === "custom" && chunk.kind === discardKind;
+      if (withdrawn && chunk.type === "custom") {
+        const data: Discard = { attempt: attemptOf(chunk.providerMetadata) };
+        controller.enqueue({ type: "data-recovery-discard", data, transient: true });
+        controller.enqueue({ type: "reset-step" });
+      } else if (!again) {
+        // The step's start that follows a withdrawal is the one that the page has already.
+        controller.enqueue(chunk);
+      }
+    },
+  });
+};
+
+/**
+ * Removes what was withdrawn from messages that were made without `recoveryTransform`: the parts of a step up to its mark.
+ *
+ * @returns the messages; those without a mark unchanged
+ */
+export const applyRecovery = <M extends UIMessage>(messages: ReadonlyArray<M>): Array<M> =>
+  messages.map((message) => {
+    if (!message.parts.some(isMark)) return message;
+    const kept: M["parts"] = [];
+    for (const part of message.parts) {
+      if (isMark(part)) kept.splice(kept.findLastIndex((it) => it.type === "step-start"));
+      else kept.push(part);
+    }
+    return { ...message, parts: kept };
+  });
+
+const isMark = (part: UIMessage["parts"][number]): boolean => part.type === "custom" && part.kind === discardKind;
+
+const attemptOf = (metadata: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined): number => {
+  const attempt = metadata?.["effect-stream-recovery"]?.attempt;
+  return typeof attempt === "number" ? attempt : 0;
+};

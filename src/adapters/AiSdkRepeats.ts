@@ -1,0 +1,51 @@
+/**
+ * Notices that somebody above asks again, at once, for what has just failed here for good.
+ *
+ * Failures of this package are nothing that the AI SDK repeats (`isRetryable` is false, and no `error` part is sent), but a
+ * loop around it may. Its retries would come on top of ours, without knowing what was shown and what ran.
+ */
+import type { CallOptions } from "./AiSdkSpec.ts";
+
+/** How long after a failure the same request is taken for a repeat of it, in milliseconds; the SDK's own retries wait 2 s and 4 s. */
+export const repeatWithinMs = 10_000;
+
+/** Failed requests that are remembered; the oldest is forgotten first. */
+export const failuresMax = 64;
+
+/** Remembers what failed lately. Of a request only a digest is kept. */
+export class Repeats {
+  readonly #failed = new Map<string, number>();
+
+  /** A call has failed for good. */
+  failed(params: CallOptions, nowMs: number): void {
+    const key = digest(params);
+    this.#failed.delete(key);
+    if (this.#failed.size >= failuresMax) {
+      for (const oldest of this.#failed.keys()) {
+        this.#failed.delete(oldest);
+        break;
+      }
+    }
+    this.#failed.set(key, nowMs);
+  }
+
+  /** What to say of a call that repeats a failed one; undefined for any other. */
+  warning(params: CallOptions, nowMs: number): string | undefined {
+    if (this.#failed.size === 0) return undefined;
+    const at = this.#failed.get(digest(params));
+    if (at === undefined || nowMs - at > repeatWithinMs) return undefined;
+    return (
+      `This request failed here ${Math.round(nowMs - at)} ms ago and is sent again as it was. Retries are made by ` +
+      "effect-stream-recovery, which knows what was shown and what ran: set maxRetries to 0, leave streamRetries out, and " +
+      "repeat no failed call in a loop. A person who asks again needs nothing of this."
+    );
+  }
+}
+
+/** FNV-1a over the prompt, 32 bits, beside its length: a warning is all that hangs on it. */
+const digest = ({ prompt }: CallOptions): string => {
+  const text = JSON.stringify(prompt);
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return `${text.length}.${hash >>> 0}`;
+};

@@ -1,0 +1,89 @@
+/**
+ * Keeps histories whole: no call without its result goes to a caller, or to a provider.
+ *
+ * `Chat` writes down every part that it was handed, also of a stream that fails. So a call whose handler failed, died or was
+ * cancelled is closed with a result that says so, before the failure is handed on. A consumer that stops listening cannot be
+ * handed anything any more; what it left open is closed in the prompt of its next request.
+ */
+import { Stream } from "effect";
+import { Prompt, Response } from "effect/ai";
+
+/** The result of a call that has none: what a model and a person read of it. */
+const unfinished = {
+  type: "execution-interrupted",
+  reason: "The call was interrupted before its result was known. It may have run, in part or as a whole.",
+} as const;
+
+/** Closes the calls that a stream leaves open: before its finish, its failure or its end. */
+export const closed = <E, R>(stream: Stream.Stream<Response.AnyPart, E, R>): Stream.Stream<Response.AnyPart, E, R> =>
+  Stream.suspend(() => {
+    const open = new Map<string, string>();
+    const close = (): ReadonlyArray<Response.AnyPart> => {
+      const results = [...open].map(([id, name]) => interruptedResult(id, name));
+      open.clear();
+      return results;
+    };
+    const pass = (part: Response.AnyPart): ReadonlyArray<Response.AnyPart> => {
+      if (part.type === "finish") return [...close(), part];
+      if (part.type === "tool-call" && part.providerExecuted !== true) open.set(part.id, part.name);
+      else if (part.type === "tool-result" && !part.preliminary) open.delete(part.id);
+      else if (part.type === "tool-approval-request") open.delete(part.toolCallId);
+      return [part];
+    };
+    return stream.pipe(
+      Stream.mapArray((parts) => {
+        const [first, ...rest] = parts.flatMap(pass);
+        return first === undefined ? parts : [first, ...rest];
+      }),
+      Stream.catchCause((cause) =>
+        Stream.concat(
+          Stream.suspend(() => Stream.fromIterable(close())),
+          Stream.failCause(cause),
+        ),
+      ),
+      Stream.concat(Stream.suspend(() => Stream.fromIterable(close()))),
+    );
+  });
+
+const interruptedResult = (id: string, name: string): Response.AnyPart =>
+  Response.makePart("tool-result", {
+    id,
+    name,
+    providerExecuted: false,
+    preliminary: false,
+    result: unfinished,
+    encodedResult: unfinished,
+    isFailure: true,
+  });
+
+/**
+ * Closes in a prompt the calls that an earlier turn left open; a call that waits for approval is none.
+ *
+ * @returns the same prompt where nothing is open
+ */
+export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
+  const answered = new Set<string>();
+  for (const message of prompt.content) for (const id of answeredIn(message)) answered.add(id);
+  const open = (message: Prompt.Message) =>
+    message.role === "assistant"
+      ? message.content.filter((part) => part.type === "tool-call" && !part.providerExecuted && !answered.has(part.id))
+      : [];
+  if (!prompt.content.some((message) => open(message).length > 0)) return prompt;
+  return Prompt.fromMessages(
+    prompt.content.flatMap((message) => {
+      const results = open(message).flatMap((part) => (part.type === "tool-call" ? [resultOf(part)] : []));
+      return results.length === 0 ? [message] : [message, Prompt.toolMessage({ content: results })];
+    }),
+  );
+};
+
+const answeredIn = (message: Prompt.Message): ReadonlyArray<string> => {
+  if (message.role !== "assistant" && message.role !== "tool") return [];
+  return message.content.flatMap((part) => {
+    if (part.type === "tool-result") return [part.id];
+    return part.type === "tool-approval-request" ? [part.toolCallId] : [];
+  });
+};
+
+const resultOf = ({ id, name }: Prompt.ToolCallPart): Prompt.ToolResultPart =>
+  Prompt.toolResultPart({ id, name, isFailure: true, result: unfinished, providerExecuted: false });

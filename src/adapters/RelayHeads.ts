@@ -1,0 +1,57 @@
+/**
+ * Remembers of a run's newest attempt its response head, which may go to the client, and the events that have not.
+ */
+import { Deferred, Effect } from "effect";
+import type { RelayPart } from "./RelayFrames.ts";
+import type { RelayHead } from "./RelayTransport.ts";
+
+/** The heads of one run: each attempt has at most one, and only the newest is kept. */
+export class RelayHeads {
+  /** Done with the first head that may go to the client before any content has come. */
+  readonly released = Deferred.makeUnsafe<RelayHead>();
+  /** The newest attempt, from 1; 0 before the first. */
+  attempt = 0;
+  /** The newest attempt's successful head. */
+  head: RelayHead | undefined;
+  /** A call has begun in the newest attempt, so that what follows is held. */
+  calling = false;
+  /** Events of the newest attempt that have come and not left: what is held, and what is on its way. */
+  readonly #waiting = new Set<RelayPart>();
+
+  /** An attempt begins. */
+  begin(attempt: number): void {
+    this.attempt = attempt;
+    this.head = undefined;
+    this.calling = false;
+    this.#waiting.clear();
+  }
+
+  /** An event has come. */
+  came(part: RelayPart): void {
+    if (part.observation.calls.length > 0) this.calling = true;
+    if (part.observation.failure === undefined) this.#waiting.add(part);
+  }
+
+  /** An event has left. */
+  left(part: RelayPart): void {
+    this.#waiting.delete(part);
+  }
+
+  /** The bytes that an error event may follow: all that have not left, up to the first call, which nobody may be handed. */
+  beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+    const waiting = [...this.#waiting];
+    const call = waiting.findIndex((part) => part.observation.calls.length > 0);
+    return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
+  }
+
+  /** A successful head has come; an older attempt's is nobody's any more. */
+  found(attempt: number, head: RelayHead): void {
+    if (attempt === this.attempt) this.head = head;
+  }
+
+  /** The newest head is one of a stream: it may go. */
+  release(attempt: number): void {
+    if (attempt === this.attempt && this.head !== undefined)
+      Deferred.doneUnsafe(this.released, Effect.succeed(this.head));
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Reads answers that come whole: a provider's refusal, or a document, each within its limits.
+ */
+import type { RelayExchange, RelayHead, RelayRefusal } from "./RelayTransport.ts";
+
+/** Most bytes that are kept of a refusal's body, to be handed to the client as it came. */
+export const refusalBytesMax = 1024 * 1024;
+
+/** Longest wait for the body of a refusal, in milliseconds. */
+export const refusalMs = 10_000;
+
+/** Most bytes of a document that are held until it is whole; a longer one is streamed through, and a break in it is shown. */
+export const documentBytesMax = 8 * 1024 * 1024;
+
+/** Waits for a promise at most some milliseconds; undefined when that time is over. */
+export type Within = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
+
+/** Bytes that were read of a body. */
+export interface Gathered {
+  readonly chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>;
+  /** Its clean end has come; else there is more than the limit. */
+  readonly whole: boolean;
+}
+
+/**
+ * Reads a refusal. What came counts, however it ended: a body that broke or stalled does not change what its status says.
+ *
+ * @param first what was read of it already
+ */
+export const readRefusal = async (
+  exchange: RelayExchange,
+  head: RelayHead,
+  first: ReadonlyArray<Uint8Array<ArrayBuffer>>,
+  within: Within,
+): Promise<RelayRefusal> => {
+  const chunks = [...first];
+  const read = gather(exchange, chunks, refusalBytesMax).catch(() => false);
+  const whole = (await within(refusalMs, read)) === true;
+  return { head, body: [...chunks], whole };
+};
+
+/**
+ * Reads a document until it is whole or longer than its limit.
+ *
+ * @throws what the exchange breaks with
+ */
+export const readDocument = async (exchange: RelayExchange): Promise<Gathered> => {
+  const chunks: Array<Uint8Array<ArrayBuffer>> = [];
+  const whole = await gather(exchange, chunks, documentBytesMax);
+  return { chunks, whole };
+};
+
+/** The text of a body, for classifiers. */
+export const textOf = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): string => {
+  const decoder = new TextDecoder();
+  return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();
+};
+
+const gather = async (
+  exchange: RelayExchange,
+  chunks: Array<Uint8Array<ArrayBuffer>>,
+  limit: number,
+): Promise<boolean> => {
+  let length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  while (length <= limit) {
+    const more = await exchange.read();
+    if (more === undefined) return true;
+    chunks.push(...more);
+    length += more.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  }
+  return false;
+};

@@ -1,0 +1,63 @@
+/**
+ * Opens the file of runs that a command works on, and says in one line what is wrong with it.
+ */
+import { existsSync } from "node:fs";
+import { Effect, Option } from "effect";
+import { Flag } from "effect/cli";
+import type { RecorderError } from "../recorder/RecorderError.ts";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import { defaultFile } from "../recorder/SqlFile.ts";
+import { SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
+import { type CommandFailed, failing } from "./Outcome.ts";
+import * as Screen from "./Screen.ts";
+
+/** The word for a store that ends with its process. */
+export const inMemory = "memory";
+
+/** The flag that names the file. */
+export const dbFlag = Flag.String("db").pipe(
+  Flag.withDescription(
+    "SQLite file with the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder)",
+  ),
+  Flag.withMetavar("file"),
+  Flag.optional,
+);
+
+/** The flag for machines. */
+export const jsonFlag = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON instead of words"),
+  Flag.withDefault(false),
+);
+
+/**
+ * Runs a command on a store that exists.
+ *
+ * @param command the command's name, which begins its errors
+ * @param db the file that was typed
+ * @param body what to do; a `RecorderError` of it ends the command with exit code 3
+ */
+export const withStore = <R>(
+  command: string,
+  db: Option.Option<string>,
+  body: (screen: Screen.Screen) => Effect.Effect<void, CommandFailed | RecorderError, R>,
+): Effect.Effect<void, CommandFailed, Exclude<R, RunRecorder>> =>
+  Effect.gen(function* () {
+    const fail = failing(command);
+    const file = Option.getOrUndefined(db) ?? defaultFile();
+    if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
+    if (!existsSync(file)) {
+      return yield* fail("negative", `no run is on record: ${file} does not exist`);
+    }
+    const screen = yield* Screen.make(Option.getOrUndefined(db));
+    return yield* body(screen).pipe(
+      Effect.provide(layerOf(file)),
+      Effect.catchTag("RecorderError", (error) => fail("store", said(error, file))),
+    );
+  });
+
+/** Looking forgets nothing: retention is for those who write. */
+const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, retention: false });
+
+/** What is wrong with a store, in one line. */
+export const said = ({ message, reason }: RecorderError, file: string): string =>
+  message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

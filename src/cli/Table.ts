@@ -1,0 +1,98 @@
+/**
+ * Lays rows out in columns that fit the terminal: the widest cells of the columns that may shrink are cut, with an ellipsis.
+ */
+import type { Ink, Tone } from "./Ink.ts";
+
+/** One column. */
+export interface Column {
+  readonly head: string;
+  readonly align?: "right";
+  /** Narrowest width that it shrinks to, in characters; a column without it keeps its widest cell. */
+  readonly shrinksTo?: number;
+  /** Cut before any other column, at once to `shrinksTo` and without an ellipsis: what is left of an id can be typed. */
+  readonly typed?: true;
+}
+
+/** One cell: its text, and what it is. */
+export interface Cell {
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+const gap = "  ";
+
+/**
+ * A table with its head.
+ *
+ * @param columns from left to right
+ * @param rows a cell a column
+ * @param ink colours; cells are padded before they are coloured, as colours have no width
+ * @param width most characters of a line; undefined cuts nothing
+ */
+export const table = (
+  columns: ReadonlyArray<Column>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>,
+  ink: Ink,
+  width: number | undefined,
+): string => {
+  const natural = columns.map((column, index) =>
+    Math.max(column.head.length, ...rows.map((row) => lengthOf(row[index]?.text ?? ""))),
+  );
+  const widths = width === undefined ? natural : shrunk(columns, natural, width);
+  const lineOf = (cells: ReadonlyArray<Cell>): string =>
+    columns
+      .map((column, index) => {
+        const { text, tone } = cells[index] ?? { text: "" };
+        const width = widths[index] ?? 0;
+        const laid = padded(column.typed === true ? text.slice(0, width) : cut(text, width), width, column.align);
+        return tone === undefined ? laid : ink(tone, laid);
+      })
+      .join(gap)
+      .trimEnd();
+  return [columns.map(({ head }): Cell => ({ text: head, tone: "quiet" })), ...rows].map(lineOf).join("\n");
+};
+
+/** Ids go first; then a character at a time is taken from the widest column that may still give one. */
+const shrunk = (
+  columns: ReadonlyArray<Column>,
+  natural: ReadonlyArray<number>,
+  width: number,
+): ReadonlyArray<number> => {
+  const widths = [...natural];
+  let over = widths.reduce((sum, it) => sum + it, gap.length * (columns.length - 1)) - width;
+  for (const [index, { shrinksTo, typed }] of columns.entries()) {
+    if (over <= 0 || typed !== true || shrinksTo === undefined) continue;
+    const given = Math.max(0, (widths[index] ?? 0) - shrinksTo);
+    widths[index] = (widths[index] ?? 0) - given;
+    over -= given;
+  }
+  for (; over > 0; over -= 1) {
+    const candidates = columns.flatMap(({ shrinksTo }, index) =>
+      shrinksTo !== undefined && (widths[index] ?? 0) > shrinksTo ? [index] : [],
+    );
+    const widest = candidates.reduce<number | undefined>(
+      (best, index) => (best === undefined || (widths[index] ?? 0) > (widths[best] ?? 0) ? index : best),
+      undefined,
+    );
+    if (widest === undefined) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return widths;
+};
+
+const lengthOf = (text: string): number => [...text].length;
+
+/**
+ * A text of at most so many characters.
+ *
+ * @param most at least 1; what is longer ends with an ellipsis
+ */
+export const cut = (text: string, most: number): string => {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, Math.max(0, most - 1)).join("")}…`;
+};
+
+const padded = (text: string, width: number, align: Column["align"]): string => {
+  const room = " ".repeat(Math.max(0, width - lengthOf(text)));
+  return align === "right" ? room + text : text + room;
+};

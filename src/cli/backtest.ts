@@ -1,0 +1,130 @@
+/**
+ * `stream-recovery backtest`: decides all stored incidents again, and shows what another policy or budget would change.
+ */
+import { Console, Effect, Option, Result, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { Rule } from "../domain/Decision.ts";
+import * as Json from "../domain/Json.ts";
+import { Budget } from "../domain/Run.ts";
+import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { check, decideBy } from "./backtest/Again.ts";
+import { backtestText } from "./backtest/BacktestText.ts";
+import { Tally } from "./backtest/Tally.ts";
+import { policyFlag } from "./decide.ts";
+import { exitCodesHelp, failing } from "./Outcome.ts";
+import type { Screen } from "./Screen.ts";
+import { dbFlag, jsonFlag, withStore } from "./Store.ts";
+import { parseMoment } from "./When.ts";
+
+const fail = failing("backtest");
+
+/** `backtest`. */
+export const backtestCommand = Command.make(
+  "backtest",
+  {
+    db: dbFlag,
+    policy: policyFlag,
+    budget: Flag.String("budget").pipe(
+      Flag.withDescription("Limits to change, as JSON or as name=number; repeat it (max_auto_retries=5)"),
+      Flag.atLeast(0),
+    ),
+    since: Flag.String("since").pipe(
+      Flag.withDescription("Only incidents since then: 7d, 12h, 2026-11-01"),
+      Flag.optional,
+    ),
+    rule: Flag.Literals("rule", Rule.literals).pipe(
+      Flag.withDescription("Only incidents that were decided by this rule"),
+      Flag.withMetavar("rule"),
+      Flag.optional,
+    ),
+    json: jsonFlag,
+  },
+  ({ db, ...options }) => withStore("backtest", db, (screen) => backtest(options, screen)),
+).pipe(
+  Command.withDescription(
+    `Decide every stored incident again: by its own policy, which must give its stored decision (exit code 1 where not), and by another policy or budget, to see what would change and what that would risk. ${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Decide stored incidents again, and show what another policy would change"),
+  Command.withExamples([
+    { command: "stream-recovery backtest --policy strict", description: "What the strict preset would have asked" },
+    { command: "stream-recovery backtest --budget max_auto_retries=0 --since 7d", description: "Without any retry" },
+  ]),
+);
+
+interface BacktestOptions {
+  readonly policy: RecoveryPolicy;
+  readonly budget: ReadonlyArray<string>;
+  readonly since: Option.Option<string>;
+  readonly rule: Option.Option<Rule>;
+  readonly json: boolean;
+}
+
+/** Decides again, prints, and fails where the record does not hold. */
+export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOptions, screen: Screen) {
+  const limits = budgetOf(options.budget);
+  if (Result.isFailure(limits)) return yield* fail("refused", `--budget: ${limits.failure}`);
+  const since = Option.isNone(options.since) ? 0 : parseMoment(options.since.value, screen.now);
+  if (since === undefined)
+    return yield* fail("refused", "--since: expected a duration like 7d or a date like 2026-11-01");
+  const totals = (yield* tallied(options.policy, limits.success, since, Option.getOrUndefined(options.rule))).totals;
+  if (totals.incidents === 0) return yield* fail("negative", "no incident is on record, or none is like that");
+  const changed = Object.entries(limits.success).map(([name, value]) => `${name}=${value}`);
+  const against = [`the ${options.policy.name} policy`, ...changed].join(", ");
+  yield* Console.log(
+    options.json
+      ? JSON.stringify(
+          { policy: options.policy.name, policy_version: options.policy.version, budget: limits.success, ...totals },
+          null,
+          2,
+        )
+      : backtestText(totals, against, screen),
+  );
+  if (totals.violations > 0) {
+    return yield* fail("negative", "a stored incident does not give its stored decision again (law L9)");
+  }
+});
+
+/** Runs that are read at once. */
+const page = 200;
+
+const tallied = Effect.fnUntraced(function* (
+  policy: RecoveryPolicy,
+  limits: Partial<Budget>,
+  since: number,
+  rule: Rule | undefined,
+) {
+  const recorder = yield* RunRecorder;
+  const tally = new Tally();
+  let before: string | undefined;
+  while (true) {
+    const runs = yield* recorder.runs({ broken: true, limit: page, ...(before === undefined ? {} : { before }) });
+    for (const { incidents } of runs) {
+      const chosen = incidents.filter((it) => it.at >= since && (rule === undefined || it.decision.rule === rule));
+      if (chosen.length > 0) tally.run();
+      for (const incident of chosen) tally.add(incident, check(incident), decideBy(incident, policy, limits));
+    }
+    before = runs.at(-1)?.run_id;
+    if (runs.length < page) return tally;
+  }
+});
+
+const decodeBudget = Schema.decodeUnknownResult(Budget, { onExcessProperty: "error" });
+
+/** The limits that were typed, each checked; a later one replaces an earlier one. */
+const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, string> => {
+  const limits: Record<string, unknown> = {};
+  for (const text of typed) {
+    const [, name, number] = /^(\w+)=(\d+)$/.exec(text) ?? [];
+    const given = name === undefined ? Json.record(Json.parse(text)?.json) : { [name]: Number(number) };
+    if (given === undefined) return Result.fail(`expected name=number or JSON, got ${JSON.stringify(text)}`);
+    for (const [key, value] of Object.entries(given)) {
+      if (!Object.hasOwn(Budget.fields, key))
+        return Result.fail(`${key} is none of ${Object.keys(Budget.fields).join(", ")}`);
+      if (Result.isFailure(decodeBudget({ [key]: value }))) return Result.fail(`${key}: expected a number from 0`);
+      limits[key] = value;
+    }
+  }
+  // Each key and value was decoded as the budget's own.
+  return Result.succeed(limits as Partial<Budget>);
+};

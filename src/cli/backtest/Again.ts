@@ -1,0 +1,76 @@
+/**
+ * Decides a stored incident again: by the policy that decided it, which must give its decision (law L9), and by another one.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { Decision } from "../../domain/Decision.ts";
+import type { Budget } from "../../domain/Run.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import { policyNamed } from "../../runtime/CrashRecovery.ts";
+
+/**
+ * What deciding by the stored policy says. `same`: its stored decision. `other_version`: another one, by rules of another
+ * version. `violation`: another one, by the same version. `unknown_policy`: the policy is the caller's own.
+ */
+export type Check =
+  | { readonly _tag: "same" | "unknown_policy" }
+  | { readonly _tag: "violation" | "other_version"; readonly again: Decision };
+
+/** Decides an incident again by its own policy. */
+export const check = (incident: RunIncident): Check => {
+  const policy = policyNamed(incident.policy, []);
+  if (policy === undefined) return { _tag: "unknown_policy" };
+  const again = policy.decide(incident);
+  if (isDeepStrictEqual(withoutVersion(again), withoutVersion(incident.decision))) return { _tag: "same" };
+  return { _tag: again.policy_version === incident.decision.policy_version ? "violation" : "other_version", again };
+};
+
+/** A version alone changes no decision. */
+const withoutVersion = ({ policy_version: _, ...decision }: Decision): object => decision;
+
+/**
+ * Decides an incident by another policy or budget.
+ *
+ * @param limits limits that replace those of its own budget
+ */
+export const decideBy = (incident: RunIncident, policy: RecoveryPolicy, limits: Partial<Budget>): Decision =>
+  policy.decide({ ...incident, budget: { ...incident.budget, ...limits } });
+
+/** What another decision would have meant for one incident. */
+export const consequences = [
+  "tool_may_repeat",
+  "text_twice",
+  "question_saved",
+  "question_added",
+  "recovery_added",
+  "recovery_lost",
+] as const;
+export type Consequence = (typeof consequences)[number];
+
+/** Whether two decisions are the same to whoever watches the run: waits and reasons may differ. */
+export const sameVerdict = (a: Decision, b: Decision): boolean =>
+  a.action === b.action && a.rule === b.rule && a.mode === b.mode;
+
+/** What the new decision would have meant, where it differs from the stored one. */
+export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyArray<Consequence> => {
+  const { decision: before, facts } = incident;
+  if (sameVerdict(before, now)) return [];
+  const found: Array<Consequence> = [];
+  // Only a replay repeats something; a retry that was taken before is no new risk.
+  const replays = now.action === "auto_retry_once" && now.mode === "replay" && before.mode !== "replay";
+  if (replays && facts.tools.some((row) => mayHaveRun(row, facts.side_effects?.guarded === true))) {
+    found.push("tool_may_repeat");
+  }
+  if (replays && facts.shown === "text") found.push("text_twice");
+  if (before.action === "ask_user" && now.action !== "ask_user") found.push("question_saved");
+  if (before.action !== "ask_user" && now.action === "ask_user") found.push("question_added");
+  if (before.action !== "auto_retry_once" && now.action === "auto_retry_once") found.push("recovery_added");
+  if (before.action === "auto_retry_once" && now.action !== "auto_retry_once") found.push("recovery_lost");
+  return found;
+};
+
+/** A call that only reads may run as often as it likes. Without a guard nothing proves that a call did not run. */
+const mayHaveRun = (row: RunIncident["facts"]["tools"][number], guarded: boolean): boolean =>
+  row.effect !== "read_only" && (!guarded || row.executor === "provider" || ran.has(row.phase));
+
+const ran: ReadonlySet<string> = new Set(["dispatched", "outcome_unknown", "settled"]);

@@ -1,0 +1,130 @@
+/**
+ * Prints what another policy or budget would have changed, what that would have risked, and whether the record holds.
+ */
+import type { Ink, Tone } from "../Ink.ts";
+import { broken } from "../Prose.ts";
+import { quoted, type Screen } from "../Screen.ts";
+import { cut } from "../Table.ts";
+import { type Consequence, consequences } from "./Again.ts";
+import type { Group, Totals, Verdict, Violation } from "./Tally.ts";
+
+/** Most groups that are told; `--json` has them all. */
+const groupsMax = 25;
+
+/** Most violations that are told; `--json` has more. */
+const violationsMax = 10;
+
+/** Longest policy or id in a line of violations, in characters. */
+const nameCharactersMax = 48;
+
+/**
+ * The report in words.
+ *
+ * @param against what decided anew: a policy's name, and the limits that were changed
+ */
+export const backtestText = (totals: Totals, against: string, screen: Screen): string =>
+  [
+    `${count(totals.incidents, "incident")} of ${count(totals.runs, "run")}, decided again.`,
+    "",
+    ...record(totals, screen),
+    "",
+    ...changes(totals, against, screen),
+  ].join("\n");
+
+const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string> => {
+  const { other_version, same, unknown_policy, versions, violations } = totals;
+  const lines = (text: string) => broken(text, columns - 2);
+  const verdict =
+    violations === 0
+      ? `${ink("good", "✓")} The record holds: decided by its own policy, every stored incident gives its stored decision (${same} of ${totals.incidents}).`
+      : `${ink("bad", "✗")} The record does not hold: ${count(violations, "stored decision")} cannot be decided again from what is stored with ${violations === 1 ? "it" : "them"} (${same} of ${totals.incidents} can).`;
+  return [
+    ...lines(verdict),
+    ...(other_version === 0
+      ? []
+      : lines(
+          `${ink("careful", "!")} ${count(other_version, "decision")} differ${other_version === 1 ? "s" : ""} because the rules are of another version now (then ${versions.join(", ")}).`,
+        )),
+    ...(unknown_policy === 0
+      ? []
+      : lines(
+          `${ink("careful", "!")} ${count(unknown_policy, "incident")} ${unknown_policy === 1 ? "was" : "were"} decided by a policy of your own, which is not known here and not checked.`,
+        )),
+    ...totals.violations_named.slice(0, violationsMax).map((violation) => violationLine(violation, ink)),
+    ...(violations > violationsMax ? [`  and ${violations - violationsMax} more`] : []),
+  ];
+};
+
+const violationLine = ({ again, incident, policy, policy_version, stored }: Violation, ink: Ink): string =>
+  `  ${ink("strong", cut(incident, nameCharactersMax))}: stored ${words(stored)}, again ${words(again)} (policy ${cut(policy, nameCharactersMax)}, version ${policy_version})`;
+
+const changes = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
+  const { changed, groups, incidents } = totals;
+  if (changed === 0) return [`By ${against} nothing would change.`];
+  const told = groups.slice(0, groupsMax);
+  return [
+    `By ${against} ${changed} of ${count(incidents, "decision")} would change:`,
+    ...told.flatMap((group) => ["", ...groupLines(group, screen)]),
+    ...(groups.length > told.length ? ["", `and ${groups.length - told.length} smaller groups`] : []),
+    "",
+    screen.ink("strong", "What that would have meant"),
+    ...consequences.map((consequence) => totalLine(consequence, totals.consequences[consequence], screen.ink)),
+  ];
+};
+
+const groupLines = (
+  { before, consequences: of, examples, incidents, now }: Group,
+  screen: Screen,
+): ReadonlyArray<string> => {
+  const { ink } = screen;
+  const meant = consequences
+    .filter((consequence) => of[consequence] > 0)
+    .map((consequence) => ink(sentences[consequence].tone, `${of[consequence]} ${sentences[consequence].short}`));
+  return [
+    `${ink("strong", String(incidents).padStart(6))}  ${coloured(before, ink)}`,
+    `     →  ${coloured(now, ink)}`,
+    ...(meant.length === 0 ? [] : [`        ${meant.join(", ")}`]),
+    `        ${ink("quiet", cut(`runs show ${examples.map(quoted).join(" · ")}`, screen.columns - 8))}`,
+  ];
+};
+
+const coloured = (verdict: Verdict, ink: Ink): string => ink(tones[verdict.action], words(verdict));
+
+const words = ({ action, mode, rule }: Verdict): string =>
+  `${action}${mode === undefined ? "" : ` (${mode})`} by ${rule}`;
+
+const tones: Readonly<Record<Verdict["action"], Tone>> = {
+  auto_retry_once: "good",
+  ask_user: "careful",
+  do_not_retry: "quiet",
+};
+
+const sentences: Readonly<
+  Record<Consequence, { readonly short: string; readonly long: string; readonly tone: Tone; readonly risk: boolean }>
+> = {
+  tool_may_repeat: {
+    short: "replayed where a tool may have run",
+    long: "replays where a tool that changes something may have run",
+    tone: "bad",
+    risk: true,
+  },
+  text_twice: {
+    short: "replayed where text was shown",
+    long: "replays after text was shown: withdrawn and written again",
+    tone: "careful",
+    risk: true,
+  },
+  question_saved: { short: "without the question", long: "questions saved", tone: "good", risk: false },
+  question_added: { short: "with a question", long: "questions added", tone: "careful", risk: false },
+  recovery_added: { short: "retried unasked", long: "retries added", tone: "good", risk: false },
+  recovery_lost: { short: "not retried any more", long: "retries lost", tone: "careful", risk: false },
+};
+
+/** No risk is worth saying, too: it is what one looks for. */
+const totalLine = (consequence: Consequence, number: number, ink: Ink): string => {
+  const { long, risk, tone } = sentences[consequence];
+  const shown = number === 0 ? (risk ? "good" : "quiet") : tone;
+  return `  ${ink(shown, String(number).padStart(6))}  ${long}`;
+};
+
+const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? "" : "s"}`;

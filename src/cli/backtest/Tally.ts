@@ -1,0 +1,149 @@
+/**
+ * Adds up what deciding stored incidents again has shown, in bounded space.
+ */
+import type { Decision } from "../../domain/Decision.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import { type Check, type Consequence, consequences, consequencesOf, sameVerdict } from "./Again.ts";
+
+/** Most violations that are named; what is more is counted. */
+const violationsMax = 100;
+
+/** Most runs that are named of a group. */
+const examplesMax = 3;
+
+/** A decision in three words. */
+export type Verdict = Pick<Decision, "action" | "rule" | "mode">;
+
+/** Incidents that were decided one way and would be decided another way. */
+export interface Group {
+  readonly before: Verdict;
+  readonly now: Verdict;
+  readonly incidents: number;
+  readonly consequences: Readonly<Record<Consequence, number>>;
+  /** Runs to look at. */
+  readonly examples: ReadonlyArray<string>;
+}
+
+/** A stored decision that its own policy does not give again. */
+export interface Violation {
+  readonly run_id: string;
+  readonly incident: string;
+  readonly policy: string;
+  readonly policy_version: string;
+  readonly stored: Verdict;
+  readonly again: Verdict;
+}
+
+/** The sums. */
+export interface Totals {
+  readonly runs: number;
+  readonly incidents: number;
+  readonly same: number;
+  /** Decided differently by rules of another version; `versions` are those of the record. */
+  readonly other_version: number;
+  readonly versions: ReadonlyArray<string>;
+  /** By a policy of the caller's own, which is not known here. */
+  readonly unknown_policy: number;
+  readonly violations: number;
+  readonly violations_named: ReadonlyArray<Violation>;
+  readonly unchanged: number;
+  readonly changed: number;
+  readonly consequences: Readonly<Record<Consequence, number>>;
+  /** The largest first. */
+  readonly groups: ReadonlyArray<Group>;
+}
+
+const none = (): Record<Consequence, number> =>
+  // `fromEntries` loses the literal keys that it was given.
+  Object.fromEntries(consequences.map((consequence) => [consequence, 0])) as Record<Consequence, number>;
+
+interface Growing {
+  readonly before: Verdict;
+  readonly now: Verdict;
+  incidents: number;
+  readonly consequences: Record<Consequence, number>;
+  readonly examples: Array<string>;
+}
+
+/** Takes incidents one by one. There are no more groups than pairs of rules. */
+export class Tally {
+  #runs = 0;
+  #incidents = 0;
+  #unchanged = 0;
+  readonly #checks = { same: 0, other_version: 0, unknown_policy: 0, violation: 0 };
+  readonly #violations: Array<Violation> = [];
+  readonly #versions = new Set<string>();
+  readonly #consequences = none();
+  readonly #groups = new Map<string, Growing>();
+
+  /** One more run. */
+  run(): void {
+    this.#runs += 1;
+  }
+
+  /** One more incident: what its own policy says, and what the other one does. */
+  add(incident: RunIncident, checked: Check, now: Decision): void {
+    const { decision, id, policy, run_id } = incident;
+    this.#incidents += 1;
+    this.#checks[checked._tag] += 1;
+    if (checked._tag === "other_version") this.#versions.add(decision.policy_version);
+    if (checked._tag === "violation" && this.#violations.length < violationsMax) {
+      this.#violations.push({
+        run_id,
+        incident: id,
+        policy,
+        policy_version: decision.policy_version,
+        stored: verdictOf(decision),
+        again: verdictOf(checked.again),
+      });
+    }
+    if (sameVerdict(decision, now)) this.#unchanged += 1;
+    else this.#change(incident, now);
+  }
+
+  /** What they add up to. */
+  get totals(): Totals {
+    const { other_version, same, unknown_policy, violation } = this.#checks;
+    return {
+      runs: this.#runs,
+      incidents: this.#incidents,
+      same,
+      other_version,
+      versions: [...this.#versions],
+      unknown_policy,
+      violations: violation,
+      violations_named: this.#violations,
+      unchanged: this.#unchanged,
+      changed: this.#incidents - this.#unchanged,
+      consequences: this.#consequences,
+      groups: [...this.#groups.values()].sort((a, b) => b.incidents - a.incidents),
+    };
+  }
+
+  #change(incident: RunIncident, now: Decision): void {
+    const before = verdictOf(incident.decision);
+    const key = [before, verdictOf(now)].flatMap(({ action, mode, rule }) => [action, rule, mode ?? ""]).join(" ");
+    const group: Growing = this.#groups.get(key) ?? {
+      before,
+      now: verdictOf(now),
+      incidents: 0,
+      consequences: none(),
+      examples: [],
+    };
+    this.#groups.set(key, group);
+    group.incidents += 1;
+    if (group.examples.length < examplesMax && !group.examples.includes(incident.run_id)) {
+      group.examples.push(incident.run_id);
+    }
+    for (const consequence of consequencesOf(incident, now)) {
+      group.consequences[consequence] += 1;
+      this.#consequences[consequence] += 1;
+    }
+  }
+}
+
+const verdictOf = ({ action, mode, rule }: Decision): Verdict => ({
+  action,
+  rule,
+  ...(mode === undefined ? {} : { mode }),
+});

@@ -1,0 +1,183 @@
+/**
+ * `stream-recovery conformance`: breaks an SDK's streams on this machine, bare and with this package under it, side by side.
+ */
+import { Console, Effect, References, Runtime, Schema } from "effect";
+import { Argument, Command, Flag } from "effect/cli";
+import type { ProtocolId } from "../provider/Protocol.ts";
+import { runConformance, silenceMsDefault } from "../testing/Conformance.ts";
+import { type ConformanceFaultId, conformanceFaults } from "../testing/ConformanceFault.ts";
+import type { ConformanceRuntime } from "../testing/ConformanceRuntime.ts";
+import { type ConformanceScoreboard, isSafe } from "../testing/ConformanceScoreboard.ts";
+import { conformanceTable } from "../testing/ConformanceTable.ts";
+import { type SubjectName, subjectNames, subjects, type WithUsSettings } from "./conformance/Subjects.ts";
+import * as Progress from "./demo/Progress.ts";
+
+/** The command was asked for something that does not exist. What, stands on stderr; the exit code is 2. */
+export class BadConformance extends Schema.TaggedError<BadConformance>()("BadConformance", {
+  reason: Schema.Literals(["bad_option", "missing_package"]),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+/** A column with this package has text twice, a tool run too many or cut, or a truncation told as success; the exit code is 1. */
+export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColumn", {
+  reason: Schema.Literal("unsafe"),
+  runtimes: Schema.NonEmptyArray(Schema.String),
+}) {
+  override readonly [Runtime.errorExitCode] = 1;
+  override readonly [Runtime.errorReported] = false;
+}
+
+const boolean = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false));
+
+const settings = {
+  subject: Argument.Literals("sdk", subjectNames).pipe(
+    Argument.withDescription(`The SDK to judge: ${subjectNames.join(", ")}`),
+  ),
+  withUs: boolean("with-us", "Only the column with this package"),
+  withoutUs: boolean("without-us", "Only the column of the bare SDK"),
+  both: boolean("both", "Both columns, which is the default"),
+  protocol: Flag.String("protocol").pipe(
+    Flag.withDescription("Only protocols whose name contains this (chat, responses, messages, gemini)"),
+    Flag.atLeast(0),
+  ),
+  only: Flag.String("only").pipe(
+    Flag.withDescription(
+      `Only these faults; repeat it or use commas: ${conformanceFaults.map(({ id }) => id).join(", ")}`,
+    ),
+    Flag.atLeast(0),
+  ),
+  answer: Flag.Literals("answer", ["stop", "retry"]).pipe(
+    Flag.withDescription(
+      "With this package: what is answered to the question whether text that was shown may be withdrawn and asked for again",
+    ),
+    Flag.withDefault("stop" as const),
+  ),
+  silence: Flag.Int("silence").pipe(
+    Flag.withDescription("How long the long silence lasts, in milliseconds; a turn may take three times as long"),
+    Flag.withDefault(silenceMsDefault),
+    Flag.filter(
+      (ms) => ms >= 1 && ms <= silenceMsMax,
+      (ms) => `Expected 1 to ${silenceMsMax}, got ${ms}`,
+    ),
+  ),
+  reveal: Flag.Literals("reveal", ["live", "on_complete"]).pipe(
+    Flag.withDescription(
+      "With this package: show text as it comes (live), or only when the answer is whole (on_complete)",
+    ),
+    Flag.withDefault("live" as const),
+  ),
+  json: boolean("json", "Print the scoreboards as one JSON document instead of a table"),
+};
+
+/** Longest silence, in milliseconds: ten minutes, the SDKs' own timeout. */
+const silenceMsMax = 600_000;
+
+/** `conformance`: plays the fault matrix against an SDK and prints who recovers, who doubles, who cuts. */
+export const conformanceCommand = Command.make("conformance", settings, (asked) =>
+  Effect.gen(function* () {
+    const faults = yield* faultsOf(asked.only);
+    const columns = yield* columnsOf(asked);
+    const protocols = yield* protocolsOf(columns, asked.protocol);
+    const boards = yield* play(columns, faults, protocols, asked.silence);
+    yield* Console.log(asked.json ? JSON.stringify(boards, null, 2) : conformanceTable(boards));
+    yield* failUnsafe(boards);
+  }).pipe(
+    Effect.catchTag("MissingPackage", ({ message }) => refuse("missing_package", message)),
+    // The table tells every break already; only a defect would be news.
+    Effect.provideService(References.MinimumLogLevel, "Error"),
+  ),
+).pipe(
+  Command.withDescription(
+    "Break the streams of an SDK on this machine and keep the score: recovered, text twice, tools run twice or with cut arguments, silent truncation, false aborts, requests paid. Exit code 1 when a column with this package is unsafe, 2 when an option or a package is missing",
+  ),
+  Command.withExamples([
+    { command: "stream-recovery conformance openai", description: "Two columns: the bare SDK, and with this package" },
+    {
+      command: "stream-recovery conformance ai-sdk --with-us --protocol messages --only text_cut,call_then_cut --json",
+      description: "Some cells of one column, for machines",
+    },
+  ]),
+);
+
+/** What a column with this package is called behind the SDK's name. */
+const withUsMark = " with us";
+
+/**
+ * Fails where a column with this package is unsafe; a bare column may be.
+ *
+ * @param boards scoreboards by the names of their columns
+ */
+export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect.Effect<void, UnsafeColumn> => {
+  const unsafe = boards.filter((board) => board.runtime.endsWith(withUsMark) && !isSafe(board));
+  const [first, ...rest] = unsafe.map(({ runtime }) => runtime);
+  return first === undefined
+    ? Effect.void
+    : Effect.fail(new UnsafeColumn({ reason: "unsafe", runtimes: [first, ...rest] }));
+};
+
+const refuse = (reason: BadConformance["reason"], message: string) =>
+  Effect.andThen(Console.error(`conformance: ${message}`), Effect.fail(new BadConformance({ reason, message })));
+
+const faultsOf = (only: ReadonlyArray<string>) => {
+  const names = only.flatMap((list) => list.split(",")).filter((name) => name !== "");
+  const unknown = names.find((name) => conformanceFaults.every(({ id }) => id !== name));
+  return unknown === undefined
+    ? Effect.succeed(conformanceFaults.map(({ id }) => id).filter((id) => names.length === 0 || names.includes(id)))
+    : refuse("bad_option", `--only: no fault is called "${unknown}"`);
+};
+
+const columnsOf = Effect.fnUntraced(function* (asked: {
+  readonly subject: SubjectName;
+  readonly withUs: boolean;
+  readonly withoutUs: boolean;
+  readonly both: boolean;
+  readonly reveal: WithUsSettings["reveal"];
+  readonly answer: WithUsSettings["answer"];
+  readonly silence: number;
+}) {
+  const { answer, both, reveal, silence, subject, withUs, withoutUs } = asked;
+  const all = both || withUs === withoutUs;
+  const bare = all || withoutUs ? [yield* subjects[subject].bare(subject)] : [];
+  const settings = { answer, reveal, stallMs: Math.ceil(silence * stallOfSilence) };
+  const ours = all || withUs ? [yield* subjects[subject].withUs(`${subject}${withUsMark}`, settings)] : [];
+  return [...bare, ...ours];
+});
+
+/** The clocks of the columns with this package, in lengths of the long silence: after it, and well before a turn counts as hung. */
+const stallOfSilence = 1.5;
+
+const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: ReadonlyArray<string>) => {
+  const names = asked.flatMap((list) => list.split(",")).filter((name) => name !== "");
+  const spoken = [...new Set(columns.flatMap(({ protocols }) => protocols))];
+  const chosen = spoken.filter((protocol) => names.length === 0 || names.some((name) => protocol.includes(name)));
+  return chosen.length > 0
+    ? Effect.succeed(chosen)
+    : refuse("bad_option", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
+};
+
+/** One column after the other: each has the machine to itself. */
+const play = Effect.fnUntraced(function* (
+  columns: ReadonlyArray<ConformanceRuntime>,
+  faults: ReadonlyArray<ConformanceFaultId>,
+  protocols: ReadonlyArray<ProtocolId>,
+  silenceMs: number,
+) {
+  const progress = Progress.make(process.stderr, columns.length * faults.length * protocols.length);
+  const boards: Array<ConformanceScoreboard> = [];
+  for (const column of columns) {
+    const board = yield* runConformance(column, {
+      faults,
+      protocols,
+      silenceMs,
+      onCell: ({ fault, letter, protocol, requests }) =>
+        progress.finished(`${column.name} ${protocol} ${fault} ${letter}${requests}`, letter === "R" || letter === "E"),
+    });
+    boards.push(board);
+  }
+  yield* progress.done;
+  return boards;
+});

@@ -1,0 +1,122 @@
+/**
+ * Runs a turn with the AI SDK and its provider packages: `streamText` with a tool, up to a few steps.
+ */
+import { Effect } from "effect";
+import { discardKind, type LiveOptions, type OwnedRecovery, type RecoverOptions } from "../../adapters/AiSdk.ts";
+import { conformanceTool } from "../../testing/ConformanceFault.ts";
+import type { ConformanceRuntime, ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
+
+/** The packages that are judged. */
+export const aiSdkPackages = ["ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/google"] as const;
+
+/** Most steps of a turn: a call, its repetition, and the answer to it. */
+const stepsMax = 4;
+
+/** Longest answer, in tokens; Anthropic's API wants one. */
+const maxTokens = 1_024;
+
+/** How the AI SDK is set up. */
+export interface AiSdkOptions {
+  /** The name of its column. */
+  readonly name: string;
+  /**
+   * Makes the recovery of a turn, and the SDK then makes no retries of its own: two layers of retries multiply. A turn has
+   * one for itself, as the breaks of all turns together are a storm that a shared one would throttle.
+   */
+  readonly withUs?: { readonly make: () => OwnedRecovery; readonly options: RecoverOptions };
+}
+
+const load = async () => ({
+  ai: await import("ai"),
+  openai: await import("@ai-sdk/openai"),
+  anthropic: await import("@ai-sdk/anthropic"),
+  google: await import("@ai-sdk/google"),
+});
+
+type Loaded = Awaited<ReturnType<typeof load>>;
+
+/** The AI SDK over its four protocols. */
+export const aiSdkRuntime = Effect.fn("conformance.ai-sdk")(function* (options: AiSdkOptions) {
+  const sdk = yield* loadPackages(aiSdkPackages, load);
+  const runtime: ConformanceRuntime = {
+    name: options.name,
+    versions: versionsOf(aiSdkPackages),
+    protocols: ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"],
+    turn: async (task) => {
+      const recovery = options.withUs?.make();
+      try {
+        await turn(sdk, task, recovery === undefined ? bare : recovered(recovery, options.withUs?.options ?? {}));
+      } finally {
+        await recovery?.close();
+      }
+    },
+  };
+  return runtime;
+}) satisfies (options: AiSdkOptions) => Effect.Effect<ConformanceRuntime, MissingPackage>;
+
+type Tools = ReturnType<typeof toolsOf>;
+type Model = ReturnType<typeof modelOf>;
+
+/** What becomes of model and tools before they go to `streamText`. */
+type Setup = (
+  model: Model,
+  tools: Tools,
+) => Partial<LiveOptions> & { readonly model: Model; readonly tools: Tools; readonly maxRetries?: number };
+
+const bare: Setup = (model, tools) => ({ model, tools });
+
+const recovered =
+  (recovery: OwnedRecovery, options: RecoverOptions): Setup =>
+  (model, tools) => ({
+    ...(options.reveal === "on_complete" ? { model: recovery.recover(model, options) } : recovery.live(model, options)),
+    tools: recovery.guardTools(tools, { effects: { [conformanceTool]: "mutating" } }),
+    maxRetries: 0,
+  });
+
+const turn = async (sdk: Loaded, task: ConformanceTask, setup: Setup): Promise<void> => {
+  const { prompt, screen, signal } = task;
+  const result = sdk.ai.streamText({
+    ...setup(modelOf(sdk, task), toolsOf(sdk.ai, task)),
+    prompt,
+    maxOutputTokens: maxTokens,
+    stopWhen: sdk.ai.isStepCount(stepsMax),
+    abortSignal: signal,
+    onError: () => undefined, // the error part says it too; the default prints it
+  });
+  let step = "";
+  for await (const part of result.stream) {
+    if (part.type === "start-step") step = screen.text();
+    // A page gets the same as a `reset-step`: what this step has shown is withdrawn.
+    if (part.type === "custom" && part.kind === discardKind) screen.replace(step);
+    if (part.type === "text-delta") screen.write(part.text);
+    if (part.type === "error") throw part.error;
+    if (part.type === "abort") throw new Error("aborted");
+  }
+};
+
+const toolsOf = (ai: Loaded["ai"], { tools }: ConformanceTask) =>
+  Object.fromEntries(
+    tools.map(({ description, execute, name, parameters }) => [
+      name,
+      ai.tool({
+        description,
+        inputSchema: ai.jsonSchema<unknown>({ ...parameters }),
+        execute: (input) => execute(input),
+      }),
+    ]),
+  );
+
+const modelOf = ({ anthropic, google, openai }: Loaded, task: ConformanceTask) => {
+  const { api_key: apiKey, base_url: baseURL, model } = task;
+  switch (task.protocol) {
+    case "openai-chat":
+      return openai.createOpenAI({ apiKey, baseURL }).chat(model);
+    case "openai-responses":
+      return openai.createOpenAI({ apiKey, baseURL }).responses(model);
+    case "anthropic-messages":
+      return anthropic.createAnthropic({ apiKey, baseURL: `${baseURL}/v1` })(model);
+    case "google-gemini":
+      return google.createGoogleGenerativeAI({ apiKey, baseURL })(model);
+  }
+};

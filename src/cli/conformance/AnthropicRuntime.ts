@@ -1,0 +1,60 @@
+/**
+ * Runs a turn with the official Anthropic SDK, as its documentation shows it: one streamed request, tools run at its end.
+ */
+import type Anthropic from "@anthropic-ai/sdk";
+import { Effect } from "effect";
+import type { ConformanceRuntime, ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
+import { type SdkOptions, withFetch } from "./Subject.ts";
+import { ToolCalls } from "./ToolCalls.ts";
+
+/** The packages that are judged. */
+export const anthropicPackages = ["@anthropic-ai/sdk"] as const;
+
+/** Longest answer, in tokens; the API wants one. */
+const maxTokens = 1_024;
+
+/** The Anthropic SDK over Messages. */
+export const anthropicRuntime = Effect.fn("conformance.anthropic")(function* (options: SdkOptions) {
+  const sdk = yield* loadPackages(anthropicPackages, () => import("@anthropic-ai/sdk"));
+  const runtime: ConformanceRuntime = {
+    name: options.name,
+    versions: versionsOf(anthropicPackages),
+    protocols: ["anthropic-messages"],
+    turn: (task) =>
+      withFetch(options, (own) =>
+        messages(new sdk.default({ apiKey: task.api_key, baseURL: task.base_url, logLevel: "off", ...own }), task),
+      ),
+  };
+  return runtime;
+}) satisfies (options: SdkOptions) => Effect.Effect<ConformanceRuntime, MissingPackage>;
+
+const messages = async (
+  client: Anthropic,
+  { model, prompt, screen, signal, tools }: ConformanceTask,
+): Promise<void> => {
+  const calls = new ToolCalls();
+  const stream = await client.messages.create(
+    {
+      model,
+      max_tokens: maxTokens,
+      stream: true,
+      messages: [{ role: "user", content: prompt }],
+      tools: tools.map(({ description, name, parameters }) => ({
+        name,
+        description,
+        input_schema: { ...parameters },
+      })),
+    },
+    { signal },
+  );
+  for await (const event of stream) {
+    if (event.type === "content_block_start" && event.content_block.type === "tool_use")
+      calls.start(event.index, event.content_block.name);
+    if (event.type === "content_block_delta" && event.delta.type === "text_delta") screen.write(event.delta.text);
+    if (event.type === "content_block_delta" && event.delta.type === "input_json_delta")
+      calls.add(event.index, event.delta.partial_json);
+  }
+  signal.throwIfAborted(); // the SDK ends an aborted stream as if all was well
+  await calls.run(tools);
+};

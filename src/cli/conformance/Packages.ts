@@ -1,0 +1,93 @@
+/**
+ * Finds the SDKs that are judged: they are the user's, not dependencies of this package.
+ */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { Effect, Option, Runtime, Schema } from "effect";
+
+/** Packages that are judged are not installed here. The message names them; the exit code is 2. */
+export class MissingPackage extends Schema.TaggedError<MissingPackage>()("MissingPackage", {
+  reason: Schema.Literal("missing_package"),
+  packages: Schema.NonEmptyArray(Schema.String),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+/**
+ * Loads an SDK.
+ *
+ * @param packages every package that the SDK consists of, for the message
+ * @param load imports them
+ * @throws MissingPackage when one of them is not installed; any other problem of loading them is a defect
+ */
+export const loadPackages = <A>(
+  packages: readonly [string, ...Array<string>],
+  load: () => Promise<A>,
+): Effect.Effect<A, MissingPackage> =>
+  Effect.tryPromise(load).pipe(
+    Effect.catch(({ cause }) =>
+      isMissing(cause)
+        ? Effect.fail(
+            new MissingPackage({
+              reason: "missing_package",
+              packages,
+              message: `needs ${packages.join(" and ")}: npm install ${packages.join(" ")}`,
+            }),
+          )
+        : Effect.die(cause),
+    ),
+  );
+
+const isMissing = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && /^(?:ERR_)?MODULE_NOT_FOUND$/.test(String(cause.code));
+
+const Manifest = Schema.fromJsonString(Schema.Struct({ name: Schema.String, version: Schema.String }));
+const readManifest = Schema.decodeOption(Manifest);
+
+/** Folders between a package's entry and its manifest, at most. */
+const foldersMax = 8;
+
+/**
+ * The installed versions, by package name; a package whose manifest cannot be found is left out.
+ *
+ * @param packages names of installed packages
+ */
+export const versionsOf = (packages: ReadonlyArray<string>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    packages.flatMap((name) => {
+      const version = versionOf(name);
+      return version === undefined ? [] : [[name, version]];
+    }),
+  );
+
+const versionOf = (name: string): string | undefined => {
+  let folder = folderOf(name);
+  if (folder === undefined) return undefined;
+  for (let step = 0; step < foldersMax; step += 1) {
+    const manifest = Option.flatMap(readText(join(folder, "package.json")), readManifest);
+    if (Option.isSome(manifest) && manifest.value.name === name) return manifest.value.version;
+    folder = dirname(folder);
+  }
+  return undefined;
+};
+
+/** A package that `require` cannot enter has a version all the same; it is only not told. */
+const folderOf = (name: string): string | undefined => {
+  try {
+    return dirname(createRequire(import.meta.url).resolve(name));
+  } catch {
+    return undefined;
+  }
+};
+
+/** A folder without a manifest is on the way to one with. */
+const readText = (file: string): Option.Option<string> => {
+  try {
+    return Option.some(readFileSync(file, "utf8"));
+  } catch {
+    return Option.none();
+  }
+};

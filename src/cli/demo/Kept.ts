@@ -1,0 +1,63 @@
+/**
+ * Keeps the demo's runs in the file of runs, or in memory where that file cannot be opened: a demo never fails for its disk.
+ */
+import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { defaultFile } from "../../recorder/SqlFile.ts";
+import { SqlRunRecorder } from "../../recorder/SqlRunRecorder.ts";
+import * as Screen from "../Screen.ts";
+import { inMemory, said } from "../Store.ts";
+
+/** Where a demo keeps its runs. */
+export interface Kept {
+  readonly recorder: Context.Context<RunRecorder>;
+  /** The file; undefined when the runs end with this process. */
+  readonly file: string | undefined;
+  /** The id of a run: its name, and what tells this demo's runs from those of every other one. */
+  readonly runId: (name: string) => string;
+  readonly screen: Screen.Screen;
+}
+
+/** What tells one demo from another has so many digits of base 36. */
+const suffixDigits = 5;
+
+/**
+ * Opens the store of a demo.
+ *
+ * @param db the `--db` that was typed
+ * @param kept false where the runs are too many to be worth keeping
+ */
+export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept: boolean) {
+  const named = Option.getOrUndefined(db);
+  const file = kept ? (named ?? defaultFile()) : inMemory;
+  const opened = file === inMemory ? undefined : yield* openFile(file);
+  const number = yield* Random.nextIntBetween(0, 36 ** suffixDigits);
+  const suffix = number.toString(36).padStart(suffixDigits, "0");
+  return {
+    recorder: opened ?? (yield* Layer.build(RunRecorder.layerMemory())),
+    file: opened === undefined ? undefined : file,
+    runId: (name: string) => `${name}-${suffix}`,
+    screen: yield* Screen.make(named),
+  } satisfies Kept;
+});
+
+const openFile = (file: string): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
+  Effect.catchTag(Layer.build(SqlRunRecorder.layerFile({ file })), "RecorderError", (error) =>
+    Effect.as(Console.error(`demo: runs are kept in memory only: ${said(error, file)}`), undefined),
+  );
+
+/** What to type to see the runs again; empty where they are gone with this process. */
+export const farewell = ({ file, screen }: Kept, runId: string | undefined): string => {
+  if (file === undefined) return "";
+  const { ink, type } = screen;
+  const commands = [
+    "runs list",
+    ...(runId === undefined ? [] : [`runs show ${runId}`, `runs export ${runId}`]),
+    "backtest",
+  ];
+  return [
+    `These runs are on record in ${file}. Look at them, now or after a restart:`,
+    "",
+    ...commands.map((command) => `  ${ink("strong", type(command))}`),
+  ].join("\n");
+};

@@ -1,0 +1,16 @@
+/**
+ * `stream-recovery runs`: looks at the runs on record, and answers what they ask.
+ */
+import { Command } from "effect/cli";
+import { answerCommand } from "./runs/answer.ts";
+import { exportCommand } from "./runs/export.ts";
+import { listCommand } from "./runs/list.ts";
+import { pruneCommand } from "./runs/prune.ts";
+import { showCommand } from "./runs/show.ts";
+import { watchCommand } from "./runs/watch.ts";
+
+/** `runs`, with its subcommands. */
+export const runsCommand = Command.make("runs").pipe(
+  Command.withDescription("List, tell, follow, answer, export and forget the runs on record"),
+  Command.withSubcommands([listCommand, showCommand, watchCommand, answerCommand, exportCommand, pruneCommand]),
+);

@@ -1,0 +1,94 @@
+/**
+ * Prints runs as a table, and under it what to type next.
+ */
+import type { Screen } from "../Screen.ts";
+import { quoted } from "../Screen.ts";
+import { type Cell, type Column, table } from "../Table.ts";
+import { relative } from "../When.ts";
+import { marks, type RunSummary } from "./RunSummary.ts";
+
+/** Fewest characters of an id in the table: what git shows of a commit, and one more. */
+const idCharactersMin = 8;
+
+/** Most questions whose answer is spelt out; what is more is counted. */
+const hintsMax = 5;
+
+/**
+ * The table.
+ *
+ * @param runs as they are to be listed
+ * @param more the last run of the page, when there may be older ones
+ */
+export const runTable = (runs: ReadonlyArray<RunSummary>, screen: Screen, more: string | undefined): string => {
+  const rows = table(
+    columnsFor(runs),
+    runs.map((run) => cells(run, screen)),
+    screen.ink,
+    widthOf(screen),
+  );
+  return [rows, ...asking(runs, screen), ...orphans(runs, screen), ...next(more, screen)].join("\n");
+};
+
+/** The width that a table must fit into; undefined where nobody looks. */
+export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
+
+const columnsFor = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<Column> => [
+  { head: "RUN", shrinksTo: typable(runs.map(({ run_id }) => run_id)), typed: true },
+  { head: "STARTED" },
+  { head: "PROVIDER/MODEL", shrinksTo: 14 },
+  { head: "STATE" },
+  { head: "TRY", align: "right" },
+  { head: "OUTCOME", shrinksTo: 12 },
+];
+
+/** How many characters of the ids of a page tell them apart. */
+const typable = (ids: ReadonlyArray<string>): number => {
+  const longest = Math.max(idCharactersMin, ...ids.map((id) => id.length));
+  for (let length = idCharactersMin; length < longest; length += 1) {
+    if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
+  }
+  return longest;
+};
+
+const cells = (run: RunSummary, screen: Screen): ReadonlyArray<Cell> => {
+  const { mark, tone, word } = marks[run.standing];
+  return [
+    { text: run.run_id, tone: "strong" },
+    { text: relative(run.started_at, screen.now), tone: "quiet" },
+    { text: run.model === undefined ? run.provider : `${run.provider}/${run.model}` },
+    { text: `${mark} ${word}`, tone },
+    { text: String(run.attempts) },
+    { text: run.outcome },
+  ];
+};
+
+const asking = (runs: ReadonlyArray<RunSummary>, screen: Screen): ReadonlyArray<string> => {
+  const open = runs.filter(({ question }) => question !== undefined);
+  if (open.length === 0) return [];
+  const told = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
+    const expiry =
+      question?.expires_at === undefined
+        ? ""
+        : `, ${question.default_choice} ${relative(question.expires_at, screen.now)}`;
+    return [
+      `  ${screen.ink("strong", screen.type(`runs answer ${quoted(run_id)}`))}`,
+      `    ${screen.ink("quiet", `${question?.choices.join(" · ") ?? ""}${expiry}`)}`,
+    ];
+  });
+  const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
+  return ["", `${waits(open.length)} for your answer. The question, and what may be answered:`, ...told, ...rest];
+};
+
+const waits = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
+
+const orphans = (runs: ReadonlyArray<RunSummary>, screen: Screen): ReadonlyArray<string> => {
+  const count = runs.filter(({ standing }) => standing === "orphan").length;
+  if (count === 0) return [];
+  const lost = count === 1 ? "One run lost its process" : `${count} runs lost their process`;
+  return ["", `${lost}. To decide what that means:`, `  ${screen.ink("strong", screen.type("recover"))}`];
+};
+
+const next = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>
+  more === undefined
+    ? []
+    : ["", screen.ink("quiet", `Older ones: ${screen.type(`runs list --before ${quoted(more)}`)}`)];

@@ -1,0 +1,125 @@
+/**
+ * `stream-recovery runs answer ID CHOICE`: a person's word on a question, once.
+ */
+import { Console, Effect, Option } from "effect";
+import { Argument, Command, Flag, Prompt } from "effect/cli";
+import { Choice } from "../../domain/Decision.ts";
+import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
+import { exitCodesHelp, failing } from "../Outcome.ts";
+import { broken } from "../Prose.ts";
+import { quoted, type Screen } from "../Screen.ts";
+import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { mayRepeat } from "./ChoiceWords.ts";
+import { findRun } from "./FindRun.ts";
+import { questionText } from "./QuestionText.ts";
+import { runArgument } from "./show.ts";
+
+const fail = failing("runs answer");
+
+/** `runs answer`. */
+export const answerCommand = Command.make(
+  "answer",
+  {
+    id: runArgument,
+    choice: Argument.String("choice").pipe(
+      Argument.withDescription(`What to do: ${Choice.literals.join(", ")}; left out, the question is printed`),
+      Argument.optional,
+    ),
+    db: dbFlag,
+    revision: Flag.Int("revision").pipe(
+      Flag.withDescription("Answer only this revision of the question: a newer one is then refused"),
+      Flag.optional,
+    ),
+    yes: Flag.Boolean("yes").pipe(
+      Flag.withDescription("Do not ask again where `retry` may run a tool a second time"),
+      Flag.withDefault(false),
+    ),
+    json: jsonFlag,
+  },
+  ({ db, id, ...options }) => withStore("runs answer", db, (screen) => answer(id, options, screen)),
+).pipe(
+  Command.withDescription(
+    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked. ${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Print a run's question, or answer it"),
+  Command.withExamples([
+    { command: "stream-recovery runs answer 4f1c", description: "The question, and what each answer does" },
+    { command: "stream-recovery runs answer 4f1c it_ran", description: "The tool did its work: go on from there" },
+  ]),
+);
+
+interface AnswerOptions {
+  readonly choice: Option.Option<string>;
+  readonly revision: Option.Option<number>;
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+/**
+ * Answers, or prints the question where no choice is given.
+ *
+ * @param id a run's id or its beginning
+ */
+export const answer = Effect.fn("cli.runs.answer")(function* (id: string, options: AnswerOptions, screen: Screen) {
+  const record = yield* findRun("runs answer", id);
+  if (Option.isNone(options.choice)) return yield* print(record, options.json, screen);
+  const named = options.choice.value;
+  const choice = Choice.literals.find((literal) => literal === named);
+  if (choice === undefined) {
+    const offered = openQuestion(record)?.choices ?? Choice.literals;
+    return yield* fail("refused", `${JSON.stringify(named)} is no answer: ${offered.join(", ")}`);
+  }
+  if (choice === "retry") yield* confirmed(record, options.yes);
+  const revision = Option.getOrElse(options.revision, () => record.questions.at(-1)?.revision ?? 0);
+  const taken = yield* Effect.catchTag(
+    CrashRecovery.answer({ run_id: record.run_id, revision, choice, by: "person" }),
+    "AnswerRefused",
+    ({ message }) => fail("refused", message),
+  );
+  if (options.json) {
+    return yield* Console.log(JSON.stringify({ run_id: taken.run_id, revision, answer: choice, state: taken.state }));
+  }
+  yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${nextOf(taken, screen)}`);
+});
+
+/** What comes after an answer depends on who drives the run. */
+const nextOf = (record: RunRecord, { type }: Screen): string => {
+  if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
+  return record.parked === undefined
+    ? `Its process acts on it: ${type(`runs watch ${quoted(record.run_id)}`)}`
+    : `Your program takes it up with StreamProcessor.resume(${quoted(record.run_id)}, …).`;
+};
+
+const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, screen: Screen) {
+  const question = openQuestion(record);
+  if (question === undefined) return yield* fail("negative", `${record.run_id} has no open question`);
+  const incident = record.incidents.find((it) => it.id === question.incident);
+  if (json) {
+    const { message, decision } = incident ?? {};
+    return yield* Console.log(
+      JSON.stringify({ run_id: record.run_id, ...question, message, may_repeat: decision?.may_repeat }, null, 2),
+    );
+  }
+  yield* Console.log(
+    `${screen.ink("strong", record.run_id)}\n${questionText(record.run_id, question, incident, screen)}`,
+  );
+});
+
+/** A retry that may run a tool a second time is asked for twice. */
+const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
+  const question = openQuestion(record);
+  const incident = record.incidents.find((it) => it.id === question?.incident);
+  const repeats = incident === undefined || question?.choices.includes("retry") !== true ? "" : mayRepeat(incident);
+  if (repeats === "" || yes) return;
+  if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
+    return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to say that this is fine`);
+  }
+  for (const line of broken(`Calls that ran or may have run, and may run again: ${repeats}`, 78))
+    yield* Console.log(line);
+  const sure = yield* Effect.orElseSucceed(
+    Prompt.run(Prompt.Confirm({ message: "Ask again from the start?" })),
+    () => false,
+  );
+  if (!sure) return yield* fail("refused", "nothing was answered");
+});

@@ -1,0 +1,54 @@
+/**
+ * `stream-recovery runs export ID`: a run as JSON that may leave the house.
+ */
+import { Console, Effect, FileSystem, Option } from "effect";
+import { Command, Flag } from "effect/cli";
+import { encode, exportRun } from "../../recorder/IncidentExport.ts";
+import { exitCodesHelp, failing } from "../Outcome.ts";
+import { dbFlag, withStore } from "../Store.ts";
+import { findRun } from "./FindRun.ts";
+import { runArgument } from "./show.ts";
+
+/** `runs export`. */
+export const exportCommand = Command.make(
+  "export",
+  {
+    id: runArgument,
+    db: dbFlag,
+    out: Flag.String("out").pipe(
+      Flag.withDescription("Write to this file instead of stdout"),
+      Flag.withMetavar("file"),
+      Flag.optional,
+    ),
+    name: Flag.String("name").pipe(
+      Flag.withDescription("A name of your own program (a tool, a model) that may come out as it is; repeat it"),
+      Flag.atLeast(0),
+    ),
+  },
+  ({ db, id, name, out }) => withStore("runs export", db, () => exported(id, name, out)),
+).pipe(
+  Command.withDescription(
+    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md). ${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Print a run as JSON that may leave the house"),
+);
+
+/**
+ * Exports a run.
+ *
+ * @param names names that may come out as they are
+ * @param out the file; none writes to stdout
+ */
+export const exported = Effect.fn("cli.runs.export")(function* (
+  id: string,
+  names: ReadonlyArray<string>,
+  out: Option.Option<string>,
+) {
+  const text = encode(exportRun(yield* findRun("runs export", id), { names }));
+  if (Option.isNone(out)) return yield* Console.log(text);
+  const fileSystem = yield* FileSystem.FileSystem;
+  yield* Effect.catchTag(fileSystem.writeFileString(out.value, `${text}\n`), "PlatformError", ({ message }) =>
+    failing("runs export")("refused", `${out.value} cannot be written: ${message}`),
+  );
+  yield* Console.error(`written to ${out.value} (${new TextEncoder().encode(text).length + 1} bytes)`);
+});

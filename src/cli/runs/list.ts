@@ -1,0 +1,103 @@
+/**
+ * `stream-recovery runs list`: what is on record, what waits for a person first.
+ */
+import { Console, Effect, Option } from "effect";
+import { Command, Flag } from "effect/cli";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { exitCodesHelp, failing } from "../Outcome.ts";
+import type { Screen } from "../Screen.ts";
+import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { type RunSummary, summaryOf } from "./RunSummary.ts";
+import { runTable } from "./RunTable.ts";
+
+/** Most runs of a page. */
+const limitMax = 10_000;
+
+const limitDefault = 20;
+
+/** Most orphans that are looked for: a page may hold that many. */
+const orphansMax = limitMax;
+
+/** Which runs. */
+interface ListOptions {
+  readonly state: Option.Option<RunRecord["state"]>;
+  readonly broken: boolean;
+  readonly limit: number;
+  readonly before: Option.Option<string>;
+  readonly json: boolean;
+}
+
+/** `runs list`. */
+export const listCommand = Command.make(
+  "list",
+  {
+    db: dbFlag,
+    state: Flag.Literals("state", ["live", "asking", "parked", "ended"]).pipe(
+      Flag.withDescription("Only runs in this state"),
+      Flag.optional,
+    ),
+    broken: Flag.Boolean("broken").pipe(
+      Flag.withDescription("Only runs with at least one incident"),
+      Flag.withDefault(false),
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription("At most so many runs, the newest"),
+      Flag.withDefault(limitDefault),
+      Flag.filter(
+        (limit) => limit >= 1 && limit <= limitMax,
+        (limit) => `Expected 1 to ${limitMax}, got ${limit}`,
+      ),
+    ),
+    before: Flag.String("before").pipe(
+      Flag.withDescription("Only runs that started before this one, whose whole id is given"),
+      Flag.optional,
+    ),
+    json: jsonFlag,
+  },
+  ({ db, ...options }) => withStore("runs list", db, (screen) => list(options, screen)),
+).pipe(
+  Command.withDescription(`List runs, newest first; those that wait for an answer before all others. ${exitCodesHelp}`),
+  Command.withShortDescription("List runs, those that wait for an answer first"),
+  Command.withExamples([
+    { command: "stream-recovery runs list --broken", description: "Runs in which something broke" },
+    { command: "stream-recovery runs list --state asking --json", description: "Open questions, for machines" },
+  ]),
+);
+
+/**
+ * Lists runs.
+ *
+ * @param screen what it prints on
+ */
+export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
+  const { runs, more } = yield* pageOf(options);
+  if (options.json) {
+    yield* Console.log(JSON.stringify({ runs, ...(more === undefined ? {} : { more }) }, null, 2));
+  } else if (runs.length > 0) {
+    yield* Console.log(runTable(runs, screen, more));
+  }
+  if (runs.length === 0) {
+    const filtered = options.broken || Option.isSome(options.state) || Option.isSome(options.before);
+    yield* failing("runs list")("negative", filtered ? "no run is like that" : "no run is on record");
+  }
+});
+
+/** The first page begins with what waits for a person, however old it is. */
+const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions) {
+  const recorder = yield* RunRecorder;
+  const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
+  const newest = yield* recorder.runs({
+    limit,
+    broken,
+    ...(Option.isSome(state) ? { state: state.value } : {}),
+    ...(Option.isSome(before) ? { before: before.value } : {}),
+  });
+  const first = new Set(asking.map(({ run_id }) => run_id));
+  const others = newest.filter(({ run_id }) => !first.has(run_id));
+  const orphans = others.some(({ state: is }) => is === "live" || is === "parked")
+    ? new Set((yield* recorder.orphans(orphansMax)).map(({ run_id }) => run_id))
+    : new Set<string>();
+  const runs: ReadonlyArray<RunSummary> = [...asking, ...others].map((record) => summaryOf(record, orphans));
+  return { runs, more: newest.length === limit ? newest.at(-1)?.run_id : undefined };
+});

@@ -1,0 +1,138 @@
+/**
+ * `stream-recovery runs watch`: a line for every step of a run, or of all runs, as it comes on record.
+ */
+import { Clock, Console, Effect, Option } from "effect";
+import { Argument, Command, Flag } from "effect/cli";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { exitCodesHelp, failing } from "../Outcome.ts";
+import { quoted, type Screen } from "../Screen.ts";
+import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { clock } from "../When.ts";
+import { findRun } from "./FindRun.ts";
+import { type RunStep, runSteps } from "./RunSteps.ts";
+
+/** Runs that are watched when none is named: the newest. */
+const watchedMax = 100;
+
+/** How often the store is looked at, in milliseconds. */
+const everyMsDefault = 500;
+
+/** Looks in a row that may find the store busy before the command gives up. */
+const busyLooksMax = 20;
+
+/** `runs watch`. */
+export const watchCommand = Command.make(
+  "watch",
+  {
+    id: Argument.String("id").pipe(
+      Argument.withDescription("Only this run, from its start until it ends; else all runs from now on"),
+      Argument.optional,
+    ),
+    db: dbFlag,
+    every: Flag.Int("every").pipe(
+      Flag.withDescription("How often the store is looked at, in milliseconds"),
+      Flag.withDefault(everyMsDefault),
+      Flag.filter(
+        (ms) => ms >= 50 && ms <= 60_000,
+        (ms) => `Expected 50 to 60000, got ${ms}`,
+      ),
+    ),
+    json: jsonFlag,
+  },
+  ({ db, every, id, json }) =>
+    withStore("runs watch", db, (screen) => {
+      const watching = { everyMs: every, json, screen };
+      return Option.isSome(id) ? watchOne(id.value, watching) : watchAll(watching);
+    }),
+).pipe(
+  Command.withDescription(
+    `Print a line for every step as it comes on record, whichever process writes it. With an id it ends with the run, by exit code 1 where the run was stopped; without one it shows the newest ${watchedMax} runs until Ctrl-C. ${exitCodesHelp}`,
+  ),
+  Command.withShortDescription("Follow a run, or all runs, step by step"),
+);
+
+interface Watching {
+  readonly everyMs: number;
+  readonly json: boolean;
+  readonly screen: Screen;
+}
+
+/** Follows one run to its end. */
+export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, watching: Watching) {
+  let record = yield* findRun("runs watch", id);
+  const recorder = yield* RunRecorder;
+  const look = patiently(recorder.run(record.run_id), watching.everyMs);
+  const seen = new Set<string>();
+  while (true) {
+    yield* tell(record, seen, watching);
+    if (record.end !== undefined) break;
+    yield* Effect.sleep(watching.everyMs);
+    const next = yield* look;
+    if (next === undefined) return yield* failing("runs watch")("negative", `${record.run_id} was forgotten meanwhile`);
+    record = next;
+  }
+  if (record.end.state === "stopped") {
+    yield* failing("runs watch")("negative", `${record.run_id} was stopped by ${record.end.reason}`);
+  }
+});
+
+/** Follows the newest runs until it is interrupted. What is on record when it starts is not told again. */
+export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watching) {
+  const recorder = yield* RunRecorder;
+  const look = patiently(recorder.runs({ limit: watchedMax }), watching.everyMs);
+  let seen = new Map((yield* look).map((record) => [record.run_id, keysOf(record)]));
+  if (!watching.json) yield* Console.error(`watching the newest ${watchedMax} runs; Ctrl-C ends it`);
+  while (true) {
+    yield* Effect.sleep(watching.everyMs);
+    const records = yield* look;
+    const next = new Map<string, Set<string>>();
+    for (const record of records.toReversed()) {
+      const keys = seen.get(record.run_id) ?? new Set<string>();
+      yield* tell(record, keys, watching);
+      next.set(record.run_id, keys);
+    }
+    seen = next;
+  }
+});
+
+const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
+
+/** A store that another process has locked is looked at again; anything else is said. */
+const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): Effect.Effect<A, RecorderError> => {
+  const attempt = (left: number): Effect.Effect<A, RecorderError> =>
+    Effect.catchTag(look, "RecorderError", (error) =>
+      error.reason === "locked" && left > 0
+        ? Effect.andThen(Effect.sleep(everyMs), attempt(left - 1))
+        : Effect.fail(error),
+    );
+  return attempt(busyLooksMax);
+};
+
+const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
+  const now = yield* Clock.currentTimeMillis;
+  for (const step of runSteps(record)) {
+    if (seen.has(step.key)) continue;
+    seen.add(step.key);
+    yield* Console.log(json ? lineJson(record, step, now) : line(record, step, now, screen));
+  }
+});
+
+const lineJson = ({ run_id, state }: RunRecord, { at = 0, key, text }: RunStep, now: number): string =>
+  JSON.stringify({ run_id, at: at === 0 ? now : at, step: key, text, state });
+
+/** Columns of a run's id: what is longer is cut to what can be typed. */
+const idColumns = 20;
+
+const line = (record: RunRecord, step: RunStep, now: number, { ink, type }: Screen): string => {
+  const time = clock(step.at ?? now);
+  const id = record.run_id.slice(0, idColumns).padEnd(Math.min(idColumns, record.run_id.length));
+  const text = step.tone === undefined ? step.text : ink(step.tone, step.text);
+  const open = openQuestion(record);
+  const hint =
+    open !== undefined && step.key === `question ${open.revision}`
+      ? `  ${ink("quiet", type(`runs answer ${quoted(record.run_id)}`))}`
+      : "";
+  return `${ink("quiet", time)}  ${ink("strong", id)}  ${text}${hint}`;
+};

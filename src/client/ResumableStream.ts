@@ -1,0 +1,108 @@
+/**
+ * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies what comes.
+ */
+import { Effect, type Pull, Stream } from "effect";
+import type { AnyProtocolId, ProtocolId } from "../provider/Protocol.ts";
+import * as Resume from "../provider/Resume.ts";
+import type { AttemptContext } from "../runtime/RunOptions.ts";
+import type { ProviderClient } from "./ProviderClient.ts";
+import { type ProviderError, providerError } from "./ProviderError.ts";
+import type { ProviderRequest, RequestHeaders } from "./ProviderRequest.ts";
+
+/** What of an attempt says whether it resumes. */
+type Attempt = Pick<AttemptContext, "request" | "cursor">;
+
+/**
+ * An attempt at a background response of OpenAI (`background: true`, `stream: true`). A resumed one is asked for by
+ * `GET {url}/{id}?stream=true&starting_after=N` with the request's headers. Give `Resume.cursor` to the run.
+ *
+ * @param client the client to send with
+ * @param request the request that asks anew, `POST …/v1/responses`
+ * @param attempt the attempt's context
+ * @returns its parts, each once; it fails with ProviderError, `rejected` where the cursor was not honoured
+ */
+export const responses = <S, Id extends AnyProtocolId = ProtocolId>(
+  client: ProviderClient["Service"],
+  request: ProviderRequest<S, Id>,
+  attempt: Attempt,
+): Stream.Stream<Resume.CursorPart<Id>, ProviderError> => {
+  if (attempt.request !== "resume") return verified(client.stream(request), Resume.responses());
+  const cursor = Resume.parseResponses(attempt.cursor ?? "");
+  if (cursor === undefined) return Stream.fail(unreadable);
+  const { body: _body, idempotencyKey: _key, ...rest } = request;
+  const url = Resume.responsesUrl(request.url, cursor);
+  return verified(client.stream({ ...rest, url, method: "GET" }), Resume.responses(cursor));
+};
+
+/** How a stream with event ids is resumed. */
+export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
+  /**
+   * Default: the same method and body again, as a server that counts on the header alone expects. `GET` leaves the body out,
+   * as MCP's streamable HTTP wants it.
+   */
+  readonly method?: "GET";
+}
+
+/**
+ * An attempt at a stream whose events have ids: a resumed one carries `Last-Event-ID`. Give `Resume.cursor` to the run.
+ *
+ * @param client the client to send with
+ * @param request the request that asks anew
+ * @param attempt the attempt's context
+ * @param how how the server wants to be asked, and what its ids mean
+ */
+export const events = <S, Id extends AnyProtocolId>(
+  client: ProviderClient["Service"],
+  request: ProviderRequest<S, Id>,
+  attempt: Attempt,
+  { method, sequence }: EventResume = {},
+): Stream.Stream<Resume.CursorPart<Id>, ProviderError> => {
+  const counted = sequence === undefined ? {} : { sequence };
+  if (attempt.request !== "resume") return verified(client.stream(request), Resume.events(counted));
+  const resumed = Resume.parseEvent(attempt.cursor ?? "");
+  if (resumed === undefined) return Stream.fail(unreadable);
+  const headers = withHeaders(request.headers, Resume.eventHeaders(resumed));
+  const { body: _body, ...bare } = request;
+  const again = method === undefined ? { ...request, headers } : { ...bare, headers, method };
+  return verified(client.stream(again), Resume.events({ ...counted, resumed }));
+};
+
+const unreadable = providerError(Resume.unreadable, "not_sent");
+
+const withHeaders = (
+  headers: ProviderRequest<unknown>["headers"] = {},
+  more: RequestHeaders,
+): NonNullable<ProviderRequest<unknown>["headers"]> =>
+  Effect.isEffect(headers) ? Effect.map(headers, (own) => ({ ...own, ...more })) : { ...headers, ...more };
+
+type Parts<Id extends AnyProtocolId> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
+
+/**
+ * Puts a verifier into a stream. What came before a failure in the same chunk is handed over first.
+ *
+ * @param stream the parts of one attempt
+ * @param verifier of that attempt alone
+ */
+export const verified = <Id extends AnyProtocolId, E, R>(
+  stream: Stream.Stream<Resume.CursorPart<Id>, E, R>,
+  verifier: Resume.Verifier<Id>,
+): Stream.Stream<Resume.CursorPart<Id>, E | ProviderError, R> =>
+  Stream.transformPull(stream, (pull) => {
+    let error: ProviderError | undefined;
+    const next: Pull.Pull<Parts<Id>, E | ProviderError, void> = Effect.suspend(() => {
+      if (error !== undefined) return Effect.fail(error);
+      return Effect.flatMap(pull, (parts): typeof next => {
+        const kept: Array<Resume.CursorPart<Id>> = [];
+        for (const part of parts) {
+          const verdict = verifier.take(part);
+          if (verdict.type === "pass") kept.push(verdict.part);
+          if (verdict.type !== "failed") continue;
+          error = providerError(verdict.failure, "accepted");
+          break;
+        }
+        const [first, ...rest] = kept;
+        return first === undefined ? next : Effect.succeed([first, ...rest]);
+      });
+    });
+    return Effect.succeed(next);
+  });

@@ -1,0 +1,74 @@
+/**
+ * Reads what a part of a chat completion says about the answer: text, reasoning that some servers want back, and what stands
+ * beside a call (Google's signatures, custom tools).
+ */
+import * as Json from "../domain/Json.ts";
+import { label } from "../domain/Limits.ts";
+import { indexOf } from "./ChatCalls.ts";
+import { type Change, frameOf, nothing, type Read } from "./ContinueReading.ts";
+import type { Part } from "./Protocol.ts";
+
+/** Reads one part. */
+export const openAiChat = (part: Part): Read => {
+  const frame = frameOf(part);
+  const entries = Json.list(frame?.choices);
+  if (entries.length === 0) return nothing;
+  const changes: Array<Change> = [];
+  const choices: Array<number> = [];
+  for (const entry of entries) {
+    const choice = Json.record(entry) ?? {};
+    choices.push(indexOf(choice.index) ?? 0);
+    const delta = Json.record(choice.delta) ?? Json.record(choice.message);
+    if (delta === undefined) addText(changes, Json.string(choice.text));
+    // A message that repeats the answer at its end says nothing new; one that is the whole answer has no delta before it.
+    else if (Json.record(choice.delta) !== undefined) addDelta(changes, delta);
+    else changes.push({ op: "open", key: "message", type: "note", json: { message: delta } });
+  }
+  return { changes, choices };
+};
+
+const addText = (changes: Array<Change>, text: string): void => {
+  if (text !== "") changes.push({ op: "append", key: "text", type: "text", field: "text", text });
+};
+
+const addDelta = (changes: Array<Change>, delta: Json.JsonRecord): void => {
+  addText(changes, textOf(delta));
+  const reasoning = Json.string(delta.reasoning_content);
+  if (reasoning !== "")
+    changes.push({ op: "append", key: "reasoning", type: "reasoning", field: "reasoning_content", text: reasoning });
+  for (const entry of Json.list(delta.reasoning_details)) addDetail(changes, Json.record(entry) ?? {});
+  for (const entry of Json.list(delta.tool_calls)) addCall(changes, Json.record(entry) ?? {});
+  const legacy = Json.record(delta.function_call);
+  if (legacy !== undefined && Json.list(delta.tool_calls).length === 0)
+    changes.push({ op: "set", key: "legacy", type: "note", json: { legacy: true } });
+};
+
+/** The visible text of a delta or message; content may be a list. */
+export const textOf = (delta: Json.JsonRecord): string => {
+  const listed = Json.list(delta.content).map((entry) => {
+    const part = Json.record(entry) ?? {};
+    return part.type === "text" || part.type === undefined ? Json.string(part.text) : "";
+  });
+  return Json.string(delta.content) + listed.join("") + Json.string(delta.refusal);
+};
+
+/** OpenRouter's reasoning comes in pieces of entries that are known by their index, and goes back as it came. */
+const addDetail = (changes: Array<Change>, detail: Json.JsonRecord): void => {
+  const key = `detail ${indexOf(detail.index) ?? 0} ${Json.string(detail.type)}`;
+  const { text, summary, data, ...rest } = detail;
+  const said = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null && value !== ""));
+  changes.push({ op: "set", key, type: "reasoning", json: said });
+  for (const [field, piece] of Object.entries({ text, summary, data })) {
+    if (typeof piece === "string") changes.push({ op: "append", key, field, text: piece });
+  }
+};
+
+/** What the decoder's signal does not carry: ids longer than a label, custom tools, Google's thought signatures. */
+const addCall = (changes: Array<Change>, entry: Json.JsonRecord): void => {
+  const id = Json.string(entry.id);
+  const extra = Json.record(entry.extra_content);
+  const custom = Json.record(entry.custom) !== undefined;
+  if (extra === undefined && !custom && label(id) === id) return;
+  const json = { id, ...(extra === undefined ? {} : { extra_content: extra }), ...(custom ? { custom } : {}) };
+  changes.push({ op: "set", key: `note ${label(id)}`, type: "note", json });
+};

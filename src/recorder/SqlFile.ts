@@ -1,0 +1,58 @@
+/**
+ * Finds, makes and watches the file of the SQLite store: only its owner reads it, and one that was moved away is noticed.
+ */
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+
+/** Mode of a new database file: facts about somebody's work are nobody else's. */
+const fileMode = 0o600;
+
+/** Mode of a new folder for it. */
+const folderMode = 0o700;
+
+/** A store that lives as long as its connection, for tests. */
+const inMemory = ":memory:";
+
+/** The file was deleted, moved or replaced while it was open: what would be written now would be lost. */
+export class FileGone extends Error {
+  override readonly name = "FileGone";
+}
+
+/**
+ * The file of the store when none is named: `$STREAM_RECOVERY_DB`; else `stream-recovery/runs.db` below `%LOCALAPPDATA%` on
+ * Windows and below `$XDG_STATE_HOME` elsewhere (XDG Base Directory Specification; `~/.local/state` when it is not set).
+ */
+export const defaultFile = (
+  env: Readonly<Record<string, string | undefined>> = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string => {
+  const named = env.STREAM_RECOVERY_DB ?? "";
+  if (named !== "") return named;
+  const [own, fallback] =
+    platform === "win32"
+      ? [env.LOCALAPPDATA, join(homedir(), "AppData", "Local")]
+      : [env.XDG_STATE_HOME, join(homedir(), ".local", "state")];
+  return join(own === undefined || own === "" ? fallback : own, "stream-recovery", "runs.db");
+};
+
+/** Whether the name is that of a file; `:memory:` and `file:` URIs are SQLite's own. */
+export const isFile = (name: string): boolean => name !== inMemory && !name.startsWith("file:");
+
+/**
+ * Makes the file and its folder where they are not there yet.
+ *
+ * @throws NodeJS.ErrnoException why that was not possible
+ */
+export const prepare = (file: string): void => {
+  if (existsSync(file)) return;
+  mkdirSync(dirname(file), { recursive: true, mode: folderMode });
+  // SQLite gives its journal files the mode of the database.
+  closeSync(openSync(file, "a", fileMode));
+};
+
+/** Which file stands at a path now; undefined when none does. */
+export const identity = (file: string): string | undefined => {
+  const found = statSync(file, { throwIfNoEntry: false, bigint: true });
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`;
+};

@@ -1,0 +1,11 @@
+/**
+ * Entry point `effect-stream-recovery/sqlite`: runs that outlive their process.
+ */
+export { RecorderError } from "./RecorderError.ts";
+export * as SqlNodeSqlite from "./SqlNodeSqlite.ts";
+export {
+  type Retention,
+  type SqlFileOptions,
+  SqlRunRecorder,
+  type SqlRunRecorderOptions,
+} from "./SqlRunRecorder.ts";

@@ -1,0 +1,211 @@
+/**
+ * Speaks SQLite for `effect/sql` over `node:sqlite`, which is part of Node.
+ *
+ * One connection a process: SQLite has one writer at a time anyway, and a commit takes less than a turn to another thread.
+ */
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Reactivity from "effect/reactivity/Reactivity";
+import * as Semaphore from "effect/Semaphore";
+import * as Stream from "effect/Stream";
+import * as SqlClient from "effect/sql/SqlClient";
+import type * as SqlConnection from "effect/sql/SqlConnection";
+import { classifySqliteError, SqlError } from "effect/sql/SqlError";
+import * as Statement from "effect/sql/Statement";
+import { FileGone, identity, isFile, prepare } from "./SqlFile.ts";
+
+/** How the file is opened. */
+export interface NodeSqliteOptions {
+  /** A path, `:memory:`, or a `file:` URI of SQLite. */
+  readonly file: string;
+  /**
+   * `full` survives a power loss with every commit, `normal` a crash of the process only (SQLite, PRAGMA synchronous).
+   * Default `full`: a tool that was started must be on record whatever happens (law L8).
+   */
+  readonly synchronous?: "normal" | "full";
+}
+
+/**
+ * How long a statement blocks the thread for another process's lock, in milliseconds; a commit takes less. Whoever meets a
+ * longer lock waits without blocking and tries again.
+ */
+const blockingMs = 20;
+
+/** Most prepared statements kept; lists of values make a statement a length. */
+const statementsMax = 256;
+
+/** The journal is cut back to this many bytes after a checkpoint. */
+const journalBytes = 16 * 1024 * 1024;
+
+/** SQLite's codes after which a connection is opened anew: readonly, I/O error, corrupt, cannot open, not a database. */
+const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
+
+/** A client over one file. It is opened with the layer, and again when the file was replaced or an error left it useless. */
+export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient, SqlError> =>
+  Layer.effectContext(Effect.map(make(options), (client) => Context.make(SqlClient.SqlClient, client))).pipe(
+    Layer.provide(Reactivity.layer),
+  );
+
+const make = Effect.fnUntraced(function* (options: NodeSqliteOptions) {
+  const holder = new Holder(options);
+  const connection = Effect.try({ try: () => holder.take(), catch: (cause) => failed(cause, "open") });
+  yield* connection;
+  yield* Effect.addFinalizer(() => Effect.sync(() => holder.close()));
+  const acquirers = SqlClient.makeSqliteAcquirers({
+    connection,
+    semaphore: Semaphore.makeUnsafe(1),
+    isTransaction: (it) => it.isTransaction,
+  });
+  return yield* SqlClient.make({
+    ...acquirers,
+    compiler: Statement.makeCompilerSqlite(),
+    driver: "node-sqlite",
+    // A transaction that reads first and writes then would fail when somebody wrote in between.
+    beginTransaction: "BEGIN IMMEDIATE",
+    prepareTransactionControls: true,
+    spanAttributes: [["db.system.name", "sqlite"]],
+  });
+});
+
+/** Holds the open connection, and lets go of one that is of no use any more. */
+class Holder {
+  #open: Connection | undefined;
+  readonly #options: NodeSqliteOptions;
+
+  constructor(options: NodeSqliteOptions) {
+    this.#options = options;
+  }
+
+  take(): Connection {
+    const { file } = this.#options;
+    if (this.#open?.isStale === true) this.close();
+    if (this.#open !== undefined && this.#open.identity !== identityOf(file)) {
+      this.close();
+      throw new FileGone(`${file} was deleted, moved or replaced while it was open`);
+    }
+    this.#open ??= new Connection(this.#options);
+    return this.#open;
+  }
+
+  close(): void {
+    this.#open?.close();
+    this.#open = undefined;
+  }
+}
+
+class Connection implements SqlConnection.Connection {
+  isStale = false;
+  readonly identity: string | undefined;
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor({ file, synchronous = "full" }: NodeSqliteOptions) {
+    if (isFile(file)) prepare(file);
+    this.#db = new (sqlite().DatabaseSync)(file, { timeout: blockingMs, enableForeignKeyConstraints: true });
+    try {
+      this.#db.exec("PRAGMA journal_mode = WAL");
+      this.#db.exec(`PRAGMA synchronous = ${synchronous}`);
+      this.#db.exec(`PRAGMA journal_size_limit = ${journalBytes}`);
+    } catch (error) {
+      this.#db.close();
+      throw error;
+    }
+    this.identity = identityOf(file);
+  }
+
+  get isTransaction(): boolean {
+    return this.#db.isOpen && this.#db.isTransaction;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    if (this.#db.isOpen) this.#db.close();
+  }
+
+  execute: SqlConnection.Connection["execute"] = (sql, params, transformRows) =>
+    this.#run(() => {
+      const rows = this.#prepared(sql).all(...values(params));
+      return transformRows === undefined ? rows : transformRows(rows);
+    });
+
+  executeRaw: SqlConnection.Connection["executeRaw"] = (sql, params) =>
+    this.#run(() => this.#prepared(sql).run(...values(params)));
+
+  executeStream: SqlConnection.Connection["executeStream"] = (sql, params, transformRows) =>
+    Stream.fromIterableEffect(this.execute(sql, params, transformRows));
+
+  executeValues: SqlConnection.Connection["executeValues"] = (sql, params) =>
+    this.#run(() => {
+      // Not the kept statement: how its rows come out is a setting of the statement.
+      const statement = this.#db.prepare(sql);
+      statement.setReturnArrays(true);
+      // The declaration knows rows as objects only.
+      return statement.all(...values(params)) as unknown as ReadonlyArray<ReadonlyArray<unknown>>;
+    });
+
+  executeValuesUnprepared: SqlConnection.Connection["executeValuesUnprepared"] = (sql, params) =>
+    this.executeValues(sql, params);
+
+  executeUnprepared: SqlConnection.Connection["executeUnprepared"] = (sql, params, transformRows) =>
+    this.execute(sql, params, transformRows);
+
+  #run<A>(body: () => A): Effect.Effect<A, SqlError> {
+    return Effect.try({
+      try: body,
+      catch: (cause) => {
+        if (staleCodes.has(primaryCode(cause) ?? 0)) this.isStale = true;
+        return failed(cause, "execute");
+      },
+    });
+  }
+
+  #prepared(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    if (this.#statements.size >= statementsMax) this.#statements.clear();
+    const made = this.#db.prepare(sql);
+    this.#statements.set(sql, made);
+    return made;
+  }
+}
+
+const identityOf = (file: string): string | undefined => (isFile(file) ? identity(file) : undefined);
+
+// Statements of this package bind strings, numbers and null; anything else is refused by SQLite's own check.
+const values = (params: ReadonlyArray<unknown>) => params as ReadonlyArray<string | number | null>;
+
+/** SQLite's primary result code of an error of `node:sqlite`; undefined for other errors. */
+export const primaryCode = (cause: unknown): number | undefined =>
+  cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined;
+
+/** Effect reads SQLite's code from `errno`; Node writes it to `errcode`. */
+const failed = (cause: unknown, operation: string): SqlError => {
+  if (cause instanceof Error && "errcode" in cause) Object.assign(cause, { errno: cause.errcode });
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new SqlError({ reason: classifySqliteError(cause, { message, operation }) });
+};
+
+/**
+ * Loads `node:sqlite`. Where it still counts as experimental Node says so once a process, on the user's terminal: that one
+ * warning is left out, and only while it loads.
+ *
+ * @throws Error where this Node has no SQLite
+ */
+const sqlite = (): typeof import("node:sqlite") => {
+  const emit = process.emitWarning;
+  const filtered = (...all: Parameters<typeof emit>): void => {
+    const [warning, kind] = all;
+    if (!(String(kind) === "ExperimentalWarning" && /\bSQLite\b/i.test(String(warning)))) emit.apply(process, all);
+  };
+  // The declaration has overloads, which no single function can state.
+  process.emitWarning = filtered as typeof emit;
+  try {
+    const module = process.getBuiltinModule("node:sqlite");
+    if (module === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite: 22.19 or newer has`);
+    return module;
+  } finally {
+    process.emitWarning = emit;
+  }
+};

@@ -1,0 +1,108 @@
+/**
+ * Reads the events of a run once, in order, and notes what the grammar in the comment of RunEvent.ts does not allow.
+ */
+import type { RunEvent } from "../runtime/RunEvent.ts";
+
+/** Feed it every event with `next`, and tell it the end with `end`. */
+export class GrammarCheck {
+  readonly #violations: Array<string> = [];
+  #count = 0;
+  #attempt = 0;
+  /** Parts of the attempt that is going on. */
+  #parts = new Map<number, number>();
+  /** How the next attempt was announced: a retry with its mode, or an answered question. */
+  #announced: string | undefined;
+  /** Revision of the open question. */
+  #asked: number | undefined;
+  #discarding = false;
+  #completed = false;
+
+  /** What was wrong so far, each with the place of its event, from 1. */
+  get violations(): ReadonlyArray<string> {
+    return this.#violations;
+  }
+
+  /** The next event of the run. */
+  next(event: RunEvent<unknown>): void {
+    this.#count += 1;
+    this.#holds(!this.#completed, event, "comes after RunCompleted");
+    if (this.#attempt === 0)
+      this.#holds(event._tag === "AttemptStarted", event, "comes before the first AttemptStarted");
+    if (this.#discarding)
+      this.#holds(
+        event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted",
+        event,
+        "stands between an AttemptDiscarded and the AttemptStarted that it belongs to",
+      );
+    switch (event._tag) {
+      case "AttemptStarted":
+        this.#started(event);
+        return;
+      case "Part":
+        this.#part(event);
+        return;
+      case "AttemptDiscarded":
+        this.#discarded(event);
+        return;
+      case "RetryScheduled":
+        this.#holds(event.attempt >= 1 && event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        this.#announced = event.mode;
+        this.#asked = undefined;
+        return;
+      case "QuestionAsked":
+        this.#holds(event.question.choices.length >= 2, event, "has fewer than two choices");
+        this.#asked = event.question.revision;
+        this.#announced = undefined;
+        return;
+      case "QuestionAnswered":
+        this.#holds(event.revision === this.#asked, event, "answers no open question");
+        this.#asked = undefined;
+        this.#announced = "answer";
+        return;
+      case "CallVerified":
+        this.#holds(event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        return;
+      case "RunCompleted":
+        this.#holds(event.attempts === this.#attempt, event, `counts ${event.attempts} attempts of ${this.#attempt}`);
+        this.#completed = true;
+    }
+  }
+
+  /** The stream has ended: cleanly, or with a failure. */
+  end(cleanly: boolean): void {
+    if (cleanly && !this.#completed) this.#violations.push("the end: the stream ended without RunCompleted");
+    if (!cleanly && this.#completed) this.#violations.push("the end: the stream failed after RunCompleted");
+    if (this.#discarding) this.#violations.push("the end: an AttemptDiscarded that no attempt follows");
+  }
+
+  #started(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptStarted" }>): void {
+    this.#holds(event.attempt === this.#attempt + 1, event, `has number ${event.attempt} after ${this.#attempt}`);
+    if (this.#attempt === 0) this.#holds(event.mode === "first", event, `begins a run with mode ${event.mode}`);
+    else this.#holds(this.#announced !== undefined, event, "was announced by no retry and no answer");
+    if (this.#announced !== undefined && this.#announced !== "answer")
+      this.#holds(event.mode === this.#announced, event, `has mode ${event.mode}, announced was ${this.#announced}`);
+    this.#attempt = event.attempt;
+    this.#announced = undefined;
+    this.#asked = undefined;
+    this.#discarding = false;
+  }
+
+  #part(event: Extract<RunEvent<unknown>, { readonly _tag: "Part" }>): void {
+    const before = this.#parts.get(this.#attempt) ?? 0;
+    this.#holds(event.attempt === this.#attempt, event, `is of attempt ${event.attempt} during ${this.#attempt}`);
+    this.#holds(event.ordinal === before + 1, event, `has ordinal ${event.ordinal} after ${before}`);
+    this.#holds(this.#asked === undefined, event, "comes while a question is open");
+    this.#parts.set(this.#attempt, event.ordinal);
+  }
+
+  #discarded(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptDiscarded" }>): void {
+    const shown = this.#parts.get(event.attempt) ?? 0;
+    this.#holds(event.keep_through < shown, event, `withdraws what follows ${event.keep_through} of ${shown} parts`);
+    this.#holds(this.#announced !== undefined, event, "comes without a retry or an answer");
+    this.#discarding = true;
+  }
+
+  #holds(condition: boolean, event: RunEvent<unknown>, problem: string): void {
+    if (!condition) this.#violations.push(`event ${this.#count}, ${event._tag}: ${problem}`);
+  }
+}

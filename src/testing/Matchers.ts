@@ -1,0 +1,121 @@
+/**
+ * Compares and checks RunEvents without a test framework: functions that give text which a failed assertion can show.
+ */
+import { Exit } from "effect";
+import type { RunEvent } from "../runtime/RunEvent.ts";
+import { GrammarCheck } from "./GrammarCheck.ts";
+
+/**
+ * A line that a person would read, for one event.
+ *
+ * @param event any event of a run
+ * @param name what to call a part
+ */
+export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string => {
+  switch (event._tag) {
+    case "AttemptStarted":
+      return `attempt ${event.attempt} ${event.mode}`;
+    case "Part":
+      return name(event.part);
+    case "AttemptDiscarded":
+      return `discard ${event.attempt} after ${event.keep_through}`;
+    case "RetryScheduled":
+      return `retry ${event.mode} ${event.rule}`;
+    case "QuestionAsked":
+      return `ask ${event.question.rule}`;
+    case "QuestionAnswered":
+      return `answer ${event.choice}`;
+    case "CallVerified":
+      return `verified ${event.tool} ${event.verdict}`;
+    case "RunCompleted":
+      return "completed";
+  }
+};
+
+/**
+ * What a caller saw, one line an event, and how it ended.
+ *
+ * @param events the events in order
+ * @param name what to call a part
+ * @param exit how the stream ended; left out: the end is not told
+ */
+export const transcript = <P>(
+  events: Iterable<RunEvent<P>>,
+  name: (part: P) => string,
+  exit?: Exit.Exit<unknown, unknown>,
+): ReadonlyArray<string> => [
+  ...[...events].map((event) => line(event, name)),
+  ...(exit === undefined ? [] : endLines(exit)),
+];
+
+const endLines = (exit: Exit.Exit<unknown, unknown>): ReadonlyArray<string> => {
+  if (Exit.isSuccess(exit)) return [];
+  for (const reason of exit.cause.reasons) {
+    if (reason._tag === "Fail")
+      return [`end ${field(reason.error, "reason")} ${field(reason.error, "rule")}`.trimEnd()];
+    if (reason._tag === "Die") return [`defect ${String(reason.defect)}`];
+  }
+  return ["interrupted"];
+};
+
+const field = (error: unknown, name: string): string => {
+  const value: unknown = typeof error === "object" && error !== null ? Reflect.get(error, name) : error;
+  return value === undefined ? "" : String(value);
+};
+
+/**
+ * What is left for the caller: every part that was handed over and not withdrawn by an `AttemptDiscarded`, in order.
+ *
+ * @param events the events in order
+ */
+export const remaining = <P>(events: Iterable<RunEvent<P>>): ReadonlyArray<P> => {
+  let kept: Array<Extract<RunEvent<P>, { readonly _tag: "Part" }>> = [];
+  for (const event of events) {
+    if (event._tag === "Part") kept.push(event);
+    if (event._tag === "AttemptDiscarded")
+      kept = kept.filter((part) => part.attempt !== event.attempt || part.ordinal <= event.keep_through);
+  }
+  return kept.map(({ part }) => part);
+};
+
+/**
+ * Holds events against the grammar in the comment of RunEvent.ts.
+ *
+ * @param events the events in order, from the first
+ * @param exit how the stream ended; left out: the stream may still be going on
+ * @returns the violations, each with the place of its event; none where the grammar holds
+ */
+export const checkGrammar = <P>(
+  events: Iterable<RunEvent<P>>,
+  exit?: Exit.Exit<unknown, unknown>,
+): ReadonlyArray<string> => {
+  const check = new GrammarCheck();
+  for (const event of events) check.next(event);
+  if (exit !== undefined) check.end(Exit.isSuccess(exit));
+  return check.violations;
+};
+
+/** Most lines that stand around a difference. */
+const contextLines = 3;
+
+/**
+ * The first difference between two transcripts, with what stands around it.
+ *
+ * @param actual the lines that came
+ * @param expected the lines that should have come
+ * @returns undefined where they are the same; else a text in the manner of a unified diff
+ */
+export const difference = (actual: ReadonlyArray<string>, expected: ReadonlyArray<string>): string | undefined => {
+  const longest = Math.max(actual.length, expected.length);
+  const at = Array.from({ length: longest }, (_, index) => index).find((index) => actual[index] !== expected[index]);
+  if (at === undefined) return undefined;
+  const from = Math.max(0, at - contextLines);
+  const shown = (lines: ReadonlyArray<string>, sign: string) =>
+    lines.slice(at, at + contextLines).map((text) => `${sign} ${text}`);
+  return [
+    `line ${at + 1} differs (- expected, + actual)`,
+    ...actual.slice(from, at).map((text) => `  ${text}`),
+    ...shown(expected, "-"),
+    ...shown(actual, "+"),
+  ].join("\n");
+};

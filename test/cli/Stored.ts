@@ -1,0 +1,160 @@
+/**
+ * Puts runs of every kind on record: what the commands that read the record are shown.
+ */
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import type { RunIncident } from "../../src/domain/RunIncident.ts";
+import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
+import { explain } from "../../src/policy/Explanation.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import type * as RunRecord from "../../src/recorder/RunRecord.ts";
+
+/** Wall clock of the first run, in milliseconds since the epoch. */
+export const startedAt = 1_790_000_000_000;
+
+const provider = { id: "anthropic", model: "claude-sonnet-4-5", reasoning: true } as const;
+
+const guarded: AttemptFacts["side_effects"] = {
+  guarded: true,
+  complete: true,
+  reason: "all_classified",
+  runtime: { read_only: 1, mutating: 1, unknown: 0 },
+  provider: { read_only: 0, mutating: 0, unknown: 0 },
+};
+
+export const factsOf = (more: Partial<AttemptFacts>): AttemptFacts => ({
+  ...freshFacts,
+  delivery: "accepted",
+  progress: "output",
+  side_effects: guarded,
+  ...more,
+});
+
+const bash = (phase: AttemptFacts["tools"][number]["phase"]): AttemptFacts["tools"][number] => ({
+  call: "0.0",
+  tool: "bash",
+  executor: "runtime",
+  effect: "mutating",
+  phase,
+});
+
+/** An incident as a policy decides it. */
+export const incidentOf = (
+  runId: string,
+  n: number,
+  more: Partial<DecisionInput>,
+  at = startedAt + 1_200,
+  policy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.default,
+): RunIncident => {
+  const input: DecisionInput = {
+    facts: factsOf({}),
+    failure: { kind: "transport", code: "ECONNRESET" },
+    run: freshRun,
+    budget: defaultBudget,
+    jitter: 0.5,
+    ...more,
+  };
+  const decision = policy.decide(input);
+  return {
+    schema_version: 1,
+    id: `${runId}.${n}`,
+    run_id: runId,
+    attempt: n,
+    mode: input.run.mode,
+    at,
+    provider,
+    ...input,
+    policy: policy.name,
+    decision,
+    message: explain(decision, input.failure, input.facts),
+    status: "open",
+  };
+};
+
+export const begun = (run_id: string, at = startedAt): RunRecord.Entry => ({
+  _tag: "RunStarted",
+  run_id,
+  provider,
+  at,
+  budget: defaultBudget,
+  policy: "default",
+});
+
+export const attempted = (attempt: number, facts: AttemptFacts, at_ms = 0): RunRecord.Entry => ({
+  _tag: "AttemptStarted",
+  attempt,
+  mode: attempt === 1 ? "first" : "replay",
+  at_ms,
+  facts,
+  request: "first",
+  run: freshRun,
+});
+
+/** A run that broke while a call was fenced, was replayed and came to its end. */
+export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
+  const incident = incidentOf(runId, 1, { facts }, at + 1_200);
+  return [
+    begun(runId, at),
+    attempted(1, facts),
+    { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "toolu_1", tool: "bash" },
+    { _tag: "IncidentOpened", incident },
+    { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
+    attempted(2, factsOf({ shown: "text", text_through: 1, terminal_seen: true }), 1_600),
+    { _tag: "RunEnded", end: { state: "completed", reason: "end_turn", attempts: 2, at: at + 4_200 } },
+  ];
+};
+
+/** A run that asks what became of a call; `bash` was started and nobody knows its outcome. */
+export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const facts = factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [bash("outcome_unknown")] });
+  const incident = incidentOf(runId, 1, { facts, run: { ...freshRun, can_continue: true } }, at + 1_200);
+  return [
+    begun(runId, at),
+    attempted(1, facts),
+    { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "toolu_1", tool: "bash" },
+    { _tag: "IncidentOpened", incident },
+    {
+      _tag: "QuestionAsked",
+      question: {
+        revision: 1,
+        incident: incident.id,
+        attempt: 1,
+        rule: incident.decision.rule,
+        choices: incident.decision.choices ?? ["stop"],
+        default_choice: "stop",
+        asked_at: at + 1_200,
+        expires_at: at + 10 * 365 * 24 * 3_600_000,
+      },
+    },
+    { _tag: "RunParked", reason: "question" },
+  ];
+};
+
+/** A run in the middle of a tool: without its process it is an orphan. */
+export const halfway = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => [
+  begun(runId, at),
+  attempted(1, factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [bash("dispatched")] })),
+  { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "toolu_1", tool: "bash" },
+];
+
+/** A run that was stopped because its text could not be withdrawn. */
+export const stopped = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const facts = factsOf({ shown: "text", text_through: 1 });
+  const incident = incidentOf(runId, 1, { facts }, at + 1_200);
+  return [
+    begun(runId, at),
+    attempted(1, facts),
+    { _tag: "IncidentOpened", incident },
+    {
+      _tag: "QuestionAsked",
+      question: { revision: 1, incident: incident.id, rule: "text_shown", choices: ["retry", "accept", "stop"] },
+    },
+    { _tag: "QuestionAnswered", revision: 1, answer: "stop", by: "program" },
+    { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: "stop" },
+    {
+      _tag: "RunEnded",
+      end: { state: "stopped", reason: "text_shown", attempts: 1, at: at + 1_300, incident: incident.id },
+    },
+  ];
+};

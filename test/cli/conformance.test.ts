@@ -1,0 +1,212 @@
+import { NodeServices } from "@effect/platform-node";
+import { assert, describe, it } from "@effect/vitest";
+import { Console, Effect, Exit, Runtime } from "effect";
+import { Command } from "effect/cli";
+import { aiSdkRuntime } from "../../src/cli/conformance/AiSdkRuntime.ts";
+import { anthropicRuntime } from "../../src/cli/conformance/AnthropicRuntime.ts";
+import { openAiRuntime } from "../../src/cli/conformance/OpenAiRuntime.ts";
+import { loadPackages, versionsOf } from "../../src/cli/conformance/Packages.ts";
+import { subjectNames, subjects, type WithUsSettings } from "../../src/cli/conformance/Subjects.ts";
+import { conformanceCommand, failUnsafe } from "../../src/cli/conformance.ts";
+import {
+  type ConformanceFaultId,
+  type ConformanceScoreboard,
+  conformanceFaults,
+  isSafe,
+  runConformance,
+} from "../../src/testing/index.ts";
+
+const silenceMs = 300;
+
+/** FIELD's columns, with the fault that each one was. */
+const field = {
+  reset_before_head: "R2",
+  text_cut: "E1",
+  text_clean_end: "T1",
+  args_cut: "E1",
+  args_clean_end: "T1",
+  call_then_cut: "E1",
+  silence: "R1",
+  rate_limited: "R2",
+  overload_in_text: "E1",
+  server_error: "R2",
+} satisfies Partial<Record<ConformanceFaultId, string>>;
+
+const fieldFaults = conformanceFaults.map(({ id }) => id).filter((id) => id in field);
+
+const rows = (board: ConformanceScoreboard) =>
+  Object.fromEntries(
+    [...new Set(board.cells.map(({ protocol }) => protocol))].map((protocol) => [
+      protocol,
+      Object.fromEntries(
+        board.cells
+          .filter((cell) => cell.protocol === protocol)
+          .map(({ fault, letter, requests }) => [fault, `${letter}${requests}`]),
+      ),
+    ]),
+  );
+
+/** An SDK may wait for seconds before it retries. */
+const longest = 60_000;
+
+describe("the bare SDKs", () => {
+  it.live(
+    "openai and @anthropic-ai/sdk do what was measured in the field",
+    () =>
+      Effect.gen(function* () {
+        const openai = yield* runConformance(yield* openAiRuntime({ name: "openai" }), {
+          faults: fieldFaults,
+          silenceMs,
+        });
+        assert.deepStrictEqual(rows(openai), { "openai-chat": field, "openai-responses": field });
+        const anthropic = yield* runConformance(yield* anthropicRuntime({ name: "anthropic" }), {
+          faults: fieldFaults,
+          silenceMs,
+        });
+        assert.deepStrictEqual(rows(anthropic), { "anthropic-messages": field });
+        assert.isFalse(isSafe(openai));
+      }),
+    longest,
+  );
+
+  it.live(
+    "AI SDK takes clean ends for answers, in all four protocols",
+    () =>
+      Effect.gen(function* () {
+        const board = yield* runConformance(yield* aiSdkRuntime({ name: "ai-sdk" }), {
+          faults: ["healthy_call", "text_cut", "text_clean_end", "args_clean_end"],
+          silenceMs,
+        });
+        const row = { healthy_call: "R2", text_cut: "E1", text_clean_end: "T1", args_clean_end: "T1" };
+        assert.deepStrictEqual(rows(board), {
+          "openai-chat": row,
+          "openai-responses": row,
+          "anthropic-messages": row,
+          "google-gemini": row,
+        });
+      }),
+    longest,
+  );
+});
+
+/** Breaks behind text that a user has seen. */
+const shown: ReadonlyArray<ConformanceFaultId> = ["text_cut", "text_clean_end", "stall", "overload_in_text"];
+
+const settings = { reveal: "live", answer: "stop", stallMs: 900 } as const;
+
+const failing = Effect.fnUntraced(function* (name: (typeof subjectNames)[number], more: Partial<WithUsSettings>) {
+  const runtime = yield* subjects[name].withUs(name, { ...settings, ...more });
+  const board = yield* runConformance(runtime, { silenceMs });
+  assert.isTrue(isSafe(board), JSON.stringify(board.cells.filter(({ letter }) => !/[RE]/.test(letter))));
+  assert.strictEqual(board.totals.hung, 0);
+  return [...new Set(board.cells.filter(({ letter }) => letter !== "R").map(({ fault }) => fault))];
+});
+
+describe("with this package", () => {
+  for (const name of subjectNames) {
+    it.live(
+      `${name} is safe, never hangs, and recovers all but breaks behind text that was shown`,
+      () => Effect.map(failing(name, {}), (failed) => assert.sameMembers(failed, [...shown])),
+      longest,
+    );
+
+    it.live(
+      `${name} recovers everything where text waits for its end`,
+      () => Effect.map(failing(name, { reveal: "on_complete" }), (failed) => assert.deepStrictEqual(failed, [])),
+      longest,
+    );
+  }
+
+  it.live(
+    "ai-sdk recovers everything, text as it comes, where its user lets it be withdrawn",
+    () => Effect.map(failing("ai-sdk", { answer: "retry" }), (failed) => assert.deepStrictEqual(failed, [])),
+    longest,
+  );
+});
+
+describe("packages", () => {
+  it.effect("that are missing are named, with the command that installs them", () =>
+    Effect.gen(function* () {
+      const missing = "a-package-that-nobody-has";
+      const error = yield* Effect.flip(loadPackages([missing], () => import(missing)));
+      assert.strictEqual(error._tag, "MissingPackage");
+      assert.deepStrictEqual(error.packages, [missing]);
+      assert.strictEqual(error.message, `needs ${missing}: npm install ${missing}`);
+    }),
+  );
+
+  it.effect("that break while they load are a defect: to install them again mends nothing", () =>
+    Effect.gen(function* () {
+      const exit = yield* Effect.exit(loadPackages(["openai"], () => Promise.reject(new Error("broken"))));
+      assert.isTrue(Exit.isFailure(exit) && exit.cause.reasons.every(({ _tag }) => _tag === "Die"));
+    }),
+  );
+
+  it("tell their installed versions", () => {
+    const versions = versionsOf(["openai", "@anthropic-ai/sdk", "ai"]);
+    for (const version of Object.values(versions)) assert.match(version, /^\d+\.\d+\.\d+/);
+    assert.deepStrictEqual(Object.keys(versions), ["openai", "@anthropic-ai/sdk", "ai"]);
+    assert.deepStrictEqual(versionsOf(["a-package-that-nobody-has"]), {});
+  });
+});
+
+const run = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const lines: Array<string> = [];
+    const errors: Array<string> = [];
+    const console: Console.Console = Object.assign(Object.create(globalThis.console), {
+      log: (line: string) => void lines.push(line),
+      error: (line: string) => void errors.push(line),
+    });
+    const exit = yield* Command.runWith(conformanceCommand, { version: "test" })(args).pipe(
+      Effect.provide(NodeServices.layer),
+      Effect.provideService(Console.Console, console),
+      Effect.exit,
+    );
+    return { lines, errors, exit };
+  });
+
+describe("stream-recovery conformance", () => {
+  it.live("prints both columns side by side", () =>
+    Effect.gen(function* () {
+      const { exit, lines } = yield* run("openai", "--only", "healthy,text_clean_end", "--protocol", "chat");
+      assert.isTrue(Exit.isSuccess(exit), String(exit));
+      assert.include(lines[0] ?? "", "| the provider's first answer | openai, chat | openai with us, chat |");
+      assert.include(lines[0] ?? "", "| text, clean end             | T1           | E1                   |");
+    }),
+  );
+
+  it.live("prints scoreboards as JSON, of one column where one was asked for", () =>
+    Effect.gen(function* () {
+      const { exit, lines } = yield* run("anthropic", "--without-us", "--only", "text_clean_end", "--json");
+      assert.isTrue(Exit.isSuccess(exit), "a bare column may be unsafe");
+      const boards: ReadonlyArray<ConformanceScoreboard> = JSON.parse(lines[0] ?? "");
+      assert.deepStrictEqual(
+        boards.map(({ runtime, totals }) => [runtime, totals.silent_truncations]),
+        [["anthropic", 1]],
+      );
+    }),
+  );
+
+  it.live("refuses what it does not know, in one line that names it", () =>
+    Effect.gen(function* () {
+      const fault = yield* run("openai", "--only", "earthquake");
+      assert.deepStrictEqual(fault.errors, ['conformance: --only: no fault is called "earthquake"']);
+      const protocol = yield* run("openai", "--protocol", "gemini");
+      assert.deepStrictEqual(protocol.errors, [
+        'conformance: --protocol: expected a part of openai-chat, openai-responses, got "gemini"',
+      ]);
+      for (const { exit } of [fault, protocol]) assert.include(String(exit), "BadConformance");
+    }),
+  );
+
+  it.live("exits with 1 where a column with this package is unsafe, and not for a bare one", () =>
+    Effect.gen(function* () {
+      const board = yield* runConformance(yield* openAiRuntime({ name: "openai" }), { faults: ["text_clean_end"] });
+      yield* failUnsafe([board]);
+      const error = yield* Effect.flip(failUnsafe([board, { ...board, runtime: "openai with us" }]));
+      assert.deepStrictEqual(error.runtimes, ["openai with us"]);
+      assert.strictEqual(error[Runtime.errorExitCode], 1);
+    }),
+  );
+});

@@ -1,0 +1,281 @@
+import { assert, describe, it } from "@effect/vitest";
+import type { AttemptFacts } from "../../src/domain/Attempt.ts";
+import type { Choice } from "../../src/domain/Decision.ts";
+import { resumesMax } from "../../src/domain/Limits.ts";
+import { fresh as freshRun } from "../../src/domain/Run.ts";
+import type { RunIncident } from "../../src/domain/RunIncident.ts";
+import { atMost } from "../../src/policy/FactsOrder.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import * as Orphan from "../../src/recorder/Orphan.ts";
+import type { Entry } from "../../src/recorder/RunRecord.ts";
+import * as L from "../runtime/CrashRecoveryLives.ts";
+import { folded } from "./Entries.ts";
+
+const due = (...entries: ReadonlyArray<Entry>) => Orphan.due(folded([L.begun(), ...entries]));
+
+/** The `decide` of a history, or the test fails by what it is instead. */
+const decide = (...entries: ReadonlyArray<Entry>) => {
+  const found = due(...entries);
+  if (found?._tag !== "decide") throw new Error(`expected decide, got ${found?._tag}`);
+  return found;
+};
+
+const decided = ({ input }: ReturnType<typeof decide>) => RecoveryPolicy.decide({ ...input, jitter: 0.5 });
+
+const textShown = L.facts(L.text);
+
+describe("What is due of a run that nobody drives", () => {
+  it("is nothing without an attempt, and nothing after its end", () => {
+    assert.isUndefined(due());
+    const end = { state: "completed", reason: "stop", attempts: 1, at: 1 } as const;
+    assert.isUndefined(due(L.attempt(1), { _tag: "RunEnded", end }));
+  });
+
+  it("is a decision on what is on record, where nothing was decided: the request may have been sent", () => {
+    const { attempt, input, standing } = decide(L.attempt(1, { run: { ...freshRun, auto_retries: 2 } }));
+    assert.deepStrictEqual(
+      [attempt.attempt, input.failure, input.facts.delivery, input.run.auto_retries, standing],
+      [1, { kind: "crashed" }, "ambiguous", 2, undefined],
+    );
+  });
+
+  it("is a decision that permits least where the record does not say what the run could do", () => {
+    const unsaid: Entry = { _tag: "AttemptStarted", attempt: 1, mode: "first", at_ms: 0, facts: textShown };
+    const { input } = decide(unsaid);
+    assert.deepInclude(input.run, { discardable: false, can_continue: false, can_refresh_credentials: false });
+  });
+
+  it("takes a started call without an outcome for one that nobody knows", () => {
+    const found = decide(L.attempt(1), L.raised(1, L.dispatched));
+    assert.deepStrictEqual(
+      found.input.facts.tools.map(({ phase }) => phase),
+      ["outcome_unknown"],
+    );
+    assert.strictEqual(decided(found).rule, "tool_outcome_unknown");
+  });
+
+  it("leaves what the provider runs, and what has settled or was not started, as it is", () => {
+    const provider = {
+      call: "0.3",
+      tool: "mcp",
+      executor: "provider",
+      effect: "unknown",
+      phase: "input_started",
+    } as const;
+    const tools = [L.call("settled", "0.0"), L.call("handed_over", "0.1"), L.call("input_started", "0.2"), provider];
+    assert.deepStrictEqual(Orphan.afterCrash(L.facts({ tools })).tools, tools);
+  });
+});
+
+describe("A decision that nobody acted on", () => {
+  it("is offered when it is a retry", () => {
+    const retry = L.incident(1, L.facts());
+    assert.deepInclude(due(L.attempt(1), L.opened(retry)), { _tag: "offered", incident: retry });
+  });
+
+  it("is offered although the crash came before anything was sent: the attempt had ended", () => {
+    const retry = L.incident(1, L.facts({ delivery: "not_sent" }));
+    assert.deepInclude(due(L.attempt(1), L.opened(retry)), { _tag: "offered" });
+  });
+
+  it("is not offered when facts have grown since", () => {
+    const found = decide(L.attempt(1), L.opened(L.incident(1, L.facts())), L.raised(1, textShown));
+    assert.deepStrictEqual([found.input.failure, decided(found).rule], [L.reset, "text_shown"]);
+  });
+
+  it("is not offered when it would resume by a cursor: that died with its process", () => {
+    const resume = L.incident(1, L.dispatched, { run: { resumable: true } });
+    assert.strictEqual(resume.decision.mode, "resume");
+    const found = decide(L.attempt(1), L.raised(1, L.dispatched), L.opened(resume));
+    assert.deepStrictEqual([found.input.run.resumable, decided(found).rule], [false, "tool_outcome_unknown"]);
+  });
+
+  it("stands when it is a question or a stop", () => {
+    const cancelled = L.incident(1, textShown, { run: { user_cancelled: true } });
+    for (const incident of [L.incident(1, textShown), cancelled]) {
+      const { standing } = decide(L.attempt(1), L.raised(1, textShown), L.opened(incident));
+      assert.strictEqual(standing?.decision.rule, incident.decision.rule);
+    }
+  });
+
+  it("stands no more when facts have grown since", () => {
+    const found = decide(L.attempt(1), L.opened(L.incident(1, textShown)), L.raised(1, L.dispatched));
+    assert.deepStrictEqual([found.standing, decided(found).rule], [undefined, "tool_outcome_unknown"]);
+  });
+
+  it("is a crash like any other when its own caller left the run, with what the run had spent", () => {
+    const left = L.incident(1, L.facts(), { failure: { kind: "cancelled", by: "caller" }, run: { auto_retries: 1 } });
+    const { input, standing } = decide(L.attempt(1), L.opened(left), L.parked("interrupted"));
+    assert.deepStrictEqual([input.failure, input.run.auto_retries, standing], [{ kind: "crashed" }, 1, undefined]);
+  });
+
+  it("is no matter when an attempt was started after it", () => {
+    const retry = L.incident(1, L.facts());
+    const found = decide(L.attempt(1), L.opened(retry), L.marked(retry, "acted_on"), L.attempt(2, { mode: "replay" }));
+    assert.deepStrictEqual([found.attempt.attempt, found.input.failure], [2, { kind: "crashed" }]);
+  });
+
+  it("is no matter when it was found out late", () => {
+    const late: RunIncident = { ...L.incident(1, textShown), status: "late" };
+    assert.deepStrictEqual(decide(L.attempt(1), L.opened(late)).input.failure, { kind: "crashed" });
+  });
+});
+
+describe("A question", () => {
+  const broken = (its: AttemptFacts, run = {}) => {
+    const incident = L.incident(1, its, { run });
+    return [L.attempt(1), L.raised(1, its), L.opened(incident), L.asked(incident)] as const;
+  };
+
+  it("is waited for, also when the crash left its call without an outcome", () => {
+    assert.strictEqual(due(...broken(textShown))?._tag, "waiting");
+    assert.strictEqual(due(...broken(L.dispatched))?._tag, "waiting");
+  });
+
+  it("is asked anew when the facts have grown, on the failure that it was asked for", () => {
+    const found = decide(...broken(L.dispatched), L.raised(1, L.settled));
+    assert.deepStrictEqual([found.input.failure, decided(found).rule], [L.reset, "tool_ran"]);
+  });
+
+  const answers: ReadonlyArray<Choice> = ["retry", "continue", "accept", "stop"];
+  for (const choice of answers) {
+    it(`that was answered "${choice}" is acted on`, () => {
+      assert.deepInclude(due(...broken(textShown), L.answered(choice)), { _tag: "answered", choice });
+    });
+
+    it(`that was answered "${choice}" is over once an attempt was started`, () => {
+      const later = L.attempt(2, { mode: "replay" });
+      assert.deepInclude(decide(...broken(textShown), L.answered(choice), later).input, {
+        failure: { kind: "crashed" },
+      });
+    });
+  }
+
+  it("whose answer starts something is asked anew when the facts have grown since; one that ends the run is not", () => {
+    const grown = [...broken(textShown), L.raised(1, L.dispatched)];
+    assert.strictEqual(due(...grown, L.answered("retry"))?._tag, "decide");
+    assert.strictEqual(due(...grown, L.answered("stop"))?._tag, "answered");
+  });
+
+  it("is over when something else was decided after its answer", () => {
+    const cancelled = L.incident(2, textShown, { run: { user_cancelled: true } });
+    const found = decide(...broken(textShown), L.answered("retry"), L.opened(cancelled));
+    assert.strictEqual(found.standing?.decision.rule, "user_cancelled");
+  });
+
+  it("is over when its run was stopped before anyone asked it anew", () => {
+    const again = L.incident(2, L.settled);
+    const found = decide(...broken(L.dispatched), L.raised(1, L.settled), L.opened(again));
+    assert.strictEqual(found.standing?.id, again.id);
+  });
+
+  it("about calls is answered until they are settled, and decided anew then", () => {
+    const word = [...broken(L.dispatched), L.answered("it_ran")];
+    assert.strictEqual(due(...word)?._tag, "answered");
+    const unknown = L.facts({ ...L.dispatched, tools: [L.call("outcome_unknown")] });
+    assert.strictEqual(due(...word, L.raised(1, unknown))?._tag, "answered");
+    assert.strictEqual(decided(decide(...word, L.raised(1, L.settled))).rule, "tool_ran");
+  });
+});
+
+describe("A response that was resumed", () => {
+  const resumable = L.incident(1, L.dispatched, { run: { resumable: true } });
+  const resumed = [
+    L.attempt(1),
+    L.raised(1, L.dispatched),
+    L.opened(resumable),
+    L.marked(resumable, "acted_on"),
+    L.attempt(2, { mode: "resume", request: "resume" }),
+  ];
+
+  it("is every attempt since the one that asked for it", () => {
+    const record = folded([L.begun(), ...resumed, L.attempt(3, { mode: "resume", request: "resume" })]);
+    assert.deepStrictEqual(
+      Orphan.lastResponse(record).map(({ attempt }) => attempt),
+      [1, 2, 3],
+    );
+  });
+
+  it("is decided as a whole: a call of an earlier attempt is still of unknown outcome", () => {
+    const found = decide(...resumed, L.raised(2, textShown));
+    assert.deepStrictEqual([found.attempt.attempt, decided(found).rule], [1, "tool_outcome_unknown"]);
+  });
+
+  it("mixes no calls: one that settled in the second attempt says nothing of its namesake in the first", () => {
+    const second = L.incident(2, L.settled, { attempt: 2, run: { mode: "resume" } });
+    const found = decide(...resumed, L.raised(2, L.settled), L.opened(second));
+    assert.deepStrictEqual(
+      found.input.facts.tools.map(({ call, phase }) => [call, phase]),
+      [
+        ["0.0", "outcome_unknown"],
+        ["2/0.0", "settled"],
+      ],
+    );
+  });
+
+  it("keeps what only its incident knows: of two writes the first can be lost", () => {
+    const second = L.incident(2, L.settled, { attempt: 2, run: { mode: "resume" } });
+    const found = decide(...resumed, L.opened(second));
+    assert.deepInclude(found.input.facts.tools, { ...L.call("settled"), call: "2/0.0" });
+    const single = decide(L.attempt(1), L.opened(L.incident(1, L.dispatched)));
+    assert.strictEqual(decided(single).rule, "tool_outcome_unknown");
+  });
+});
+
+describe("A run that was taken over too often", () => {
+  const resumes = (count: number) => Array.from({ length: count }, (): Entry => ({ _tag: "RunResumed" }));
+  const retry = [L.attempt(1), L.opened(L.incident(1, L.facts()))];
+
+  it(`is offered ${resumesMax} times`, () => {
+    assert.strictEqual(due(...retry, ...resumes(resumesMax - 1))?._tag, "offered");
+    assert.strictEqual(decided(decide(...retry, ...resumes(resumesMax))).rule, "budget_exhausted");
+    assert.strictEqual(decided(decide(L.attempt(1), ...resumes(resumesMax))).rule, "budget_exhausted");
+  });
+
+  it("asks also where its failure would cost nothing", () => {
+    const free = [L.attempt(1), L.opened(L.incident(1, L.facts(), { failure: { kind: "rate_limited" } }))];
+    assert.strictEqual(due(...free)?._tag, "offered");
+    assert.strictEqual(decided(decide(...free, ...resumes(resumesMax))).rule, "budget_exhausted");
+  });
+
+  it("still does what a person answered", () => {
+    const life = L.questioned(textShown, "retry").flat().slice(1);
+    assert.strictEqual(due(...life, ...resumes(resumesMax))?._tag, "answered");
+  });
+});
+
+describe("The next incident's number", () => {
+  it("follows what is kept and what was dropped", () => {
+    const incidents = Array.from({ length: 40 }, (_, index) => L.opened(L.incident(index + 1, L.facts())));
+    assert.strictEqual(Orphan.incidentsSoFar(folded([L.begun(), L.attempt(1), ...incidents])), 40);
+  });
+
+  it("is never one that is on record, also where an earlier incident was never written", () => {
+    const record = folded([L.begun(), L.attempt(1), L.opened(L.incident(3, L.facts()))]);
+    assert.strictEqual(Orphan.incidentsSoFar(record), 3);
+    const foreign = { ...L.incident(1, L.facts()), id: "imported" };
+    assert.strictEqual(Orphan.incidentsSoFar(folded([L.begun(), L.opened(foreign)])), 1);
+  });
+});
+
+describe("Over every history that tests know", () => {
+  it("what is decided is never weaker than what is on record (L1)", () => {
+    let decisions = 0;
+    for (const [name, life] of Object.entries(L.lives)) {
+      for (let writes = 1; writes <= life.length; writes += 1) {
+        const record = folded(life.slice(0, writes).flat());
+        const found = Orphan.due(record);
+        if (found?._tag !== "decide") continue;
+        decisions += 1;
+        const [first] = Orphan.lastResponse(record);
+        assert.isTrue(first !== undefined && atMost(first.facts, found.input.facts), `${name}, write ${writes}`);
+        assert.notStrictEqual(found.input.facts.delivery, "not_sent", name);
+        assert.isFalse(
+          found.input.facts.tools.some(({ executor, phase }) => executor === "runtime" && phase === "dispatched"),
+          name,
+        );
+      }
+    }
+    assert.isAbove(decisions, 20);
+  });
+});
