@@ -1,7 +1,7 @@
 /**
  * Measures what the SQL recorder costs on a file of its own.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -193,6 +193,10 @@ const fill = (file: string, runs: number): void => {
     INSERT INTO incidents (run_id, id, n, incident)
       SELECT r.run_id, i.id, i.n, i.incident FROM runs r, (SELECT * FROM incidents WHERE run_id = 'template') i
       WHERE r.run_id <> 'template' AND r.seq % 10 = 0;
-    COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
+    COMMIT; PRAGMA synchronous = full; PRAGMA wal_checkpoint(TRUNCATE)`);
+  // What the system has not written yet would be written by the first commit that is measured.
+  const fd = openSync(file, "r+");
+  fsyncSync(fd);
+  closeSync(fd);
   database.close();
 };

@@ -6,8 +6,15 @@ import { Console, Effect, Runtime, Schema } from "effect";
 const exitCodes = { negative: 1, refused: 2, store: 3 } as const;
 
 /** The exit codes of the commands that read a store, as `--help` says them. */
-export const exitCodesHelp =
-  "Exit codes: 0 done, 1 nothing found or a negative result, 2 bad input or refused, 3 the store cannot be read or written.";
+export const exitCodesHelp = [
+  "",
+  "",
+  "  Exit codes:",
+  "    0  done",
+  "    1  nothing was found, or the answer is no",
+  "    2  bad input, or refused",
+  "    3  the store cannot be read or written",
+].join("\n");
 
 /**
  * A command ended without its result: there was nothing or the answer is no (`negative`), it was asked for something that it

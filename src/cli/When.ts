@@ -22,7 +22,7 @@ export const relative = (at: number, now: number): string => {
 };
 
 /** A duration in its largest unit: `12 s`, `3 min`, `5 h`, `40 d`. */
-const rough = (ms: number): string => {
+export const rough = (ms: number): string => {
   if (ms < minute) return `${Math.floor(ms / second)} s`;
   if (ms < hour) return `${Math.floor(ms / minute)} min`;
   if (ms < 2 * day) return `${Math.floor(ms / hour)} h`;

@@ -33,9 +33,8 @@ export const backtestCommand = Command.make(
       Flag.withDescription("Only incidents since then: 7d, 12h, 2026-11-01"),
       Flag.optional,
     ),
-    rule: Flag.Literals("rule", Rule.literals).pipe(
-      Flag.withDescription("Only incidents that were decided by this rule"),
-      Flag.withMetavar("rule"),
+    rule: Flag.String("rule").pipe(
+      Flag.withDescription("Only incidents that were decided by this rule; `stream-recovery policy` names them"),
       Flag.optional,
     ),
     json: jsonFlag,
@@ -43,7 +42,7 @@ export const backtestCommand = Command.make(
   ({ db, ...options }) => withStore("backtest", db, (screen) => backtest(options, screen)),
 ).pipe(
   Command.withDescription(
-    `Decide every stored incident again: by its own policy, which must give its stored decision (exit code 1 where not), and by another policy or budget, to see what would change and what that would risk. ${exitCodesHelp}`,
+    `Decide every stored incident again: by its own policy, which must give its stored decision (exit code 1 where not), and by another policy or budget, to see what would change and what that would risk.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Decide stored incidents again, and show what another policy would change"),
   Command.withExamples([
@@ -56,7 +55,7 @@ interface BacktestOptions {
   readonly policy: RecoveryPolicy;
   readonly budget: ReadonlyArray<string>;
   readonly since: Option.Option<string>;
-  readonly rule: Option.Option<Rule>;
+  readonly rule: Option.Option<string>;
   readonly json: boolean;
 }
 
@@ -67,10 +66,15 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
   const since = Option.isNone(options.since) ? 0 : parseMoment(options.since.value, screen.now);
   if (since === undefined)
     return yield* fail("refused", "--since: expected a duration like 7d or a date like 2026-11-01");
-  const totals = (yield* tallied(options.policy, limits.success, since, Option.getOrUndefined(options.rule))).totals;
+  const named = Option.getOrUndefined(options.rule);
+  const rule = Rule.literals.find((literal) => literal === named);
+  if (named !== undefined && rule === undefined) {
+    return yield* fail("refused", `--rule: ${JSON.stringify(named)} is no rule; stream-recovery policy names them`);
+  }
+  const { totals } = yield* tallied(options.policy, limits.success, since, rule);
   if (totals.incidents === 0) return yield* fail("negative", "no incident is on record, or none is like that");
   const changed = Object.entries(limits.success).map(([name, value]) => `${name}=${value}`);
-  const against = [`the ${options.policy.name} policy`, ...changed].join(", ");
+  const against = `the ${options.policy.name} policy${changed.length === 0 ? "" : ` with ${changed.join(", ")}`}`;
   yield* Console.log(
     options.json
       ? JSON.stringify(

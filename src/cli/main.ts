@@ -42,12 +42,21 @@ const root = Command.make("stream-recovery").pipe(
 export const start = (): void =>
   root.pipe(
     Command.run({ version: version() }),
+    Effect.catchTag("ShowHelp", ({ errors }) =>
+      errors.length === 0 ? Effect.void : Effect.fail(new BadUsage({ reason: "bad_usage" })),
+    ),
     Effect.provide(NodeServices.layer),
     Effect.tapCause(report),
     Effect.provideService(Logger.LogToStderr, true),
     // runMain would report outside of what is provided here, on stdout.
     NodeRuntime.runMain({ disableErrorReporting: true }),
   );
+
+/** A command, flag or argument that there is not; the help and the error stand on the screen. Bad input is exit code 2 everywhere. */
+class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { reason: Schema.Literal("bad_usage") }) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
 
 const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   !Cause.hasInterruptsOnly(cause) && Runtime.getErrorReported(Cause.squash(cause))

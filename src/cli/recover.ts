@@ -14,7 +14,7 @@ export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFl
   withStore("recover", db, (screen) => recover(json, screen)),
 ).pipe(
   Command.withDescription(
-    `Decide the runs whose process is gone, by the policy and from their recorded facts: what is safe is offered for a retry, what is not becomes a question. Reaches no provider; a second time it finds nothing. ${exitCodesHelp}`,
+    `Decide the runs whose process is gone, by the policy and from their recorded facts: what is safe is offered for a retry, what is not becomes a question. Reaches no provider; a second time it finds nothing.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Decide the runs whose process is gone"),
   Command.withExamples([

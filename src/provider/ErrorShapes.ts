@@ -88,6 +88,7 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["InternalProviderError", verdict({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
+  ["StructuredOutputError", damaged],
   ["UnsupportedSchemaError", malformed],
   ["InvalidUserInputError", malformed],
   ["ToolNotFoundError", badCall],

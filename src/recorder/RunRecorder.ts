@@ -124,7 +124,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       records.set(runId, record);
       // Whoever starts a run, or goes on with one that nobody drives, drives it.
       if (before === undefined || (before.parked !== undefined && record.parked === undefined)) driven.add(runId);
-      if (record.state === "ended" || record.parked !== undefined) driven.delete(runId);
+      if (record.state === "ended" || entries.some(({ _tag }) => _tag === "RunParked")) driven.delete(runId);
       return undefined;
     };
 

@@ -15,9 +15,6 @@ const recordsMax = 10_000;
 /** Most runs that are remembered as lost to another process; the oldest are forgotten, as their streams are over. */
 const lostRunsMax = 10_000;
 
-/** A lease that was given up or lost is kept this long for a person to look at, in milliseconds. */
-const keptMs = 24 * 60 * 60 * 1_000;
-
 /** What this process knows of a run that it drives. */
 export interface Driven {
   readonly lease: string;
@@ -49,6 +46,11 @@ export class SqlLease {
   /** The lease as far as this process knows; none before its first write. */
   get id(): string | undefined {
     return this.#id;
+  }
+
+  /** Whether a run is driven under the lease: one without runs need not be renewed, as nobody waits for its end. */
+  get isNeeded(): boolean {
+    return this.#id !== undefined && [...this.#driven.values()].some(({ lease }) => lease === this.#id);
   }
 
   /**
@@ -102,12 +104,6 @@ export class SqlLease {
       ? Effect.void
       : Effect.asVoid(this.#sql`UPDATE leases SET fenced = 1 WHERE id IN ${this.#sql.in(ids)}`);
   }
-
-  /** Forgets leases that are over and own nothing. */
-  readonly sweep: Effect.Effect<void, SqlError> = Effect.suspend(() =>
-    Effect.asVoid(this.#sql`DELETE FROM leases WHERE expires_at < ${this.#options.now() - keptMs}
-      AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.owner = leases.id)`),
-  );
 
   readonly #hold = Effect.fnUntraced(function* (this: SqlLease) {
     if (this.#id !== undefined) {

@@ -42,8 +42,8 @@ const journalBytes = 16 * 1024 * 1024;
 /** SQLite's codes after which a connection is opened anew: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
-/** A client over one file. It is opened with the layer, and again when the file was replaced or an error left it useless. */
-export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient, SqlError> =>
+/** A client over one file. It is opened when it is first used, and again when it was replaced or an error left it useless. */
+export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> =>
   Layer.effectContext(Effect.map(make(options), (client) => Context.make(SqlClient.SqlClient, client))).pipe(
     Layer.provide(Reactivity.layer),
   );
@@ -51,7 +51,6 @@ export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClie
 const make = Effect.fnUntraced(function* (options: NodeSqliteOptions) {
   const holder = new Holder(options);
   const connection = Effect.try({ try: () => holder.take(), catch: (cause) => failed(cause, "open") });
-  yield* connection;
   yield* Effect.addFinalizer(() => Effect.sync(() => holder.close()));
   const acquirers = SqlClient.makeSqliteAcquirers({
     connection,

@@ -80,16 +80,12 @@ export const SqlRunRecorder = {
   layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.suspend(() => {
       const file = options.file ?? defaultFile();
-      return Layer.provide(SqlRunRecorder.layer({ place: file, ...options }), client({ ...options, file }));
+      return Layer.provide(
+        SqlRunRecorder.layer({ place: file, ...options }),
+        SqlNodeSqlite.layer({ ...options, file }),
+      );
     }),
 } as const;
-
-/** The client, whose failure to open is told like any other. */
-const client = (options: SqlNodeSqlite.NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient, RecorderError> =>
-  Layer.catch(SqlNodeSqlite.layer(options), (error) => {
-    const told = SqlFailure.explained(error, options.file);
-    return Layer.effect(SqlClient.SqlClient, Effect.andThen(SqlFailure.count(told), Effect.fail(told)));
-  });
 
 const make = (
   options: SqlRunRecorderOptions,
@@ -104,11 +100,11 @@ const make = (
     yield* Effect.addFinalizer(() => reported(database.write(lease.end), "the lease was not given up"));
     const write = yield* SqlWriter.make(database, lease);
     const beat = reported(
-      Effect.suspend(() => (lease.id === undefined ? Effect.void : database.write(lease.beat))),
+      Effect.suspend(() => (lease.isNeeded ? database.write(lease.beat) : Effect.void)),
       "the lease was not renewed",
     );
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(leaseMs / 3), beat)));
-    if (options.retention !== false) yield* Effect.forkScoped(retain(database, lease, options.retention ?? {}, now));
+    if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     return serve(database, lease, write, now);
   });
 
@@ -149,10 +145,10 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: Answer
 });
 
 /** Forgets what is old, now and from time to time. */
-const retain = (database: SqlDatabase, lease: SqlLease, retention: Retention, now: () => number) => {
+const retain = (database: SqlDatabase, retention: Retention, now: () => number) => {
   const { ageMs, everyMs, runs } = { ...retentionDefault, ...retention };
   const once = Effect.suspend(() => SqlRuns.prune(database, { endedBefore: now() - ageMs, keep: runs })).pipe(
-    Effect.andThen(database.write(lease.sweep)),
+    Effect.andThen(SqlRuns.pruneLeases(database, now())),
   );
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
 };

@@ -16,6 +16,9 @@ const prunedRunsMax = 100;
 /** Most runs that one statement counts off. */
 const countedRunsMax = 10_000;
 
+/** A lease that is over is kept this long for a person to look at, in milliseconds. */
+const leaseKeptMs = 24 * 60 * 60 * 1_000;
+
 /** Most rows that one statement reads: a list has to hold all of them at once. */
 const pageRows = 200;
 
@@ -93,16 +96,31 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
   }
 });
 
+/** What is to go is looked for without the lock of a writer: mostly there is nothing, and a reader needs no lock. */
 const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: ReturnType<SqlClient["literal"]>) {
   const { sql } = database;
   let gone = 0;
   while (true) {
-    const rows = yield* database.write(sql<{ readonly seq: number }>`DELETE FROM runs WHERE seq IN
-      (SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ${which} LIMIT ${prunedRunsMax}) RETURNING seq`);
-    gone += rows.length;
-    if (rows.length < prunedRunsMax) return gone;
+    const rows = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM runs
+      WHERE ended_at IS NOT NULL AND ${which} LIMIT ${prunedRunsMax}`);
+    if (rows.length === 0) return gone;
+    const seqs = rows.map(({ seq }) => seq);
+    const deleted = yield* database.write(sql`DELETE FROM runs WHERE seq IN ${sql.in(seqs)} RETURNING seq`);
+    gone += deleted.length;
     yield* Effect.yieldNow;
   }
+});
+
+/**
+ * Forgets leases that are over and own nothing.
+ *
+ * @param now wall clock, milliseconds since the epoch
+ */
+export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, now: number) {
+  const { sql } = database;
+  const over = sql`expires_at < ${now - leaseKeptMs} AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.owner = leases.id)`;
+  const rows = yield* database.read(sql`SELECT id FROM leases WHERE ${over} LIMIT 1`);
+  if (rows.length > 0) yield* database.write(sql`DELETE FROM leases WHERE ${over}`);
 });
 
 const leftOut = (error: RecorderError): Effect.Effect<void> =>

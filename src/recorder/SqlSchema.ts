@@ -18,7 +18,7 @@ export const schemaVersion = 1;
  * @returns the store's own key for digests
  */
 export const ready = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, place: string) {
-  const found = yield* Effect.catchIf(version(sql), isMissingTable, () => Effect.succeed(undefined));
+  const found = yield* Effect.catchIf(version(sql), isMissingTable, () => Effect.void);
   if (found === undefined || found < schemaVersion) yield* sql.withTransaction(migrate(sql, place));
   else if (found > schemaVersion) return yield* newerSchema(found, place);
   return yield* digestKey(sql);

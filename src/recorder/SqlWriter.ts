@@ -66,7 +66,7 @@ const work = (queue: Queue.Queue<Job, Cause.Done>, commit: Commit): Effect.Effec
       const more = yield* Queue.clear(queue);
       yield* Effect.uninterruptible(commit([first, ...more]));
     }
-  }).pipe(Effect.catch(() => Effect.void));
+  }).pipe(Effect.ignore);
 
 const commitAll =
   (database: SqlDatabase, lease: SqlLease): Commit =>

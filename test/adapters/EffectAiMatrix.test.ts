@@ -147,6 +147,44 @@ describe("EffectAi through Chat, on real sockets", () => {
     }),
   );
 
+  it.live("a tool that the provider ran and nobody knows is never asked for twice; a search is", () =>
+    Effect.gen(function* () {
+      for (const id of ["openai-responses", "anthropic-messages", "openai-chat"] as const) {
+        const script = (provider_tool: string): FaultScriptInput => ({
+          answers: [
+            { content: [{ provider_tool }, { text: 2 }], break: { kind: "end", at: "terminal", n: 0 } },
+            { content: [{ text: 2 }] },
+          ],
+          after: "error",
+        });
+        const unknown = yield* play(id, script("launch"), { reveal: "on_complete" });
+        assert.strictEqual(unknown.rule, "provider_tool_activity", id);
+        assert.strictEqual(unknown.requests, 1);
+        const search = yield* play(id, script("web_search"), { reveal: "on_complete" });
+        assert.isTrue(search.finished, `${id}: ${search.rule}`);
+        assert.strictEqual(search.requests, 2);
+      }
+    }),
+  );
+
+  it.live("answers that are handed over whole are recovered at every moment", () =>
+    Effect.gen(function* () {
+      const all = yield* Effect.forEach(
+        cells.filter(({ broken, shape }) => shape.spoken && broken.kind === "rst"),
+        (cell) =>
+          Effect.map(play("anthropic-messages", scriptOf(cell), { reveal: "on_complete" }), (played) => ({
+            cell,
+            played,
+          })),
+        { concurrency: 16 },
+      );
+      for (const { cell, played } of all) {
+        check(cell, played);
+        assert.isTrue(played.finished, `${cell.name}: ${played.rule}`);
+      }
+    }),
+  );
+
   it.live("an answer that was refused says so with the provider's reason", () =>
     Effect.gen(function* () {
       const played = yield* play("anthropic-messages", { answers: [{ status: 401 }] });

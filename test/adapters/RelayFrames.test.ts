@@ -60,7 +60,7 @@ describe("RelayFrames", () => {
   }
 
   it("gives the line feed of a CRLF to the event that it ends", () => {
-    const events = ["hello", " there"].map((content) => `data: ${chat({ content })}\r\n\r\n`);
+    const events = ["hello", " there", "!"].map((content) => `data: ${chat({ content })}\r\n\r\n`);
     const frames = new RelayFrames(decoderOf("openai-chat", {}));
     const parts = frames.push(bytesOf(events.join("")));
     assert.deepStrictEqual(

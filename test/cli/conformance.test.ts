@@ -92,7 +92,7 @@ describe("the bare SDKs", () => {
 /** Breaks behind text that a user has seen. */
 const shown: ReadonlyArray<ConformanceFaultId> = ["text_cut", "text_clean_end", "stall", "overload_in_text"];
 
-const settings = { reveal: "live", answer: "stop", stallMs: 900 } as const;
+const settings = { reveal: "live", answer: "stop", stallMs: 2_500 } as const;
 
 const failing = Effect.fnUntraced(function* (name: (typeof subjectNames)[number], more: Partial<WithUsSettings>) {
   const runtime = yield* subjects[name].withUs(name, { ...settings, ...more });

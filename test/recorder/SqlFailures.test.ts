@@ -1,4 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Metric } from "effect";
@@ -56,6 +58,44 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
       assert.strictEqual((yield* record(recorder, "r")).attempts[0]?.facts.shown, "reasoning");
       other.close();
     }),
+  );
+
+  it.live("a lock that is held when it starts is waited for too", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const other = new DatabaseSync(file);
+      other.exec("BEGIN EXCLUSIVE; CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
+      assert.strictEqual((yield* Effect.flip(Folder.open({ file, lockWaitMs: 100 }))).reason, "locked");
+      const waiting = yield* Effect.forkChild(Folder.open({ file }), { startImmediately: true });
+      yield* Effect.yieldNow;
+      other.exec("ROLLBACK");
+      const recorder = yield* Fiber.join(waiting);
+      yield* recorder.write("r", [E.begun("r")]);
+      other.close();
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a disk that is really full, where this system lets us make one", () =>
+    Effect.gen(function* () {
+      const disk = yield* smallDisk;
+      if (disk === undefined) return;
+      const recorder = yield* Folder.open({ file: join(disk, "runs.db") });
+      let reason: string | undefined;
+      let taken = 0;
+      while (reason === undefined) {
+        const wrote = yield* Effect.result(recorder.write(`r${taken}`, large(`r${taken}`)));
+        if (wrote._tag === "Failure") reason = wrote.failure.reason;
+        else taken += 1;
+      }
+      assert.strictEqual(reason, "disk_full");
+      assert.isAbove(taken, 0);
+      // What was there before is whole, and what was refused has left nothing.
+      assert.deepStrictEqual(yield* record(recorder, "r0"), E.folded(large("r0")));
+      assert.isUndefined(yield* recorder.run(`r${taken}`));
+      grow(disk);
+      yield* recorder.write(`r${taken}`, large(`r${taken}`));
+      assert.deepStrictEqual(yield* record(recorder, `r${taken}`), E.folded(large(`r${taken}`)));
+    }).pipe(Effect.scoped),
   );
 
   it.effect("a file that only can be read: it is read, and a write says why it is refused", () =>
@@ -144,6 +184,22 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
   );
 });
 
+describe("a failure of the system becomes a reason and a sentence", () => {
+  for (const [code, reason] of [
+    ["EACCES", "read_only"],
+    ["EPERM", "read_only"],
+    ["EROFS", "read_only"],
+    ["ENOSPC", "disk_full"],
+    ["ENOTDIR", "unavailable"],
+  ] as const) {
+    it(`${code} is ${reason}`, () => {
+      const error = SqlFailure.explained(Object.assign(new Error("no"), { code }), "runs.db");
+      assert.deepInclude(error, { reason, run_id: "" });
+      assert.match(error.message, /^runs\.db \w+/);
+    });
+  }
+});
+
 describe("SqlRunRecorder loses nothing but what is damaged", () => {
   it.effect("a damaged row names its run, and every other run is read, listed and recovered", () =>
     Effect.gen(function* () {
@@ -190,6 +246,19 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
     }),
   );
 });
+
+/** A file system of one MiB; undefined where this user may not make one. */
+const smallDisk = Effect.acquireRelease(
+  Effect.map(Folder.folder, (path) => {
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]);
+    return mounted.status === 0 ? path : undefined;
+  }),
+  (path) => Effect.sync(() => path !== undefined && spawnSync("umount", ["-l", path])),
+);
+
+const grow = (path: string): void => {
+  assert.strictEqual(spawnSync("mount", ["-o", "remount,size=16m", path]).status, 0);
+};
 
 const overwrite = (file: string, bytes: Uint8Array, at: number): void => {
   const fd = openSync(file, "r+");

@@ -13,14 +13,18 @@ const begun = [E.begun("r"), E.attempt(1)];
 
 /** Asks again until the lease of the run's driver is over. */
 const claimWhenOver = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
-  Effect.flatMap(by.call("claim", runId), (outcome) =>
-    outcome.failed === "owned" ? claimWhenOver(by, runId) : Effect.succeed(outcome),
+  Effect.filterOrElse(
+    by.call("claim", runId),
+    ({ failed }) => failed !== "owned",
+    () => claimWhenOver(by, runId),
   );
 
 /** Claims at once, until one of them got it. */
 const untilOne = (claims: Effect.Effect<ReadonlyArray<Outcome>>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.flatMap(claims, (outcomes) =>
-    outcomes.every(({ failed }) => failed === "owned") ? untilOne(claims) : Effect.succeed(outcomes),
+  Effect.filterOrElse(
+    claims,
+    (outcomes) => outcomes.some(({ failed }) => failed !== "owned"),
+    () => untilOne(claims),
   );
 
 const integrity = (file: string): unknown => {

@@ -111,7 +111,7 @@ const answered = (dice: Dice, record: RunRecord): ReadonlyArray<Entry> => {
 
 const started = (dice: Dice, record: RunRecord): ReadonlyArray<Entry> => {
   const incident = record.incidents.findLast(({ status }) => status === "open");
-  const request = dice.pick(["first", "continue", "resume"]);
+  const request = dice.pick<"first" | "continue" | "resume">(["first", "continue", "resume"]);
   const mode = request === "first" ? "replay" : request;
   const attempt = L.attempt(last(record) + 1, { mode, request });
   return incident === undefined ? [attempt] : [L.marked(incident, "acted_on"), attempt];

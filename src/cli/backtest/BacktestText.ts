@@ -60,10 +60,10 @@ const violationLine = ({ again, incident, policy, policy_version, stored }: Viol
 
 const changes = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
-  if (changed === 0) return [`By ${against} nothing would change.`];
+  if (changed === 0) return [`By ${against}, nothing would change.`];
   const told = groups.slice(0, groupsMax);
   return [
-    `By ${against} ${changed} of ${count(incidents, "decision")} would change:`,
+    `By ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
     ...told.flatMap((group) => ["", ...groupLines(group, screen)]),
     ...(groups.length > told.length ? ["", `and ${groups.length - told.length} smaller groups`] : []),
     "",

@@ -36,11 +36,7 @@ export const questionText = (
     }),
     "",
     paragraph("Unattended", when, { ...layout, indent: 2, margin: margin + 2 }, ink),
-    paragraph(
-      "To answer",
-      type(`runs answer ${quoted(runId)} CHOICE`),
-      { ...layout, columns: Number.POSITIVE_INFINITY, indent: 2, margin: margin + 2 },
-      ink,
-    ),
+    `  ${ink("quiet", "To answer")}`,
+    `    ${ink("strong", type(`runs answer ${quoted(runId)} CHOICE`))}`,
   ].join("\n");
 };

@@ -7,7 +7,7 @@ import { type AttemptRecord, openQuestion, type QuestionRecord, type RunRecord }
 import { known, modes } from "../FactWords.ts";
 import { paragraph } from "../Prose.ts";
 import { quoted, type Screen } from "../Screen.ts";
-import { lasting, moment, relative } from "../When.ts";
+import { lasting, moment, relative, rough } from "../When.ts";
 import { callsTable } from "./CallsTable.ts";
 import { questionText } from "./QuestionText.ts";
 import { marks, type Standing, standingOf, summaryOf } from "./RunSummary.ts";
@@ -97,7 +97,10 @@ const omitted = ({ attempts_omitted, incidents_omitted }: RunRecord, { ink }: Sc
   return left.length === 0 ? [] : ["", ink("quiet", `(${left.join(" and ")} are not kept)`)];
 };
 
-const timed = (at: number): string => `+${(at / 1_000).toFixed(1)} s`.padStart(timeColumns - 2).padEnd(timeColumns);
+const timed = (at: number): string => {
+  const time = at < 60_000 ? `${(at / 1_000).toFixed(1)} s` : rough(at);
+  return `+${time}`.padStart(timeColumns - 2).padEnd(timeColumns);
+};
 
 const body = (title: string, text: string, { columns, ink }: Screen): string =>
   paragraph(title, text, { columns, indent: timeColumns, margin }, ink);
@@ -119,6 +122,7 @@ const attemptScene = ({ attempt, facts, mode, request, started_ms }: AttemptReco
 const incidentScene = (incident: RunIncident, record: RunRecord, screen: Screen): Scene => {
   const { attempt, decision, message, policy, status } = incident;
   const at = Math.max(0, incident.at - record.started_at);
+  const anew = record.incidents.some((it) => it.attempt === attempt && it !== incident && it.at <= incident.at);
   const [broke = "", ...rest] = message.split("; ");
   const mode =
     decision.action === "auto_retry_once" && decision.mode !== undefined
@@ -130,7 +134,7 @@ const incidentScene = (incident: RunIncident, record: RunRecord, screen: Screen)
     at,
     order: attempt * 10 + 5,
     text: [
-      `${screen.ink("quiet", timed(at))}${screen.ink(tone, "It broke")}: ${broke}.`,
+      `${screen.ink("quiet", timed(at))}${screen.ink(tone, anew ? "Decided anew" : "It broke")}: ${broke}.`,
       body("Decision", `${decision.action} by rule ${decision.rule}${mode}${own}.`, screen),
       body("Why", capital(rest.join("; ")), screen),
       body("Because", decision.because.join(", "), screen),
@@ -184,13 +188,18 @@ const endLines = (record: RunRecord, standing: Standing, screen: Screen): Readon
     return say(`${what} after ${attempts} and ${lasting(Math.max(0, end.at - record.started_at))}.`);
   }
   if (standing === "orphan") {
-    return say(`Its process is gone, and nobody has decided what that means: ${screen.type("recover")}`);
+    return [
+      ...say("Its process is gone, and nobody has decided what that means. To do so:"),
+      toType("recover", screen),
+    ];
   }
   if (standing === "parked") {
     const answer = record.parked === "answered" ? "It is answered. " : "";
-    return say(`${answer}Your program takes it up with StreamProcessor.resume(${quoted(record.run_id)}, …).`);
+    return say(`${answer}Your program takes it up with StreamProcessor.resume(${JSON.stringify(record.run_id)}, …).`);
   }
-  return say(`A process drives it. To follow: ${screen.type(`runs watch ${quoted(record.run_id)}`)}`);
+  return [...say("A process drives it. To follow:"), toType(`runs watch ${quoted(record.run_id)}`, screen)];
 };
+
+const toType = (command: string, { ink, type }: Screen): string => `    ${ink("strong", type(command))}`;
 
 const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

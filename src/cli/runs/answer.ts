@@ -40,7 +40,7 @@ export const answerCommand = Command.make(
   ({ db, id, ...options }) => withStore("runs answer", db, (screen) => answer(id, options, screen)),
 ).pipe(
   Command.withDescription(
-    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked. ${exitCodesHelp}`,
+    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run's question, or answer it"),
   Command.withExamples([
@@ -88,7 +88,7 @@ const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
     ? `Its process acts on it: ${type(`runs watch ${quoted(record.run_id)}`)}`
-    : `Your program takes it up with StreamProcessor.resume(${quoted(record.run_id)}, …).`;
+    : `Your program takes it up with StreamProcessor.resume(${JSON.stringify(record.run_id)}, …).`;
 };
 
 const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, screen: Screen) {

@@ -28,7 +28,7 @@ export const exportCommand = Command.make(
   ({ db, id, name, out }) => withStore("runs export", db, () => exported(id, name, out)),
 ).pipe(
   Command.withDescription(
-    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md). ${exitCodesHelp}`,
+    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md).${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run as JSON that may leave the house"),
 );

@@ -57,7 +57,7 @@ export const listCommand = Command.make(
   },
   ({ db, ...options }) => withStore("runs list", db, (screen) => list(options, screen)),
 ).pipe(
-  Command.withDescription(`List runs, newest first; those that wait for an answer before all others. ${exitCodesHelp}`),
+  Command.withDescription(`List runs, newest first; those that wait for an answer before all others.${exitCodesHelp}`),
   Command.withShortDescription("List runs, those that wait for an answer first"),
   Command.withExamples([
     { command: "stream-recovery runs list --broken", description: "Runs in which something broke" },

@@ -34,7 +34,7 @@ export const pruneCommand = Command.make(
   ({ db, ...options }) => withStore("runs prune", db, () => prune(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs by age, by count, or by both; a run that has not ended is never forgotten. ${exitCodesHelp}`,
+    `Forget ended runs by age, by count, or by both; a run that has not ended is never forgotten.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Forget ended runs by age or count"),
   Command.withExamples([

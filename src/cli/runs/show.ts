@@ -21,7 +21,7 @@ export const showCommand = Command.make("show", { id: runArgument, db: dbFlag, j
   withStore("runs show", db, (screen) => show(id, json, screen)),
 ).pipe(
   Command.withDescription(
-    `Tell a run in plain words: attempts, what broke, what was decided and why, calls, the question and what to type. ${exitCodesHelp}`,
+    `Tell a run in plain words: attempts, what broke, what was decided and why, calls, the question and what to type.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Tell a run in plain words, with the question and how to answer it"),
 );

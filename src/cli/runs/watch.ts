@@ -48,7 +48,7 @@ export const watchCommand = Command.make(
     }),
 ).pipe(
   Command.withDescription(
-    `Print a line for every step as it comes on record, whichever process writes it. With an id it ends with the run, by exit code 1 where the run was stopped; without one it shows the newest ${watchedMax} runs until Ctrl-C. ${exitCodesHelp}`,
+    `Print a line for every step as it comes on record, whichever process writes it. With an id it ends with the run, by exit code 1 where the run was stopped; without one it shows the newest ${watchedMax} runs until Ctrl-C.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Follow a run, or all runs, step by step"),
 );
@@ -111,7 +111,8 @@ const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): E
 };
 
 const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
-  const now = yield* Clock.currentTimeMillis;
+  // What was on record before the first look has its own time or none.
+  const now = seen.size === 0 ? undefined : yield* Clock.currentTimeMillis;
   for (const step of runSteps(record)) {
     if (seen.has(step.key)) continue;
     seen.add(step.key);
@@ -119,14 +120,18 @@ const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, 
   }
 });
 
-const lineJson = ({ run_id, state }: RunRecord, { at = 0, key, text }: RunStep, now: number): string =>
-  JSON.stringify({ run_id, at: at === 0 ? now : at, step: key, text, state });
+const lineJson = ({ run_id, state }: RunRecord, { at, key, text }: RunStep, now: number | undefined): string =>
+  JSON.stringify({ run_id, at: at ?? now, step: key, text, state });
 
 /** Columns of a run's id: what is longer is cut to what can be typed. */
 const idColumns = 20;
 
-const line = (record: RunRecord, step: RunStep, now: number, { ink, type }: Screen): string => {
-  const time = clock(step.at ?? now);
+/** Columns of a time of day. */
+const timeColumns = 8;
+
+const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {
+  const at = step.at ?? now;
+  const time = at === undefined ? " ".repeat(timeColumns) : clock(at);
   const id = record.run_id.slice(0, idColumns).padEnd(Math.min(idColumns, record.run_id.length));
   const text = step.tone === undefined ? step.text : ink(step.tone, step.text);
   const open = openQuestion(record);
