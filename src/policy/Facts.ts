@@ -13,6 +13,7 @@ import type { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
 import type { FactsFold, FactsOptions } from "./FactsFold.ts";
 import { Ledger } from "./Ledger.ts";
+import { highest } from "./Usage.ts";
 
 export type { FactsFold, FactsOptions } from "./FactsFold.ts";
 export { atMost, join } from "./FactsOrder.ts";
@@ -297,12 +298,7 @@ class Fold implements FactsFold {
   }
 
   #use(usage: Usage): void {
-    const input = most(this.#usage?.input_tokens, usage.input_tokens);
-    const output = most(this.#usage?.output_tokens, usage.output_tokens);
-    this.#usage = {
-      ...(input === undefined ? {} : { input_tokens: input }),
-      ...(output === undefined ? {} : { output_tokens: output }),
-    };
+    this.#usage = highest(this.#usage, usage);
   }
 
   #counters(): Counters {
@@ -325,6 +321,3 @@ const counted = (
 
 /** A finish that is malformed is the marker all the same: the provider has said all that it will (DESIGN section 5). */
 const malformed = (failure: Failure): boolean => failure.kind === "invalid_tool_input" || failure.kind === "empty";
-
-const most = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined ? b : b === undefined ? a : Math.max(a, b);

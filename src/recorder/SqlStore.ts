@@ -78,7 +78,7 @@ export const insert = Effect.fnUntraced(function* (sql: SqlClient, runId: string
   const { id, model } = record.provider;
   yield* sql`INSERT INTO runs
     (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
-    VALUES (${runId}, 1, ${isDriven(record) ? owner : null}, ${record.state}, ${record.parked ?? null}, ${id}, ${model},
+    VALUES (${runId}, 1, ${isDriven(record) ? owner : null}, ${record.state}, ${record.parked ?? null}, ${id}, ${model ?? ""},
       ${record.started_at}, ${record.end?.at ?? null}, ${record.incidents.length}, ${encode(record)})`;
   yield* saveParts(sql, runId, undefined, record);
 });

@@ -215,7 +215,7 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
         assert.match(error.message, /no other run is affected/);
         assert.deepInclude(yield* Effect.flip(recorder.claim(id)), { reason: "corrupt", run_id: id });
         assert.deepInclude(yield* Effect.flip(recorder.write(id, [E.noted(1)])), { reason: "corrupt", run_id: id });
-        assert.isAbove(yield* counted("corrupt"), before);
+        assert.strictEqual(yield* counted("corrupt"), before + 3);
       }
       const ids = (yield* recorder.runs()).map((run) => run.run_id);
       assert.deepStrictEqual(ids, ["d", "a"]);
@@ -225,6 +225,21 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
         ["a", "d"],
       );
       yield* recorder.write("a", [E.noted(1)]);
+    }),
+  );
+
+  it.effect("what the database refuses of one run in a group of writes is refused alone", () =>
+    Effect.gen(function* () {
+      const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
+      yield* sql`CREATE TRIGGER no BEFORE INSERT ON runs WHEN NEW.run_id = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END`;
+      const results = yield* Effect.forEach(["a", "b", "c"], (id) => Effect.result(recorder.write(id, [E.begun(id)])), {
+        concurrency: "unbounded",
+      });
+      assert.deepStrictEqual(
+        results.map((it) => (it._tag === "Success" ? "committed" : it.failure.reason)),
+        ["committed", "unavailable", "committed"],
+      );
+      assert.strictEqual((yield* recorder.runs()).length, 2);
     }),
   );
 

@@ -150,9 +150,14 @@ describe("two processes and one run", () => {
       const asked = [...begun, E.opened("r", 1), E.asked("r", 1)];
       yield* first.write("r", asked);
       yield* second.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" });
+      yield* first.write("r", [E.noted(1)]);
+      assert.strictEqual((yield* record(second, "r")).state, "live");
       yield* first.write("r", [E.attempt(2, "replay")]);
       const answered = { _tag: "QuestionAnswered", revision: 1, answer: "retry", by: "person" } as const;
-      assert.deepStrictEqual(yield* record(second, "r"), E.folded([...asked, answered, E.attempt(2, "replay")]));
+      assert.deepStrictEqual(
+        yield* record(second, "r"),
+        E.folded([...asked, answered, E.noted(1), E.attempt(2, "replay")]),
+      );
     }),
   );
 

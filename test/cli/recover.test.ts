@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { recover } from "../../src/cli/recover.ts";
+import { blank } from "../../src/cli/Screen.ts";
+import * as Json from "../../src/domain/Json.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { printed } from "./Printed.ts";
+import * as S from "./Stored.ts";
+
+const screen = blank(S.startedAt, 80, true);
+const layer = RunRecorder.layerMemory();
+
+/** Runs whose driver has given them up. */
+const abandoned = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+  const recorder = yield* RunRecorder;
+  for (const id of ids) {
+    yield* recorder.write(id, S.halfway(id));
+    yield* recorder.release(id);
+  }
+  const safe = "safe-to-retry";
+  yield* recorder.write(safe, [S.begun(safe), S.attempted(1, S.factsOf({}))]);
+  yield* recorder.release(safe);
+});
+
+describe("stream-recovery recover", () => {
+  it.effect("prints what it found, the questions first, with what to type; a second time there is nothing", () =>
+    Effect.gen(function* () {
+      yield* abandoned(["in-a-tool"]);
+      const { exit, stdout } = yield* printed(recover(false, screen));
+      assert.strictEqual(exit._tag, "Success");
+      assert.deepStrictEqual(
+        stdout
+          .split("\n")
+          .slice(1, 3)
+          .map((line) => line.split(/ {2,}/)),
+        [
+          ["in-a-tool", "? asks you", "tool_outcome_unknown", "answer its question"],
+          ["safe-to-retry", "‖ safe to retry", "nothing_shown", "StreamProcessor.resume"],
+        ],
+      );
+      assert.include(stdout, "2 runs: 1 can be resumed by your program, 1 waits for your answer.");
+      assert.include(stdout, "  npx stream-recovery runs answer in-a-tool");
+      for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
+      const again = yield* printed(recover(false, screen));
+      assert.match(again.stdout, /^Nothing to recover/);
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("lists some of many, and counts them all; JSON has every one", () =>
+    Effect.gen(function* () {
+      yield* abandoned(Array.from({ length: 40 }, (_, n) => `lost-${n}`));
+      const text = yield* printed(recover(false, screen));
+      assert.include(text.stdout, "and 11 more");
+      assert.include(text.stdout, "41 runs: 1 can be resumed by your program, 40 wait for your answer.");
+      assert.include(text.stdout, "npx stream-recovery runs list --state asking");
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("gives machines the report", () =>
+    Effect.gen(function* () {
+      yield* abandoned(["in-a-tool"]);
+      const report = Json.record(Json.parse((yield* printed(recover(true, screen))).stdout)?.json);
+      assert.strictEqual(Json.record(report?.counts)?.asked, 1);
+      assert.strictEqual(Json.list(report?.runs).length, 2);
+    }).pipe(Effect.provide(layer)),
+  );
+});
