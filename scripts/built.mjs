@@ -2,14 +2,14 @@
 // npx links a checkout into its cache and runs our `prepare` for that, while others may be running what is there.
 // Everything it prints goes to stderr: stdout belongs to the script that npm runs next.
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 
 const { npm_command, npm_lifecycle_event } = process.env;
 const anew = npm_lifecycle_event === "prepare" && npm_command !== "exec";
-const missing = !existsSync(new URL("../dist/cli/bin.js", import.meta.url));
+const missing = !isBuilt(new URL("../dist/cli/bin.js", import.meta.url));
 
 if (anew || missing) {
-  if (!anew) console.error("dist/cli/bin.js is missing: building it first");
+  if (!anew) console.error("dist/cli/bin.js is missing or of a build that failed: building it");
   const options = {
     cwd: new URL("..", import.meta.url),
     stdio: ["ignore", process.stderr, process.stderr],
@@ -18,4 +18,14 @@ if (anew || missing) {
   const { error, status } = spawnSync("npm run --silent build", options);
   if (error !== undefined) console.error(`the build could not be started: ${error.message}`);
   process.exit(status ?? 1);
+}
+
+// The last step of a build makes the command executable: a file that is not is of a build that failed.
+function isBuilt(command) {
+  try {
+    accessSync(command, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -16,6 +16,7 @@ export * as IncidentExport from "./recorder/IncidentExport.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
 export { type Answer, RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
 export { fromAsyncIterable } from "./runtime/AsyncSource.ts";
+export * as CallOutcomes from "./runtime/CallOutcomes.ts";
 export * as CrashRecovery from "./runtime/CrashRecovery.ts";
 export { InterruptSignature } from "./runtime/InterruptSignature.ts";
 export * as RunEvent from "./runtime/RunEvent.ts";

@@ -74,11 +74,13 @@ describe("README's commands", () => {
   for (const { block, output } of commands) {
     it(`the command of line ${block.line} runs`, () => {
       const script = block.text.replace(/^\$ /gm, "");
-      const options = { cwd: root, env: consumer.environment, encoding: "utf8", timeout: 25_000, input: "" } as const;
+      // `here` is where the programs of README stand, in a project that has installed the package.
+      const cwd = block.marks.includes("here") ? consumer.folder : root;
+      const options = { cwd, env: consumer.environment, encoding: "utf8", timeout: 60_000, input: "" } as const;
       const { status, stdout, stderr } = spawnSync("bash", ["-euo", "pipefail", "-c", script], options);
       assert.strictEqual(status, 0, stderr);
       if (output !== undefined) assertShows(output, stdout);
-    });
+    }, 90_000);
   }
 });
 
@@ -167,7 +169,9 @@ function outputOf(next: Block | undefined): string | undefined {
     : undefined;
 }
 
-const fileOf = (block: Block): string => `readme-${block.line}.ts`;
+/** The name that a block gives itself, or one that its errors are found by. */
+const fileOf = ({ line, marks }: Block): string =>
+  marks.find((mark) => mark.startsWith("file="))?.slice("file=".length) ?? `readme-${line}.ts`;
 
 /** A compiler's line with the line of README instead of the line of the file that was cut out of it. */
 const inReadme = (error: string): string =>

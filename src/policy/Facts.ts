@@ -80,7 +80,8 @@ class Fold implements FactsFold {
     let changed = false;
     if (shows === "text") {
       changed = this.#textAt();
-      if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls)) this.#callAt();
+      if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls))
+        this.#callThrough = this.#next();
     }
     if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) {
       this.#shown = shows;
@@ -210,7 +211,7 @@ class Fold implements FactsFold {
     for (const signal of signals) {
       const call = callKey(signal.choice, signal.ordinal);
       if (this.#begins(signal, call)) {
-        this.#callAt();
+        this.#callThrough = this.#next();
         changed = true;
       }
       if (signal.executor === "provider") {
@@ -291,10 +292,6 @@ class Fold implements FactsFold {
     const behind = this.#textThrough !== this.#tick;
     if (this.#textThrough === 0 || behind) this.#textThrough = this.#next();
     return behind;
-  }
-
-  #callAt(): void {
-    this.#callThrough = this.#next();
   }
 
   #use(usage: Usage): void {

@@ -101,6 +101,8 @@ const first = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     started_at DOUBLE PRECISION NOT NULL, ended_at DOUBLE PRECISION, broken INTEGER NOT NULL, record TEXT NOT NULL)`;
   // Every list goes by seq. Few runs are open and few are broken, and neither may be looked for among all that have ended.
   yield* sql`CREATE INDEX runs_open ON runs (seq) WHERE ended_at IS NULL`;
+  yield* sql`CREATE INDEX runs_driven ON runs (seq)
+    WHERE ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
   yield* sql`CREATE INDEX runs_kept ON runs (seq, ended_at) WHERE ended_at IS NOT NULL`;
   yield* sql`CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL`;
   yield* sql`CREATE INDEX runs_broken ON runs (seq) WHERE broken > 0`;

@@ -72,15 +72,9 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): Commit =>
   (jobs) =>
     database.write(transaction(database, lease, jobs)).pipe(
-      Effect.tap((committed) => {
-        remember(lease, committed);
-        for (const [index, { done }] of jobs.entries()) {
-          const failed = committed.refused[index];
-          Deferred.doneUnsafe(done, failed === undefined ? Exit.void : Exit.fail(failed));
-        }
-        return Metric.update(SqlFailure.commits, 1);
-      }),
-      Effect.flatMap(({ refused }) => Effect.forEach(refused, SqlFailure.countDamage, { discard: true })),
+      Effect.tap(({ refused }) => Effect.forEach(refused, SqlFailure.countDamage, { discard: true })),
+      Effect.tap(Metric.update(SqlFailure.commits, 1)),
+      Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
         // What one write alone cannot do (a damaged page, a value that is refused) must not fail the others.
         if (jobs.length > 1 && (error.reason === "corrupt" || error.reason === "unavailable")) {
@@ -176,6 +170,14 @@ const apply = (run: Open, { entries, runId }: Job, held: string): RecorderError 
   if (entries.some(({ _tag }) => _tag === "RunResumed" || _tag === "AttemptStarted")) run.owner ??= held;
   if (record !== undefined && !SqlStore.isDriven(record)) run.owner = undefined;
   return undefined;
+};
+
+const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed): void => {
+  remember(lease, committed);
+  for (const [index, { done }] of jobs.entries()) {
+    const failed = committed.refused[index];
+    Deferred.doneUnsafe(done, failed === undefined ? Exit.void : Exit.fail(failed));
+  }
 };
 
 const remember = (lease: SqlLease, { lease: held, runs }: Committed): void => {

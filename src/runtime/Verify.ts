@@ -9,6 +9,7 @@ import type { VerdictBy } from "../recorder/RecordParts.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
 import type { Broken } from "./Broken.ts";
 import type { Run } from "./Run.ts";
+import type { UnknownCall, Verify } from "./ToolGuard.ts";
 import type { CallVerdict, OpenCall } from "./ToolLedger.ts";
 
 /** How long a tool may take to say whether a call happened, in milliseconds; then a person is asked. */
@@ -68,17 +69,25 @@ const asked = <P, E, R>(
   { call, id, owner, tool }: OpenCall,
 ): Effect.Effect<CallVerdict | "unknown"> => {
   const verify = run.options.tools.map(run.shared.guard.verifierOf).find((it) => it?.tool === tool)?.verify;
-  if (verify === undefined) return Effect.succeed("unknown");
-  const reference = { run_id: run.runId, attempt: owner.attempt, call, id, tool };
-  const answer = Effect.suspend(() => verify(reference)).pipe(
-    Effect.timeoutOption(verifyMsMax),
-    Effect.map(Option.getOrElse(() => "unknown" as const)),
-    Effect.catchCause((cause) =>
-      Effect.as(
-        Effect.logWarning("a tool could not say whether its call happened", { run_id: run.runId, tool }, cause),
-        "unknown" as const,
-      ),
-    ),
-  );
-  return Effect.raceFirst(answer, Effect.as(Deferred.await(run.stopped), "unknown" as const));
+  const word = wordOf(verify, { run_id: run.runId, attempt: owner.attempt, call, id, tool });
+  return Effect.raceFirst(word, Effect.as(Deferred.await(run.stopped), "unknown" as const));
 };
+
+/** What a tool says of its own call: `unknown` where it cannot, fails, dies or takes too long. */
+export const wordOf = (verify: Verify | undefined, call: UnknownCall): Effect.Effect<CallVerdict | "unknown"> =>
+  verify === undefined
+    ? Effect.succeed("unknown")
+    : Effect.suspend(() => verify(call)).pipe(
+        Effect.timeoutOption(verifyMsMax),
+        Effect.map(Option.getOrElse(() => "unknown" as const)),
+        Effect.catchCause((cause) =>
+          Effect.as(
+            Effect.logWarning(
+              "a tool could not say whether its call happened",
+              { run_id: call.run_id, tool: call.tool },
+              cause,
+            ),
+            "unknown" as const,
+          ),
+        ),
+      );

@@ -1,13 +1,12 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { table } from "../../src/cli/demo/DemoTable.ts";
-import { plain } from "../../src/cli/Ink.ts";
 import { judge, type Row } from "../../src/cli/demo/Judge.ts";
 import * as RecordedFrames from "../../src/cli/demo/RecordedFrames.ts";
 import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/RecordingJudge.ts";
@@ -16,6 +15,7 @@ import type { Take } from "../../src/cli/demo/RecordingTake.ts";
 import { faultCharactersMax, guarded, recovered, type Scenario } from "../../src/cli/demo/Scenario.ts";
 import type { Outcome } from "../../src/cli/demo/ScenarioRun.ts";
 import { scenarios } from "../../src/cli/demo/Scenarios.ts";
+import { plain } from "../../src/cli/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 
@@ -23,6 +23,11 @@ const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
 const shared =
   process.env.STREAM_RECOVERY_STREAMS ?? fileURLToPath(new URL("../../../shared/streams", import.meta.url));
+
+/** The demo keeps its runs; those of a test are nobody's. */
+const stateFolder = mkdtempSync(join(tmpdir(), "demo-state-"));
+
+afterAll(() => rm(stateFolder, { recursive: true, force: true }));
 
 interface Ended {
   readonly code: number | null;
@@ -32,7 +37,8 @@ interface Ended {
 
 const run = (args: ReadonlyArray<string>, command = "demo", env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   new Promise((done, reject) => {
-    const child = spawn(process.execPath, [bin, command, ...args], { env: { ...process.env, ...env } });
+    const kept = { STREAM_RECOVERY_DB: join(stateFolder, "runs.db") };
+    const child = spawn(process.execPath, [bin, command, ...args], { env: { ...process.env, ...kept, ...env } });
     const stdout: Array<Buffer> = [];
     const stderr: Array<Buffer> = [];
     child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));

@@ -50,14 +50,7 @@ describe("stream-recovery runs list", () => {
           ["RUN", "STARTED", "PROVIDER/MODEL", "STATE", "TRY", "OUTCOME"],
           ["run-b-asking", "2 h ago", "anthropic/claude-sonnet-4-5", "? asks you", "1", "tool_outcome_unknown"],
           ["run-c-stopped", "1 h ago", "anthropic/claude-sonnet-4-5", "■ stopped", "1", "text_shown"],
-          [
-            "run-a-recovered",
-            "3 h ago",
-            "anthropic/claude-sonnet-4-5",
-            "✓ completed",
-            "2",
-            "recovered, tool_calls_fenced",
-          ],
+          ["run-a-recovered", "3 h ago", "anthropic/claude-sonnet-4-5", "✓ completed", "2", "tool_calls_fenced"],
         ],
       );
       assert.include(stdout, "npx stream-recovery runs answer run-b-asking");

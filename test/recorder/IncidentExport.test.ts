@@ -74,7 +74,7 @@ describe("IncidentExport", () => {
 
   it("reads a document of version 1, which had none of what is kept across processes", () => {
     const { calls: _, resumes: _none, ...old } = exportRun(E.folded(E.life("r")));
-    const read = Schema.decodeUnknownSync(IncidentExport.RunExport)({ ...old, export_version: 1 });
+    const read = Schema.decodeSync(IncidentExport.RunExport)({ ...old, export_version: 1 });
     assert.deepStrictEqual(read, { ...old, export_version: 1 });
   });
 

@@ -262,17 +262,19 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
   );
 });
 
+const [mount, unmount] = ["mount", "umount"];
+
 /** A file system of one MiB; undefined where this user may not make one. */
 const smallDisk = Effect.acquireRelease(
   Effect.map(Folder.folder, (path) => {
-    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]);
+    const mounted = spawnSync(mount, ["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]);
     return mounted.status === 0 ? path : undefined;
   }),
-  (path) => Effect.sync(() => path !== undefined && spawnSync("umount", ["-l", path])),
+  (path) => Effect.sync(() => path !== undefined && spawnSync(unmount, ["-l", path])),
 );
 
 const grow = (path: string): void => {
-  assert.strictEqual(spawnSync("mount", ["-o", "remount,size=16m", path]).status, 0);
+  assert.strictEqual(spawnSync(mount, ["-o", "remount,size=16m", path]).status, 0);
 };
 
 const overwrite = (file: string, bytes: Uint8Array, at: number): void => {

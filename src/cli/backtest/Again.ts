@@ -45,6 +45,8 @@ export const consequences = [
   "recovery_added",
   "recovery_lost",
 ] as const;
+
+/** One of them. */
 export type Consequence = (typeof consequences)[number];
 
 /** Whether two decisions are the same to whoever watches the run: waits and reasons may differ. */

@@ -7,8 +7,13 @@ import { type Cell, type Column, table } from "../Table.ts";
 import { relative } from "../When.ts";
 import { marks, type RunSummary } from "./RunSummary.ts";
 
-/** Fewest characters of an id in the table: what git shows of a commit, and one more. */
+/** Fewest characters of a random id in the table: what git shows of a commit, and one more. */
 const idCharactersMin = 8;
+
+/** Fewest characters of an id that somebody chose: it is there to be read. */
+const nameCharactersMin = 18;
+
+const random = /^[0-9a-f-]{32,36}$/i;
 
 /** Most questions whose answer is spelt out; what is more is counted. */
 const hintsMax = 5;
@@ -43,8 +48,9 @@ const columnsFor = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<Column> => [
 
 /** How many characters of the ids of a page tell them apart. */
 const typable = (ids: ReadonlyArray<string>): number => {
-  const longest = Math.max(idCharactersMin, ...ids.map((id) => id.length));
-  for (let length = idCharactersMin; length < longest; length += 1) {
+  const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
+  const longest = Math.max(least, ...ids.map((id) => id.length));
+  for (let length = least; length < longest; length += 1) {
     if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
   }
   return longest;

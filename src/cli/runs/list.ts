@@ -79,7 +79,7 @@ export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, 
   }
   if (runs.length === 0) {
     const filtered = options.broken || Option.isSome(options.state) || Option.isSome(options.before);
-    yield* failing("runs list")("negative", filtered ? "no run is like that" : "no run is on record");
+    return yield* failing("runs list")("negative", filtered ? "no run is like that" : "no run is on record");
   }
 });
 

@@ -74,7 +74,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
     record = next;
   }
   if (record.end.state === "stopped") {
-    yield* failing("runs watch")("negative", `${record.run_id} was stopped by ${record.end.reason}`);
+    return yield* failing("runs watch")("negative", `${record.run_id} was stopped by ${record.end.reason}`);
   }
 });
 

@@ -1,0 +1,37 @@
+/**
+ * A docstring as Markdown.
+ */
+import type { Checker, Symbol as Declared } from "typescript/unstable/sync";
+
+/** What a docstring says. */
+export interface Docstring {
+  /** Its text before the first tag. */
+  readonly text: string;
+  readonly tags: ReadonlyArray<{ readonly name: string; readonly text: string }>;
+}
+
+/** Reads the docstring of a symbol. Of a schema and its type it is the schema's. */
+export const docstringOf = (checker: Checker, symbol: Declared): Docstring => ({
+  text: symbol.getDocumentationComment(checker).trim(),
+  tags: symbol.getJsDocTags(checker).map(({ name, text }) => ({ name, text: (text ?? "").trim() })),
+});
+
+/** The text, then what it takes, gives and throws as a list. */
+export const markdown = ({ tags, text }: Docstring): string =>
+  [text, tags.map(line).join("\n")].filter((paragraph) => paragraph !== "").join("\n\n");
+
+/** The first sentence, for a table. */
+export const sentence = ({ text }: Docstring): string => {
+  const [paragraph = ""] = text.split(/\n\s*\n/);
+  const line = paragraph.replaceAll("\n", " ");
+  return /^.*?[.](?=\s|$)/.exec(line)?.[0] ?? line.replace(/:$/, ".");
+};
+
+const words: Readonly<Record<string, string>> = { returns: "Returns", throws: "Throws", default: "Default:" };
+
+const line = ({ name, text }: Docstring["tags"][number]): string => {
+  const one = text.replace(/\s*\n\s*/g, " ");
+  if (name !== "param") return `- ${words[name] ?? `@${name}`} ${one}`;
+  const [, parameter = "", rest = ""] = /^(\S+)\s*(?:-\s*)?(.*)$/.exec(one) ?? [];
+  return `- \`${parameter}\`: ${rest}`;
+};

@@ -1,0 +1,43 @@
+/**
+ * Formats signatures as the sources are formatted.
+ */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const biome = fileURLToPath(new URL("../../node_modules/@biomejs/biome/bin/biome", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+const separator = "// ---- next";
+
+/**
+ * Formats all of them in one go.
+ *
+ * @param texts declarations; a `declare` in front of one is for the formatter only
+ * @returns each with its formatted text
+ * @throws Error the formatter cannot read one of them
+ */
+export const format = (texts: ReadonlyArray<string>): ReadonlyMap<string, string> => {
+  const args = [biome, "format", "--stdin-file-path=src/signatures.ts"];
+  const input = texts.join(`\n${separator}\n`);
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, input, encoding: "utf8" });
+  if (status !== 0) throw new Error(`biome cannot format the signatures: ${stderr}\n${broken(texts, stderr)}`);
+  const results = stdout.split(separator);
+  if (results.length !== texts.length) throw new Error("biome has moved the comments between the signatures");
+  return new Map(texts.map((text, index) => [text, declared(results[index] ?? "")]));
+};
+
+const declared = (text: string): string =>
+  text
+    .trim()
+    .replace(/^declare /gm, "")
+    .replace(/^const default_/, "const default");
+
+/** The lines around the first one that the formatter names. */
+const broken = (texts: ReadonlyArray<string>, stderr: string): string => {
+  const line = Number(/signatures\.ts:(\d+)/.exec(stderr)?.[1] ?? 0);
+  return texts
+    .join(`\n${separator}\n`)
+    .split("\n")
+    .slice(Math.max(0, line - 5), line + 5)
+    .join("\n");
+};

@@ -1,0 +1,63 @@
+/**
+ * The pages of the API reference: one an entry point of package.json, and what a reader wants to see first on each.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Schema } from "effect";
+
+/** An entry point, before its exports are read. */
+export interface Page {
+  /** What an import names. */
+  readonly specifier: string;
+  /** From the root of the repository. */
+  readonly source: string;
+  /** From the root of the repository. */
+  readonly file: string;
+  /** Exports that come first, in this order; the others follow as the source has them. */
+  readonly lead: ReadonlyArray<string>;
+}
+
+const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
+  ".": [
+    ...["StreamProcessor", "RunOptions", "AttemptContext", "RunEvent", "RunInterrupted", "fromAsyncIterable"],
+    ...["ToolGuard", "ToolOptions", "Tool", "GuardedTool", "CallReference", "SettledCall", "Verify", "ToolRefused"],
+    ...["InterruptSignature", "UserDecisions", "Question", "HeadlessOptions", "CrashRecovery", "ResumeOptions"],
+    ...["RunRecorder", "RunQuery", "Answer", "AnswerRefused", "RecorderError"],
+  ],
+  "./policy": ["decide", "RecoveryPolicy", "explain", "PolicyTable", "DecisionInput"],
+  "./provider": ["Protocol", "Part", "End", "ProtocolId", "AnyProtocolId", "Tolerance", "Decoder"],
+  "./client": ["ProviderClient", "ProviderClientOptions", "ProviderRequest", "RequestHeaders", "Reporters"],
+  "./fetch": ["recoveringFetch", "FetchRecoveryOptions", "RecoveringFetch"],
+  "./ai-sdk": ["createRecovery", "make", "Recovery", "OwnedRecovery", "RecoveryOptions", "RecoverOptions"],
+  "./sqlite": ["SqlRunRecorder", "SqlFileOptions", "SqlRunRecorderOptions", "Retention"],
+  "./otlp": ["layer"],
+  "./testing": ["conformance", "runConformance", "ConformanceOptions", "ConformanceRuntime", "ConformanceTask"],
+};
+
+const Manifest = Schema.fromJsonString(
+  Schema.Struct({
+    name: Schema.String,
+    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ import: Schema.String })])),
+  }),
+);
+
+/**
+ * The pages, in the order of `exports` in package.json.
+ *
+ * @param root the root of the repository
+ */
+export const pages = (root: string): ReadonlyArray<Page> => {
+  const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
+  return Object.entries(manifest.exports).flatMap(([entry, target]) =>
+    typeof target === "string"
+      ? []
+      : [
+          {
+            specifier: manifest.name + entry.slice(1),
+            source: target.import.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts"),
+            file: `docs/api/${entry === "." ? "core" : entry.slice(2)}.md`,
+            lead: leads[entry] ?? [],
+          },
+        ],
+  );
+};

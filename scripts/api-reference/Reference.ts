@@ -1,0 +1,127 @@
+/**
+ * The API reference: every export of every entry point, from the sources' own declarations and docstrings.
+ */
+import { join, posix } from "node:path";
+import { isSourceFile } from "typescript/unstable/ast/is";
+import { API, type Checker, type Symbol as Declared, type Project, SymbolFlags } from "typescript/unstable/sync";
+import { type Docstring, docstringOf } from "./Docstring.ts";
+import { format } from "./Format.ts";
+import { moduleComment } from "./ModuleComment.ts";
+import { type Page, pages } from "./Page.ts";
+import { signatureOf } from "./Signature.ts";
+
+/** An export that is shown on its page, or where it is shown. */
+export interface Entry {
+  readonly name: string;
+  readonly docstring: Docstring;
+  /** From the root of the repository. */
+  readonly source: string;
+  /** Empty for a module. */
+  readonly signature: string;
+  /** What a module exports. */
+  readonly members: ReadonlyArray<Entry>;
+  /** The page and the name under which the same declaration stands already. */
+  readonly same: { readonly page: Page; readonly name: string } | undefined;
+}
+
+export interface Chapter {
+  readonly page: Page;
+  readonly docstring: Docstring;
+  readonly entries: ReadonlyArray<Entry>;
+}
+
+/**
+ * Reads the sources.
+ *
+ * @param root the root of the repository, with a slash at its end
+ * @throws Error an entry point or a leading export of a page is not there
+ */
+export const read = (root: string): ReadonlyArray<Chapter> => {
+  const api = new API({ cwd: root });
+  try {
+    const project = api.updateSnapshot({ openProjects: [join(root, "tsconfig.json")] }).getProjects()[0];
+    if (project === undefined) throw new Error("tsconfig.json is no project");
+    const reader: Reader = { root, project, checker: project.checker, shown: new Map() };
+    return formatted(pages(root).map((page) => chapter(reader, page)));
+  } finally {
+    api.close();
+  }
+};
+
+interface Reader {
+  readonly root: string;
+  readonly project: Project;
+  readonly checker: Checker;
+  /** Where a declaration stands, by its place in the sources. */
+  readonly shown: Map<string, { readonly page: Page; readonly name: string }>;
+}
+
+const chapter = (reader: Reader, page: Page): Chapter => {
+  const file = reader.project.program.getSourceFile(join(reader.root, page.source));
+  const module = file && reader.checker.getSymbolAtLocation(file);
+  if (file === undefined || module === undefined) throw new Error(`${page.source} of ${page.specifier} is no module`);
+  const exported = reader.checker.getExportsOfModule(module);
+  for (const name of page.lead) {
+    if (!exported.some((one) => one.name === name)) throw new Error(`${page.specifier} exports no ${name}`);
+  }
+  const rank = ({ name }: Declared): number => (page.lead.includes(name) ? page.lead.indexOf(name) : page.lead.length);
+  const ordered = exported.toSorted((one, other) => rank(one) - rank(other));
+  return {
+    page,
+    docstring: { text: moduleComment(file.text), tags: [] },
+    entries: ordered.flatMap((symbol) => entry(reader, page, symbol, symbol.name)),
+  };
+};
+
+const entry = (reader: Reader, page: Page, exported: Declared, name: string): ReadonlyArray<Entry> => {
+  const { checker, project, root, shown } = reader;
+  const symbol = (exported.flags & SymbolFlags.Alias) === 0 ? exported : checker.getAliasedSymbol(exported);
+  const nodes = symbol.declarations.flatMap((handle) => handle.resolve(project) ?? []);
+  const [node] = nodes;
+  if (node === undefined) throw new Error(`${page.specifier} exports ${name}, which is declared nowhere`);
+  const file = node.getSourceFile();
+  const docstring = documented(checker, exported, symbol);
+  if (docstring.tags.some((tag) => tag.name === "internal")) return [];
+  const place = `${file.fileName}:${node.pos}`;
+  const source = posix.relative(root, file.fileName);
+  const same = shown.get(place);
+  if (same !== undefined) return [{ name, docstring, source, signature: "", members: [], same }];
+  shown.set(place, { page, name });
+  if (isSourceFile(node)) {
+    const members = checker
+      .getExportsOfModule(symbol)
+      .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
+    const text = moduleComment(node.text);
+    return [{ name, docstring: { text, tags: [] }, source, signature: "", members, same: undefined }];
+  }
+  const signature = nodes.map((one) => signatureOf(checker, one, name.split(".").at(-1) ?? name)).join("\n");
+  return [{ name, docstring, source, signature, members: [], same: undefined }];
+};
+
+/** The declaration's docstring; of `export { a as b }` without one there, the export's own. */
+const documented = (checker: Checker, exported: Declared, symbol: Declared): Docstring => {
+  const own = docstringOf(checker, symbol);
+  return own.text === "" ? docstringOf(checker, exported) : own;
+};
+
+/** All signatures through one run of the formatter. */
+const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => {
+  const texts = new Set<string>();
+  const collect = ({ members, signature }: Entry): void => {
+    if (signature !== "") texts.add(signature);
+    members.forEach(collect);
+  };
+  for (const { entries } of chapters) entries.forEach(collect);
+  const results = format([...texts]);
+  const pretty = (one: Entry): Entry => ({
+    ...one,
+    signature: results.get(one.signature) ?? "",
+    members: one.members.map(pretty),
+  });
+  return chapters.map((one) => ({ ...one, entries: one.entries.map(pretty) }));
+};
+
+/** The exports of a chapter that are shown there, modules and their members alike. */
+export const flat = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
+  entries.flatMap((one) => [one, ...flat(one.members)]);
+

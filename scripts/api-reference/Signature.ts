@@ -1,0 +1,165 @@
+/**
+ * What a declaration offers, as its source writes it: without bodies, and without what is private or marked `@internal`.
+ */
+import {
+  type ClassDeclaration,
+  type Node,
+  type ParameterDeclaration,
+  SyntaxKind,
+  type VariableDeclaration,
+} from "typescript/unstable/ast";
+import {
+  isArrowFunction,
+  isClassDeclaration,
+  isConstructorDeclaration,
+  isFunctionDeclaration,
+  isFunctionExpression,
+  isGetAccessorDeclaration,
+  isIdentifier,
+  isMethodDeclaration,
+  isPropertyDeclaration,
+  isTypeReferenceNode,
+  isVariableDeclaration,
+} from "typescript/unstable/ast/is";
+import { type Checker, NodeBuilderFlags } from "typescript/unstable/sync";
+
+/** A value's own source is shown up to this many lines; of a longer one the type. */
+const sourceLinesMax = 120;
+/** A type that the source does not write is cut after this many characters. */
+const typeCharactersMax = 600;
+
+/**
+ * The signature, as TypeScript that a formatter can read.
+ *
+ * @param declaration a function, constant, class, interface or type
+ * @param name the name under which it is exported
+ */
+export const signatureOf = (checker: Checker, declaration: Node, name: string): string => {
+  if (isVariableDeclaration(declaration)) return constant(checker, declaration, name);
+  if (isFunctionDeclaration(declaration)) return `declare function ${name}${callable(checker, declaration, ": ")};`;
+  if (isClassDeclaration(declaration)) return classOf(checker, declaration);
+  return published(declaration);
+};
+
+const constant = (checker: Checker, node: VariableDeclaration, name: string): string => {
+  const { initializer, type } = node;
+  const variable = name === "default" ? "default_" : name;
+  if (type !== undefined) return `declare const ${variable}: ${published(type)};`;
+  if (initializer !== undefined && (isArrowFunction(initializer) || isFunctionExpression(initializer)))
+    return `declare const ${variable}: ${callable(checker, initializer, " => ")};`;
+  const text = initializer === undefined ? "" : published(initializer);
+  const readable = text.startsWith("Schema.") || (/^[\d"'[{-]/.test(text) && !text.includes("=>"));
+  if (readable && text.split("\n").length <= sourceLinesMax) return `const ${variable} = ${text};`;
+  return `declare const ${variable}: ${inferred(checker, node)};`;
+};
+
+const classOf = (checker: Checker, node: ClassDeclaration): string => {
+  const members = node.members.filter((member) => !hidden(member));
+  const body = members.map((member) => memberOf(checker, member)).filter((text) => text !== "");
+  const head = published(node, node.members.pos);
+  return `declare ${head}\n${body.join("\n")}\n}`;
+};
+
+const memberOf = (checker: Checker, node: Node): string => {
+  const comment = commentOf(node);
+  if (isConstructorDeclaration(node)) return `${comment}constructor(${parameters(checker, node.parameters)});`;
+  if (isMethodDeclaration(node)) return `${comment}${head(node)}${callable(checker, node, ": ")};`;
+  if (isGetAccessorDeclaration(node)) return `${comment}readonly ${node.name.getText()}: ${returned(checker, node)};`;
+  if (!isPropertyDeclaration(node)) return "";
+  const optional = node.postfixToken === undefined ? "" : node.postfixToken.getText();
+  const { initializer } = node;
+  if (node.type === undefined && initializer !== undefined && isArrowFunction(initializer))
+    return `${comment}${head(node)}${optional}: ${callable(checker, initializer, " => ")};`;
+  const type = node.type === undefined ? inferred(checker, node) : published(node.type);
+  return `${comment}${head(node)}${optional}: ${type};`;
+};
+
+interface Callable extends Node {
+  readonly parameters: ReadonlyArray<ParameterDeclaration>;
+  readonly typeParameters?: ReadonlyArray<Node>;
+  readonly type?: Node;
+}
+
+const callable = (checker: Checker, node: Callable, arrow: string): string => {
+  const generic = node.typeParameters?.map((parameter) => parameter.getText()).join(", ");
+  return `${generic === undefined ? "" : `<${generic}>`}(${parameters(checker, node.parameters)})${arrow}${returned(checker, node)}`;
+};
+
+/** Parameters as a caller sees them: a default makes one optional, one that is taken apart has the name of its type. */
+const parameters = (checker: Checker, nodes: ReadonlyArray<ParameterDeclaration>): string => {
+  const unnamed = documentedNames(nodes);
+  return nodes
+    .map((node) => {
+      const type = node.type === undefined ? inferred(checker, node) : published(node.type);
+      const optional = node.questionToken !== undefined || node.initializer !== undefined ? "?" : "";
+      return `${node.dotDotDotToken === undefined ? "" : "..."}${parameterName(node, unnamed)}${optional}: ${type}`;
+    })
+    .join(", ");
+};
+
+/** Names that only the docstring has: those of parameters that are taken apart. */
+const documentedNames = (nodes: ReadonlyArray<ParameterDeclaration>): Array<string> => {
+  let owner: Node | undefined = nodes[0]?.parent;
+  while (owner !== undefined && owner.jsDoc === undefined && owner.kind !== SyntaxKind.SourceFile) owner = owner.parent;
+  const named = new Set(nodes.flatMap(({ name }) => (isIdentifier(name) ? [name.text] : [])));
+  const tags = owner === undefined ? [] : [...commentOf(owner).matchAll(/@param\s+(\w+)/g)];
+  return [...new Set(tags.map(([, name = ""]) => name))].filter((name) => !named.has(name));
+};
+
+const parameterName = ({ name, type }: ParameterDeclaration, unnamed: Array<string>): string => {
+  if (isIdentifier(name)) return name.text.replace(/^_/, "");
+  const documented = unnamed.shift();
+  if (documented !== undefined) return documented;
+  if (type === undefined || !isTypeReferenceNode(type)) return "options";
+  const [last = "options"] = type.typeName.getText().split(".").slice(-1);
+  return last.charAt(0).toLowerCase() + last.slice(1);
+};
+
+const returned = (checker: Checker, node: Callable): string => {
+  if (node.type !== undefined) return published(node.type);
+  const signature = checker.getSignatureFromDeclaration(node);
+  const type = signature && checker.getReturnTypeOfSignature(signature);
+  return type === undefined ? "unknown" : short(checker.typeToString(type, node, flags));
+};
+
+const flags = NodeBuilderFlags.NoTruncation | NodeBuilderFlags.UseAliasDefinedOutsideCurrentScope;
+
+const inferred = (checker: Checker, node: Node): string => {
+  const type = checker.getTypeAtLocation(node);
+  return type === undefined ? "unknown" : short(checker.typeToString(type, node, flags));
+};
+
+const short = (type: string): string => (type.length <= typeCharactersMax ? type : "/* see the source */ unknown");
+
+/** The name and modifiers of a class's member. */
+const head = (node: Node & { readonly name: Node }): string =>
+  node.getSourceFile().text.slice(node.getStart(), node.name.getEnd()).replace(/\b(?:async|override) /g, "");
+
+const hidden = (node: Node): boolean => {
+  const text = node.getSourceFile().text.slice(node.getStart(), node.getEnd());
+  return /^(?:private|protected|#|static #|static \{)/.test(text) || commentOf(node).includes("@internal");
+};
+
+const commentOf = (node: Node): string => {
+  const [comment] = node.jsDoc?.slice(-1) ?? [];
+  return comment === undefined ? "" : `${node.getSourceFile().text.slice(comment.pos, comment.end)}\n`;
+};
+
+/** The text of a node, or its beginning, without its `@internal` members and without `export`. */
+const published = (node: Node, end = node.getEnd()): string => {
+  const text = node.getSourceFile().text;
+  const cuts: Array<readonly [number, number]> = [];
+  const visit = (child: Node): void => {
+    if (child.pos >= end) return;
+    if (commentOf(child).includes("@internal")) cuts.push([child.pos, child.end]);
+    else child.forEachChild(visit);
+  };
+  node.forEachChild(visit);
+  let kept = "";
+  let at = node.getStart();
+  for (const [from, to] of cuts) {
+    kept += text.slice(at, from);
+    at = to;
+  }
+  return (kept + text.slice(at, end)).replace(/^export\s+(?:declare\s+)?/, "");
+};

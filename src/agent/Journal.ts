@@ -1,0 +1,76 @@
+/**
+ * Keeps a chat in a file of lines that only grows.
+ *
+ * A line is one write, so that a killed process leaves it whole or not at all; a last line that was cut off is dropped when the
+ * file is opened again. What survives the process is what counts here: a power loss may take the newest lines along.
+ */
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { Effect, Schema, type Scope } from "effect";
+import { AgentError } from "./AgentError.ts";
+import { Entry } from "./Entry.ts";
+
+/** Largest journal that is read, in bytes. */
+export const journalBytesMax = 512 * 1024 * 1024;
+
+/** A chat's file: what it holds, and the way to add to it. */
+export interface Journal {
+  readonly file: string;
+  /** What was in it when it was opened. */
+  readonly entries: ReadonlyArray<Entry>;
+  /** Adds a line; it is in the file when this returns. What fails here is a defect: nothing may happen that is not on record. */
+  readonly append: (entry: Entry) => void;
+}
+
+const Line = Schema.fromJsonString(Entry);
+const decode = Schema.decodeUnknownEffect(Line);
+const encode = Schema.encodeSync(Line);
+
+/** Names of chats: they are names of files too. */
+const chatPattern = /^[A-Za-z0-9][\w-]{0,63}$/;
+
+/**
+ * Opens the journal of a chat, and makes it where there is none.
+ *
+ * @param folder where chats are kept; made readable for its owner alone
+ * @param chat 1 to 64 letters, digits, `_` and `-`
+ */
+export const open = Effect.fn("Journal.open")(function* (folder: string, chat: string) {
+  if (!chatPattern.test(chat)) {
+    return yield* new AgentError({ reason: "refused", message: `chat: expected letters, digits and -, got ${chat}` });
+  }
+  const file = join(folder, `${chat}.jsonl`);
+  const text = yield* Effect.try({ try: () => read(folder, file), catch: unusable(file) });
+  const entries = yield* Effect.forEach(text.split("\n").slice(0, -1), (line, index) =>
+    Effect.mapError(decode(line), (error) => unusable(file)(`line ${index + 1}: ${error.message}`)),
+  );
+  const descriptor = yield* openFile(file);
+  const journal: Journal = {
+    file,
+    entries,
+    append: (entry) => void writeSync(descriptor, `${encode(entry)}\n`),
+  };
+  return journal;
+});
+
+/** The whole lines of the file; half a line at its end is cut off. */
+const read = (folder: string, file: string): string => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (!existsSync(file)) return "";
+  const bytes = readFileSync(file);
+  if (bytes.length > journalBytesMax) throw new Error(`expected at most ${journalBytesMax} bytes, got ${bytes.length}`);
+  const whole = bytes.lastIndexOf(0x0a) + 1;
+  if (whole < bytes.length) truncateSync(file, whole);
+  return bytes.subarray(0, whole).toString("utf8");
+};
+
+const openFile = (file: string): Effect.Effect<number, AgentError, Scope.Scope> =>
+  Effect.acquireRelease(Effect.try({ try: () => openSync(file, "a", 0o600), catch: unusable(file) }), (descriptor) =>
+    Effect.sync(() => closeSync(descriptor)),
+  );
+
+const unusable = (file: string) => (cause: unknown) =>
+  new AgentError({
+    reason: "store",
+    message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`.replace(/\s+/g, " "),
+  });

@@ -1,0 +1,111 @@
+/**
+ * Decides what becomes of a gateway's runs when its process has died.
+ *
+ * Such a run cannot go on: its client saw the connection break and is gone, and a repeat of the client's own is a new run. So
+ * what the policy would retry ends as `client_gone`. What the policy would ask about becomes a question all the same, because a
+ * person may have to know that a call may have run; `stop` and `accept` end it, and any other answer ends it as
+ * `client_gone`. Where the gateway holds no questions (`--on-question fail`), that one is answered `stop` at once.
+ *
+ * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
+ */
+import { Clock, Effect, Layer } from "effect";
+import type { RecorderError } from "../recorder/RecorderError.ts";
+import type { RunRecord } from "../recorder/RunRecord.ts";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
+import * as CrashEnd from "../runtime/CrashEnd.ts";
+import * as CrashRecovery from "../runtime/CrashRecovery.ts";
+import type { QuestionTerms } from "../runtime/UserDecisions.ts";
+import { runIdPrefix } from "./RelayHandler.ts";
+
+/** How a gateway recovers. */
+export interface GatewayRecoveryOptions {
+  /** Expiry and defaults of questions. */
+  readonly terms?: QuestionTerms;
+  /** Nobody answers questions: they are answered `stop`. */
+  readonly headless: boolean;
+  /** From one look to the next, in milliseconds. */
+  readonly intervalMs?: number;
+}
+
+/** Looks at once, and again and again while it lives. */
+export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
+  const ended = Effect.catch(endAbandoned(options.headless), ({ message }) =>
+    Effect.logError(`runs of a gateway that has died were not ended; the next look tries again: ${message}`),
+  );
+  return Layer.unwrap(
+    Effect.map(Effect.context<RunRecorder>(), (services) =>
+      CrashRecovery.layer({
+        ...(options.terms === undefined ? {} : { terms: options.terms }),
+        ...(options.intervalMs === undefined ? {} : { intervalMs: options.intervalMs }),
+        onSwept: () => Effect.provideContext(ended, services),
+      }),
+    ),
+    // What an earlier process has decided and not ended is no news to a sweep.
+  ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
+};
+
+/**
+ * Ends the runs of gateways that nobody can go on with.
+ *
+ * @param headless also those whose question nobody answers
+ */
+export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
+  const recorder = yield* RunRecorder;
+  const clock = yield* Clock.Clock;
+  let before: string | undefined;
+  for (;;) {
+    const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
+      state: "parked",
+      limit: pageRuns,
+      ...(before === undefined ? {} : { before }),
+    });
+    // Read before any of them ends: the next page begins behind the last of this one, which must still be there.
+    before = page.length < pageRuns ? undefined : page.at(-1)?.run_id;
+    for (const record of page) {
+      if (!record.run_id.startsWith(runIdPrefix)) continue;
+      if (record.parked === "recovered" || record.parked === "answered") {
+        yield* end(recorder, record, clock.currentTimeMillisUnsafe());
+      } else if (headless && record.parked === "question") yield* stop(record);
+    }
+    if (before === undefined) return;
+  }
+});
+
+const pageRuns = 200;
+
+const end = (
+  recorder: RunRecorder["Service"],
+  { run_id }: RunRecord,
+  now: number,
+): Effect.Effect<void, RecorderError> =>
+  recorder.claim(run_id).pipe(
+    Effect.flatMap((record) => {
+      const incident = record.incidents.at(-1)?.id;
+      const end = {
+        state: "stopped",
+        reason: clientGone,
+        attempts: CrashEnd.attemptsOf(record),
+        at: now,
+        ...(incident === undefined ? {} : { incident }),
+      } as const;
+      return recorder.write(run_id, [CrashEnd.noted(record, now, "end", clientGone), { _tag: "RunEnded", end }]);
+    }),
+    // Another gateway on the same store has looked after it.
+    Effect.catchIf(
+      ({ reason }) => reason === "owned" || reason === "run_ended" || reason === "fenced",
+      () => Effect.void,
+    ),
+  );
+
+/** Why such a run ended. */
+const clientGone = "client_gone";
+
+const stop = ({ questions, run_id }: RunRecord): Effect.Effect<void, RecorderError, RunRecorder> => {
+  const revision = questions.at(-1)?.revision;
+  if (revision === undefined) return Effect.void;
+  return CrashRecovery.answer({ run_id, revision, choice: "stop", by: "program" }).pipe(
+    Effect.asVoid,
+    // Somebody has answered it first, or it has ended.
+    Effect.catchTag("AnswerRefused", () => Effect.void),
+  );
+};

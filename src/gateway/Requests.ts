@@ -1,0 +1,152 @@
+/**
+ * Takes a request in: admits it, finds where it goes, and says whether it is relayed, passed through or the page's.
+ */
+import type { IncomingMessage } from "node:http";
+import { Effect, type Scope } from "effect";
+import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/RelayPlan.ts";
+import { headerOf, type RelayRequest } from "../adapters/RelayTransport.ts";
+import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import { type Admitted, admit, type Refused } from "./Admission.ts";
+import type { ClientResponse } from "./ClientResponse.ts";
+import { type Bytes, decodedWhole, isEncoded } from "./ContentDecoding.ts";
+import type { GatewaySettings, UpstreamName } from "./GatewayOptions.ts";
+import { isOwn, pageBodyBytesMax, serve } from "./PageHandler.ts";
+import { pass } from "./PassHandler.ts";
+import { pairsOf } from "./Passing.ts";
+import { type RelayMeans, relay } from "./RelayHandler.ts";
+import { type BodyRefused, BodyStore, counted, hasBody } from "./RequestBody.ts";
+import { type Route, routeOf } from "./Route.ts";
+import type { Page } from "./Seam.ts";
+import type { Upstream } from "./Upstream.ts";
+
+/** What serving a request needs of the gateway. */
+export interface Desk extends RelayMeans {
+  readonly settings: GatewaySettings;
+  readonly upstream: Upstream;
+  readonly bodies: BodyStore;
+  readonly page: Page["Service"] | undefined;
+  /** A shutdown has begun. */
+  readonly draining: () => boolean;
+}
+
+/** Serves one request to its end; whatever becomes of it stands in its response. */
+export const take = (
+  request: IncomingMessage,
+  client: ClientResponse,
+  desk: Desk,
+): Effect.Effect<void, never, StreamProcessor> =>
+  Effect.suspend(() => {
+    const headers = pairsOf(request.rawHeaders);
+    const method = request.method ?? "GET";
+    const admitted = admit({ method, target: request.url ?? "", headers }, desk.settings);
+    const refused = desk.draining() ? closing : "reason" in admitted ? admitted : undefined;
+    if (refused !== undefined || !isAdmitted(admitted)) return refuse(refused ?? closing, undefined, client, desk);
+    const { target } = admitted;
+    if (isOwn(target)) return own(request, { target, headers }, client, desk);
+    const route = routeOf(target, headers, desk.settings.upstreams);
+    if (route === undefined) return refuse(nowhere, undefined, client, desk);
+    const asked: Asked = { method, headers, ...route };
+    const anthropic = headerOf(headers, "anthropic-version") !== undefined;
+    if (!mayBeRelayed(method, route.url, anthropic)) return through(request, asked, client, desk);
+    return Effect.scoped(kept(request, asked, client, desk)).pipe(
+      Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, desk)),
+    );
+  });
+
+type Asked = Route & Pick<RelayRequest, "method" | "headers">;
+
+const isAdmitted = (answer: Admitted | Refused): answer is Admitted => "target" in answer;
+
+/** A model request, it seems: its body is kept until its run has ended. */
+const kept = Effect.fnUntraced(function* (
+  request: IncomingMessage,
+  { headers, method, upstream, url }: Asked,
+  client: ClientResponse,
+  desk: Desk,
+): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
+  const body = yield* desk.bodies.read(request);
+  const plan = yield* recognised({ method, url, headers, body }, body, desk);
+  if (plan === undefined) {
+    desk.meter.count("passed_through");
+    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, desk.upstream);
+  }
+  desk.meter.count("relayed");
+  yield* relay(plan, upstream, client, desk);
+});
+
+/** Clients that compress a body are recognised by a copy of it; what is sent is what they sent. */
+const recognised = (request: RelayRequest, body: Bytes, { settings }: Desk): Effect.Effect<RelayPlan | undefined> => {
+  const encoding = headerOf(request.headers, "content-encoding") ?? "";
+  if (!isEncoded(encoding)) return Effect.sync(() => recognise(request));
+  return Effect.map(
+    Effect.promise(() => decodedWhole(encoding, body, settings.limits.maxBodyBytes)),
+    (plain) => {
+      const plan = plain === undefined ? undefined : recognise({ ...request, body: plain });
+      return plan === undefined ? undefined : { ...plan, request };
+    },
+  );
+};
+
+const through = (request: IncomingMessage, asked: Asked, client: ClientResponse, desk: Desk): Effect.Effect<void> => {
+  const { maxPassedBytes } = desk.settings.limits;
+  const length = request.headers["content-length"];
+  if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, desk);
+  desk.meter.count("passed_through");
+  const body = hasBody(request) ? counted(request, maxPassedBytes) : undefined;
+  const { headers, method, url } = asked;
+  return pass(
+    { method, url, headers, body, length: body === undefined ? undefined : length },
+    asked.upstream,
+    client,
+    desk.upstream,
+  );
+};
+
+const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });
+
+const own = (
+  request: IncomingMessage,
+  asked: Pick<RelayRequest, "headers"> & Admitted,
+  client: ClientResponse,
+  desk: Desk,
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const body = hasBody(request) ? yield* pageBodies.read(request) : undefined;
+    yield* serve(request, { ...asked, body }, client, desk.page);
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag("BodyRefused", (error) => refuseBody(error, undefined, client, desk)),
+  );
+
+const refuse = (
+  refused: Refused,
+  upstream: UpstreamName | undefined,
+  client: ClientResponse,
+  { meter }: Desk,
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    meter.count("refused");
+    client.refuse(refused, upstream);
+    return client.end;
+  });
+
+const refuseBody = (
+  { reason }: BodyRefused,
+  upstream: UpstreamName | undefined,
+  client: ClientResponse,
+  desk: Desk,
+): Effect.Effect<void> =>
+  reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, desk);
+
+const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
+const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
+const tooLong: Refused = {
+  status: 413,
+  reason: "body",
+  message: "The request's body is longer than the gateway takes (--max-body-bytes).",
+};
+const busy: Refused = {
+  status: 503,
+  reason: "busy",
+  message: "The gateway holds as many request bodies as it may; try again.",
+};

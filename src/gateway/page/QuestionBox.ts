@@ -1,0 +1,83 @@
+/**
+ * Puts a question: what happened, what may be answered, and what each answer does.
+ */
+import type { Choice } from "../../domain/Decision.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import type { QuestionRecord, RunRecord } from "../../recorder/RunRecord.ts";
+import { type Html, html, label, none } from "./Html.ts";
+import { choices, relative } from "./Words.ts";
+
+/** Most calls that are named one by one. */
+const namedMax = 6;
+
+/** Where a question stands. */
+export interface QuestionPlace {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: number;
+  /** Whether it can be answered from here; a file can only show it. */
+  readonly answers: boolean;
+}
+
+/**
+ * A question that is open, or its answer.
+ *
+ * @param incident what it is about; undefined where the record has dropped it
+ * @param open whether it is the run's open question
+ */
+export const questionBox = (
+  record: RunRecord,
+  question: QuestionRecord,
+  incident: RunIncident | undefined,
+  open: boolean,
+  place: QuestionPlace,
+): Html => {
+  if (!open) return answeredBox(question);
+  const unattended = question.default_choice ?? "stop";
+  const expiry =
+    question.expires_at === undefined
+      ? "It stays open until somebody answers."
+      : `Unanswered it takes “${choices[unattended].title}” ${relative(question.expires_at, place.now)}.`;
+  const repeats = incident === undefined ? none : mayRepeat(incident);
+  return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
+    <h3>Your word is needed</h3>
+    <p class="sentence">${incident?.message ?? `The rule ${question.rule} asks.`}</p>
+    <ul class="choices">${question.choices.map((choice) => {
+      const risky = choice === "retry" && (incident?.decision.may_repeat?.length ?? 0) > 0;
+      return html`<li>${place.answers ? button(record, question, choice, risky && incident !== undefined ? spokenRepeats(incident) : undefined) : html`<b>${choices[choice].title}</b>`}
+        <span>${choices[choice].does}${risky && html` <em class="risk">May run again: ${repeats}</em>`}</span></li>`;
+    })}</ul>
+    <p class="hint">${expiry}</p>
+  </section>`;
+};
+
+const button = (record: RunRecord, { revision }: QuestionRecord, choice: Choice, confirm: string | undefined): Html =>
+  html`<button type="button" class="choice${confirm !== undefined && " risky"}${choice === "stop" && " plain"}" id="answer-${record.run_id}-${choice}" data-run="${record.run_id}" data-revision="${revision}" data-choice="${choice}"${
+    confirm === undefined ? none : html` data-confirm="${confirm}"`
+  }>${choices[choice].title}</button>`;
+
+const answeredBox = ({ answer, answered_by, choices: offered, revision }: QuestionRecord): Html => {
+  const who = { person: "A person", expiry: "Its expiry", program: "The program" }[answered_by ?? "program"];
+  return html`<p class="answered"><b>Question ${revision}</b> offered ${offered.map((it) => choices[it].title).join(", ")}. ${
+    answer === undefined ? "It was not answered." : html`${who} said <b>${choices[answer].title}</b>.`
+  }</p>`;
+};
+
+/** The calls that a repeat could run again. */
+const mayRepeat = (incident: RunIncident): Html => {
+  const calls = named(incident);
+  const rest = (incident.decision.may_repeat?.length ?? 0) - calls.length;
+  return html`${calls.map(({ call, tool }, index) => html`${index > 0 && ", "}${label(tool ?? call)} (${call})`)}${rest > 0 && ` and ${rest} more`}`;
+};
+
+const spokenRepeats = (incident: RunIncident): string => {
+  const calls = named(incident);
+  const rest = (incident.decision.may_repeat?.length ?? 0) - calls.length;
+  return `${calls.map(({ call, tool }) => `${tool ?? call} (${call})`).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+};
+
+const named = ({
+  decision,
+}: RunIncident): ReadonlyArray<{ readonly call: string; readonly tool: string | undefined }> =>
+  (decision.may_repeat ?? [])
+    .slice(0, namedMax)
+    .map((call) => ({ call, tool: decision.calls?.find((it) => it.call === call)?.tool }));

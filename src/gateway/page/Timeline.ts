@@ -1,0 +1,143 @@
+/**
+ * Lays a run out on a time axis: attempts, waits between them, and what happened when. Pure geometry.
+ */
+import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
+import { type AttemptRecord, openQuestion, type QuestionRecord, type RunRecord } from "../../recorder/RunRecord.ts";
+
+/** How a bar ends. */
+export type BarEnd = "broke" | "completed" | "running" | "unknown";
+
+/** One attempt on the axis; times in milliseconds since the start of the run. */
+export interface Bar {
+  readonly record: AttemptRecord;
+  readonly from: number;
+  readonly to: number;
+  readonly end: BarEnd;
+  /** What is on record of this attempt, in order. */
+  readonly evidence: ReadonlyArray<Evidence>;
+  /** Its incidents, oldest first: the first is the break, later ones were decided anew. */
+  readonly incidents: ReadonlyArray<RunIncident>;
+  readonly questions: ReadonlyArray<QuestionRecord>;
+}
+
+/** Time in which no attempt was under way. */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+  /** A backoff, or a question that a person is asked. */
+  readonly what: "wait" | "question";
+  /** It has not ended. */
+  readonly open: boolean;
+  /** It is drawn shorter than it was. */
+  readonly shortened: boolean;
+}
+
+/** A run on its axis. */
+export interface Timeline {
+  readonly bars: ReadonlyArray<Bar>;
+  readonly gaps: ReadonlyArray<Gap>;
+  /** Round moments to write at the axis, in milliseconds since the start. */
+  readonly ticks: ReadonlyArray<number>;
+  /** Length of the run, in milliseconds. */
+  readonly total: number;
+  /** Where a moment stands, in percent of the width. */
+  readonly place: (ms: number) => number;
+}
+
+/** A gap is drawn at most this part of the time in which something was under way: a question may be open for days. */
+const gapShareMax = 0.3;
+
+/** Most labels at the axis; a phone has room for so many. */
+const ticksMax = 6;
+
+/**
+ * Lays out a run.
+ *
+ * @param now wall clock, milliseconds since the epoch: what is under way lasts until then
+ */
+export const timelineOf = (record: RunRecord, now: number): Timeline => {
+  const elapsed = Math.max(0, (record.end?.at ?? now) - record.started_at);
+  const bars = record.attempts.map((attempt, index) => barOf(record, attempt, record.attempts[index + 1], elapsed));
+  const busy = bars.reduce((sum, { from, to }) => sum + to - from, 0);
+  const longest = Math.max(busy * gapShareMax, 1);
+  const gaps = gapsOf(record, bars, elapsed).map((gap) => ({ ...gap, shortened: gap.to - gap.from > longest }));
+  const total = Math.max(1, ...bars.map(({ to }) => to), ...gaps.map(({ to }) => to));
+  const drawn = (gap: Gap) => (gap.shortened ? longest : gap.to - gap.from);
+  const flat = (ms: number) =>
+    gaps.reduce((at, gap) => {
+      const inside = Math.min(Math.max(ms - gap.from, 0), gap.to - gap.from);
+      return at - inside + (gap.to === gap.from ? 0 : (inside / (gap.to - gap.from)) * drawn(gap));
+    }, ms);
+  const width = Math.max(flat(total), 1);
+  const hidden = (ms: number) => gaps.some((gap) => gap.shortened && ms > gap.from && ms <= gap.to);
+  const place = (ms: number) => (Math.min(Math.max(flat(ms), 0), width) / width) * 100;
+  return { bars, gaps, ticks: ticksOf(total, width, flat).filter((ms) => !hidden(ms)), total, place };
+};
+
+const barOf = (record: RunRecord, attempt: AttemptRecord, next: AttemptRecord | undefined, elapsed: number): Bar => {
+  const log = [...record.evidence.first, ...record.evidence.last];
+  const evidence = log.filter((it) => it.attempt === attempt.attempt);
+  const incidents = record.incidents.filter((it) => it.attempt === attempt.attempt);
+  const questions = record.questions.filter((it) => incidents.some(({ id }) => id === it.incident));
+  const from = attempt.started_ms;
+  const over = evidence.find(({ event }) => event === "failure" || event === "source_ended")?.at_ms;
+  const broke = incidents[0] === undefined ? undefined : incidents[0].at - record.started_at;
+  const running = next === undefined && record.state === "live" && broke === undefined && over === undefined;
+  const to = over ?? broke ?? next?.started_ms ?? (running || record.end !== undefined ? elapsed : from);
+  return {
+    record: attempt,
+    from,
+    to: Math.max(from, to),
+    end: endOf(record, incidents, running, next),
+    evidence,
+    incidents,
+    questions,
+  };
+};
+
+const endOf = (
+  record: RunRecord,
+  incidents: ReadonlyArray<RunIncident>,
+  running: boolean,
+  next: AttemptRecord | undefined,
+): BarEnd => {
+  if (incidents.length > 0) return "broke";
+  if (running) return "running";
+  return record.end?.state === "completed" && next === undefined ? "completed" : "unknown";
+};
+
+const gapsOf = (record: RunRecord, bars: ReadonlyArray<Bar>, elapsed: number): ReadonlyArray<Omit<Gap, "shortened">> =>
+  bars.flatMap((bar, index) => {
+    const next = bars[index + 1];
+    const asked = bar.questions.length > 0;
+    const what = asked ? ("question" as const) : ("wait" as const);
+    if (next !== undefined) return next.from > bar.to ? [{ from: bar.to, to: next.from, what, open: false }] : [];
+    if (record.end !== undefined || bar.end !== "broke" || elapsed <= bar.to) {
+      return asked && elapsed > bar.to ? [{ from: bar.to, to: elapsed, what, open: false }] : [];
+    }
+    return [{ from: bar.to, to: elapsed, what, open: openQuestion(record) !== undefined || record.state === "live" }];
+  });
+
+/** The smallest round step, in milliseconds, that leaves at most `ticksMax` labels. */
+const ticksOf = (total: number, width: number, flat: (ms: number) => number): ReadonlyArray<number> => {
+  const step = steps.find((it) => width / it <= ticksMax - 1) ?? Math.ceil(width / (ticksMax - 1));
+  const ticks: Array<number> = [];
+  for (let ms = 0; ms <= total && ticks.length < ticksMax; ms = nextTick(ms, step, total, flat)) ticks.push(ms);
+  return ticks;
+};
+
+/** Behind a shortened gap the next round moment that stands far enough to the right. */
+const nextTick = (ms: number, step: number, total: number, flat: (ms: number) => number): number => {
+  const jump = Math.max(1, Math.floor(total / step / ticksLookedAtMax));
+  let next = ms + step;
+  while (next <= total && flat(next) - flat(ms) < step * 0.99) next += step * jump;
+  return next;
+};
+
+/** Round moments that are looked at behind one gap. */
+const ticksLookedAtMax = 1_000;
+
+const steps = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+  900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 28_800_000, 86_400_000,
+];

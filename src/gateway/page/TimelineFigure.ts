@@ -1,0 +1,155 @@
+/**
+ * Draws a timeline as SVG: every place is in percent, so that one drawing fits a phone and a wide screen without scaling its text.
+ */
+import type { Evidence } from "../../domain/RunIncident.ts";
+import { type Html, html, none } from "./Html.ts";
+import type { Bar, Gap, Timeline } from "./Timeline.ts";
+import { event, lasting, sent } from "./Words.ts";
+
+/**
+ * The figure of a run: a row an attempt, over one axis.
+ *
+ * @param timeline what to draw
+ */
+export const timelineFigure = (timeline: Timeline): Html => {
+  const { bars } = timeline;
+  if (bars.length === 0) return html`<p class="empty">No attempt is on record yet.</p>`;
+  return html`<figure class="timeline" aria-label="${spoken(timeline)}">
+    <div class="lane axis"><span class="who">${bars.length === 1 ? "1 attempt" : `${bars.length} attempts`}</span>${axis(timeline)}</div>
+    ${bars.map((bar) => lane(bar, timeline))}
+    <figcaption>${legend(timeline)}</figcaption>
+  </figure>`;
+};
+
+/** The figure in words, for those who hear it. */
+const spoken = ({ bars, total }: Timeline): string =>
+  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${ends[bar.end]}`).join("; ")}`;
+
+const ends = { broke: "broke", completed: "completed", running: "running", unknown: "no end on record" } as const;
+
+const lane = (bar: Bar, timeline: Timeline): Html => html`<div class="lane">
+    <span class="who"><b>${bar.record.attempt}</b> ${short[bar.record.mode]} <span class="took">${lasting(bar.to - bar.from)}</span></span>
+    <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${ending(bar, timeline)}</svg>
+  </div>`;
+
+const short = { first: "first", replay: "replay", continue: "continue", resume: "resume" } as const;
+
+const percent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
+
+const axis = ({ place, ticks }: Timeline): Html =>
+  html`<svg class="track" height="20" aria-hidden="true">${ticks.map((ms) => {
+    const at = place(ms);
+    const anchor = at < 4 ? "start" : at > 94 ? "end" : "middle";
+    return html`<text x="${percent(at)}" y="13" text-anchor="${anchor}">${round(ms)}</text>`;
+  })}</svg>`;
+
+/** A tick's label: a round moment without a fraction that says nothing. */
+const round = (ms: number): string => {
+  if (ms === 0) return "0";
+  if (ms < 1_000) return `${ms} ms`;
+  return ms < 60_000
+    ? `${ms / 1_000} s`
+    : lasting(ms)
+        .replace(/ 0 s$/, "")
+        .replace(/ 0 min$/, "");
+};
+
+const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
+  ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
+
+/** The bar: what was held back first, then what the caller was handed. */
+const body = (bar: Bar, timeline: Timeline): Html => {
+  const stops = bar.evidence.filter(({ event }) => event === "shown");
+  const phases = [
+    { from: bar.from, kind: "held" },
+    ...stops.map(({ at_ms, detail }) => ({ from: Math.max(at_ms, bar.from), kind: shownKind(detail) })),
+  ];
+  const pieces = phases.map((phase, index) => ({ ...phase, to: phases[index + 1]?.from ?? bar.to }));
+  return html`<rect class="bar ${bar.end} held" x="${percent(timeline.place(bar.from))}" y="6" width="4" height="18" rx="2"/>${pieces.map(
+    ({ from, kind, to }) =>
+      html`<rect class="bar ${bar.end} ${kind}" x="${percent(timeline.place(from))}" y="6" width="${percent(
+        Math.max(0, timeline.place(to) - timeline.place(from)),
+      )}" height="18" rx="2"><title>${titles[kind]} ${lasting(from)} to ${lasting(to)}</title></rect>`,
+  )}`;
+};
+
+type Kind = "held" | "reasoning" | "text";
+
+const shownKind = (detail: string | undefined): Kind => (detail === "text" || detail === "reasoning" ? detail : "held");
+
+const titles: Readonly<Record<string, string>> = {
+  held: "Nothing shown:",
+  reasoning: "Reasoning shown:",
+  text: "Text shown:",
+};
+
+const marked: ReadonlyArray<Evidence["event"]> = [
+  "terminal_candidate",
+  "watchdog",
+  "suspended",
+  "late_part_refused",
+  "late_settle",
+  "abandoned",
+  "cancel",
+  "close",
+];
+
+const markOf = (it: Evidence, bar: Bar, timeline: Timeline): Html => {
+  if (!marked.includes(it.event)) return none;
+  const x = percent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
+  const title = html`<title>${event(it)} ${it.detail} at ${lasting(it.at_ms)}</title>`;
+  const shape =
+    it.event === "watchdog"
+      ? html`<circle class="mark clock" cx="0" cy="15" r="6"/><path class="hands" d="M0 11.5V15l2.5 1.5"/>`
+      : html`<path class="mark ${it.event === "terminal_candidate" ? "terminal" : "other"}" d="M0 3l4 4-4 4-4-4z"/>`;
+  return html`<svg x="${x}" overflow="visible">${title}${shape}</svg>`;
+};
+
+const ending = (bar: Bar, { place }: Timeline): Html =>
+  bar.end === "broke"
+    ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${lasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
+    : none;
+
+const gapsAfter = (bar: Bar, { gaps }: Timeline): ReadonlyArray<Gap> => gaps.filter(({ from }) => from === bar.to);
+
+const gapLine = (gap: Gap, { place }: Timeline): Html => {
+  const [from, to] = [place(gap.from), place(gap.to)];
+  const what = gap.what === "question" ? "asked" : "waited";
+  const text = `${gap.open ? (gap.what === "question" ? "waits for an answer" : "waits") : what} ${lasting(gap.to - gap.from)}`;
+  const break_ = gap.shortened
+    ? html`<svg x="${percent((from + to) / 2)}" overflow="visible"><path class="cut" d="M-4 20l4-10M0 20l4-10"/></svg>`
+    : none;
+  return html`<line class="gap ${gap.what}" x1="${percent(from)}" x2="${percent(to)}" y1="15" y2="15"><title>${text}</title></line>${break_}`;
+};
+
+/** Only what is drawn is explained. */
+const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
+  const evidence = bars.flatMap((bar) => bar.evidence);
+  const has = (name: Evidence["event"], detail?: string) =>
+    evidence.some((it) => it.event === name && (detail === undefined || it.detail === detail));
+  const rows: ReadonlyArray<readonly [boolean, string, string]> = [
+    [true, "held", "nothing shown yet"],
+    [has("shown", "reasoning"), "reasoning", "reasoning shown"],
+    [has("shown", "text"), "text", "text shown"],
+    [bars.some(({ end }) => end === "broke"), "break", "broke"],
+    [has("terminal_candidate"), "terminal", "provider’s end marker"],
+    [has("watchdog"), "clock", "a clock ran out"],
+    [gaps.some(({ what }) => what === "wait"), "wait", "waited"],
+    [gaps.some(({ what }) => what === "question"), "question", "asked a person"],
+  ];
+  return rows.filter(([drawn]) => drawn).map(([, key, text]) => html`<span class="key ${key}"><i></i>${text}</span>`);
+};
+
+/** A run as one line of a list: its bars and breaks, without an axis. */
+export const sparkline = (timeline: Timeline): Html =>
+  html`<svg class="spark" height="14" role="img" aria-label="${timeline.bars
+    .map((bar) => `${sent(bar.record)}: ${ends[bar.end]}`)
+    .join("; ")}">${timeline.gaps.map(
+    ({ from, to, what }) =>
+      html`<line class="gap ${what}" x1="${percent(timeline.place(from))}" x2="${percent(timeline.place(to))}" y1="7" y2="7"/>`,
+  )}${timeline.bars.map(
+    (bar) =>
+      html`<rect class="bar ${bar.end} text" x="${percent(timeline.place(bar.from))}" y="3" width="3" height="8" rx="1.5"/><rect class="bar ${bar.end} text" x="${percent(timeline.place(bar.from))}" y="3" width="${percent(timeline.place(bar.to) - timeline.place(bar.from))}" height="8" rx="1.5"/>`,
+  )}${timeline.bars
+    .filter(({ end }) => end === "broke")
+    .map((bar) => html`<circle class="break" cx="${percent(timeline.place(bar.to))}" cy="7" r="4"/>`)}</svg>`;
