@@ -2,6 +2,7 @@
  * The API reference: every export of every entry point, from the sources' own declarations and docstrings.
  */
 import { join, posix } from "node:path";
+import { type SourceFile, SyntaxKind } from "typescript/unstable/ast";
 import { isSourceFile } from "typescript/unstable/ast/is";
 import { API, type Checker, type Symbol as Declared, type Project, SymbolFlags } from "typescript/unstable/sync";
 import { type Docstring, docstringOf } from "./Docstring.ts";
@@ -9,6 +10,7 @@ import { format } from "./Format.ts";
 import { moduleComment } from "./ModuleComment.ts";
 import { type Page, pages } from "./Page.ts";
 import { signatureOf } from "./Signature.ts";
+import * as Types from "./Types.ts";
 
 /** An export that is shown on its page, or where it is shown. */
 export interface Entry {
@@ -41,8 +43,13 @@ export const read = (root: string): ReadonlyArray<Chapter> => {
   try {
     const project = api.updateSnapshot({ openProjects: [join(root, "tsconfig.json")] }).getProjects()[0];
     if (project === undefined) throw new Error("tsconfig.json is no project");
-    const reader: Reader = { root, project, checker: project.checker, shown: new Map() };
-    return formatted(pages(root).map((page) => chapter(reader, page)));
+    const modules = pages(root).map((page) => ({ page, ...moduleOf(project, join(root, page.source)) }));
+    const types = Types.make(
+      project,
+      modules.flatMap(({ exported }) => exported.flatMap((one) => declared(project, one))),
+    );
+    const reader: Reader = { root, project, types, shown: new Map() };
+    return formatted(modules.map(({ exported, file, page }) => chapter(reader, page, file, exported)));
   } finally {
     api.close();
   }
@@ -51,16 +58,36 @@ export const read = (root: string): ReadonlyArray<Chapter> => {
 interface Reader {
   readonly root: string;
   readonly project: Project;
-  readonly checker: Checker;
+  readonly types: Types.Types;
   /** Where a declaration stands, by its place in the sources. */
   readonly shown: Map<string, { readonly page: Page; readonly name: string }>;
 }
 
-const chapter = (reader: Reader, page: Page): Chapter => {
-  const file = reader.project.program.getSourceFile(join(reader.root, page.source));
-  const module = file && reader.checker.getSymbolAtLocation(file);
-  if (file === undefined || module === undefined) throw new Error(`${page.source} of ${page.specifier} is no module`);
-  const exported = reader.checker.getExportsOfModule(module);
+interface Module {
+  readonly file: SourceFile;
+  readonly exported: ReadonlyArray<Declared>;
+}
+
+const moduleOf = ({ checker, program }: Project, path: string): Module => {
+  const file = program.getSourceFile(path);
+  const symbol = file && checker.getSymbolAtLocation(file);
+  if (file === undefined || symbol === undefined) throw new Error(`${path} is no module of tsconfig.json`);
+  return { file, exported: checker.getExportsOfModule(symbol) };
+};
+
+/** What an export stands for: a declaration, or all that a module exports. */
+const declared = (project: Project, exported: Declared): ReadonlyArray<Declared> => {
+  const symbol = target(project.checker, exported);
+  const [node] = symbol.declarations;
+  return node?.kind === SyntaxKind.SourceFile
+    ? project.checker.getExportsOfModule(symbol).map((member) => target(project.checker, member))
+    : [symbol];
+};
+
+const target = (checker: Checker, exported: Declared): Declared =>
+  (exported.flags & SymbolFlags.Alias) === 0 ? exported : checker.getAliasedSymbol(exported);
+
+const chapter = (reader: Reader, page: Page, file: SourceFile, exported: ReadonlyArray<Declared>): Chapter => {
   for (const name of page.lead) {
     if (!exported.some((one) => one.name === name)) throw new Error(`${page.specifier} exports no ${name}`);
   }
@@ -68,19 +95,20 @@ const chapter = (reader: Reader, page: Page): Chapter => {
   const ordered = exported.toSorted((one, other) => rank(one) - rank(other));
   return {
     page,
-    docstring: { text: moduleComment(file.text), tags: [] },
+    docstring: ofModule(file),
     entries: ordered.flatMap((symbol) => entry(reader, page, symbol, symbol.name)),
   };
 };
 
 const entry = (reader: Reader, page: Page, exported: Declared, name: string): ReadonlyArray<Entry> => {
-  const { checker, project, root, shown } = reader;
-  const symbol = (exported.flags & SymbolFlags.Alias) === 0 ? exported : checker.getAliasedSymbol(exported);
+  const { project, root, shown, types } = reader;
+  const { checker } = project;
+  const symbol = target(checker, exported);
   const nodes = symbol.declarations.flatMap((handle) => handle.resolve(project) ?? []);
   const [node] = nodes;
   if (node === undefined) throw new Error(`${page.specifier} exports ${name}, which is declared nowhere`);
   const file = node.getSourceFile();
-  const docstring = documented(checker, exported, symbol);
+  const docstring = isSourceFile(node) ? ofModule(node) : documented(checker, exported, symbol);
   if (docstring.tags.some((tag) => tag.name === "internal")) return [];
   const place = `${file.fileName}:${node.pos}`;
   const source = posix.relative(root, file.fileName);
@@ -91,12 +119,13 @@ const entry = (reader: Reader, page: Page, exported: Declared, name: string): Re
     const members = checker
       .getExportsOfModule(symbol)
       .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
-    const text = moduleComment(node.text);
-    return [{ name, docstring: { text, tags: [] }, source, signature: "", members, same: undefined }];
+    return [{ name, docstring, source, signature: "", members, same: undefined }];
   }
-  const signature = nodes.map((one) => signatureOf(checker, one, name.split(".").at(-1) ?? name)).join("\n");
+  const signature = nodes.map((one) => signatureOf(types, one, name.split(".").at(-1) ?? name)).join("\n");
   return [{ name, docstring, source, signature, members: [], same: undefined }];
 };
+
+const ofModule = ({ text }: SourceFile): Docstring => ({ text: moduleComment(text), tags: [] });
 
 /** The declaration's docstring; of `export { a as b }` without one there, the export's own. */
 const documented = (checker: Checker, exported: Declared, symbol: Declared): Docstring => {
@@ -124,4 +153,3 @@ const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => 
 /** The exports of a chapter that are shown there, modules and their members alike. */
 export const flat = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   entries.flatMap((one) => [one, ...flat(one.members)]);
-

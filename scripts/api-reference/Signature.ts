@@ -21,12 +21,10 @@ import {
   isTypeReferenceNode,
   isVariableDeclaration,
 } from "typescript/unstable/ast/is";
-import { type Checker, NodeBuilderFlags } from "typescript/unstable/sync";
+import type { Types } from "./Types.ts";
 
 /** A value's own source is shown up to this many lines; of a longer one the type. */
 const sourceLinesMax = 120;
-/** A type that the source does not write is cut after this many characters. */
-const typeCharactersMax = 600;
 
 /**
  * The signature, as TypeScript that a formatter can read.
@@ -34,43 +32,43 @@ const typeCharactersMax = 600;
  * @param declaration a function, constant, class, interface or type
  * @param name the name under which it is exported
  */
-export const signatureOf = (checker: Checker, declaration: Node, name: string): string => {
-  if (isVariableDeclaration(declaration)) return constant(checker, declaration, name);
-  if (isFunctionDeclaration(declaration)) return `declare function ${name}${callable(checker, declaration, ": ")};`;
-  if (isClassDeclaration(declaration)) return classOf(checker, declaration);
+export const signatureOf = (types: Types, declaration: Node, name: string): string => {
+  if (isVariableDeclaration(declaration)) return constant(types, declaration, name);
+  if (isFunctionDeclaration(declaration)) return `declare function ${name}${callable(types, declaration, ": ")};`;
+  if (isClassDeclaration(declaration)) return classOf(types, declaration);
   return published(declaration);
 };
 
-const constant = (checker: Checker, node: VariableDeclaration, name: string): string => {
+const constant = (types: Types, node: VariableDeclaration, name: string): string => {
   const { initializer, type } = node;
   const variable = name === "default" ? "default_" : name;
   if (type !== undefined) return `declare const ${variable}: ${published(type)};`;
   if (initializer !== undefined && (isArrowFunction(initializer) || isFunctionExpression(initializer)))
-    return `declare const ${variable}: ${callable(checker, initializer, " => ")};`;
+    return `declare const ${variable}: ${callable(types, initializer, " => ")};`;
   const text = initializer === undefined ? "" : published(initializer);
   const readable = text.startsWith("Schema.") || (/^[\d"'[{-]/.test(text) && !text.includes("=>"));
   if (readable && text.split("\n").length <= sourceLinesMax) return `const ${variable} = ${text};`;
-  return `declare const ${variable}: ${inferred(checker, node)};`;
+  return `declare const ${variable}: ${types.inferred(node)};`;
 };
 
-const classOf = (checker: Checker, node: ClassDeclaration): string => {
+const classOf = (types: Types, node: ClassDeclaration): string => {
   const members = node.members.filter((member) => !hidden(member));
-  const body = members.map((member) => memberOf(checker, member)).filter((text) => text !== "");
+  const body = members.map((member) => memberOf(types, member)).filter((text) => text !== "");
   const head = published(node, node.members.pos);
   return `declare ${head}\n${body.join("\n")}\n}`;
 };
 
-const memberOf = (checker: Checker, node: Node): string => {
+const memberOf = (types: Types, node: Node): string => {
   const comment = commentOf(node);
-  if (isConstructorDeclaration(node)) return `${comment}constructor(${parameters(checker, node.parameters)});`;
-  if (isMethodDeclaration(node)) return `${comment}${head(node)}${callable(checker, node, ": ")};`;
-  if (isGetAccessorDeclaration(node)) return `${comment}readonly ${node.name.getText()}: ${returned(checker, node)};`;
+  if (isConstructorDeclaration(node)) return `${comment}constructor(${parameters(types, node.parameters)});`;
+  if (isMethodDeclaration(node)) return `${comment}${head(node)}${callable(types, node, ": ")};`;
+  if (isGetAccessorDeclaration(node)) return `${comment}readonly ${node.name.getText()}: ${returned(types, node)};`;
   if (!isPropertyDeclaration(node)) return "";
   const optional = node.postfixToken === undefined ? "" : node.postfixToken.getText();
   const { initializer } = node;
   if (node.type === undefined && initializer !== undefined && isArrowFunction(initializer))
-    return `${comment}${head(node)}${optional}: ${callable(checker, initializer, " => ")};`;
-  const type = node.type === undefined ? inferred(checker, node) : published(node.type);
+    return `${comment}${head(node)}${optional}: ${callable(types, initializer, " => ")};`;
+  const type = node.type === undefined ? types.inferred(node) : published(node.type);
   return `${comment}${head(node)}${optional}: ${type};`;
 };
 
@@ -80,17 +78,17 @@ interface Callable extends Node {
   readonly type?: Node;
 }
 
-const callable = (checker: Checker, node: Callable, arrow: string): string => {
+const callable = (types: Types, node: Callable, arrow: string): string => {
   const generic = node.typeParameters?.map((parameter) => parameter.getText()).join(", ");
-  return `${generic === undefined ? "" : `<${generic}>`}(${parameters(checker, node.parameters)})${arrow}${returned(checker, node)}`;
+  return `${generic === undefined ? "" : `<${generic}>`}(${parameters(types, node.parameters)})${arrow}${returned(types, node)}`;
 };
 
 /** Parameters as a caller sees them: a default makes one optional, one that is taken apart has the name of its type. */
-const parameters = (checker: Checker, nodes: ReadonlyArray<ParameterDeclaration>): string => {
+const parameters = (types: Types, nodes: ReadonlyArray<ParameterDeclaration>): string => {
   const unnamed = documentedNames(nodes);
   return nodes
     .map((node) => {
-      const type = node.type === undefined ? inferred(checker, node) : published(node.type);
+      const type = node.type === undefined ? types.inferred(node) : published(node.type);
       const optional = node.questionToken !== undefined || node.initializer !== undefined ? "?" : "";
       return `${node.dotDotDotToken === undefined ? "" : "..."}${parameterName(node, unnamed)}${optional}: ${type}`;
     })
@@ -115,25 +113,16 @@ const parameterName = ({ name, type }: ParameterDeclaration, unnamed: Array<stri
   return last.charAt(0).toLowerCase() + last.slice(1);
 };
 
-const returned = (checker: Checker, node: Callable): string => {
-  if (node.type !== undefined) return published(node.type);
-  const signature = checker.getSignatureFromDeclaration(node);
-  const type = signature && checker.getReturnTypeOfSignature(signature);
-  return type === undefined ? "unknown" : short(checker.typeToString(type, node, flags));
+const returned = (types: Types, node: Callable): string => {
+  return node.type === undefined ? types.returned(node) : published(node.type);
 };
-
-const flags = NodeBuilderFlags.NoTruncation | NodeBuilderFlags.UseAliasDefinedOutsideCurrentScope;
-
-const inferred = (checker: Checker, node: Node): string => {
-  const type = checker.getTypeAtLocation(node);
-  return type === undefined ? "unknown" : short(checker.typeToString(type, node, flags));
-};
-
-const short = (type: string): string => (type.length <= typeCharactersMax ? type : "/* see the source */ unknown");
 
 /** The name and modifiers of a class's member. */
 const head = (node: Node & { readonly name: Node }): string =>
-  node.getSourceFile().text.slice(node.getStart(), node.name.getEnd()).replace(/\b(?:async|override) /g, "");
+  node
+    .getSourceFile()
+    .text.slice(node.getStart(), node.name.getEnd())
+    .replace(/\b(?:async|override) /g, "");
 
 const hidden = (node: Node): boolean => {
   const text = node.getSourceFile().text.slice(node.getStart(), node.getEnd());

@@ -63,6 +63,8 @@ export interface RelayOptions {
   readonly repeats?: RelayRepeats;
   /** Comments while something is held back, every so many milliseconds; never for Gemini, whose client refuses them. */
   readonly keepAliveMs?: number;
+  /** Begins the id of every run; default `run_`. */
+  readonly runIdPrefix?: string;
   /** Told of every event of the run but its parts. Called synchronously; what it throws is logged. */
   readonly onEvent?: (event: RelayEvent, run: RelayRun) => void;
 }
@@ -80,7 +82,8 @@ export interface RelayAnswer extends RelayRun {
   /** The provider's head with `x-recovery-run` and `x-recovery-attempts` (so far) behind its own headers. */
   readonly head: RelayHead;
   readonly read: Effect.Effect<Leaving, RelayInterrupted>;
-  readonly cancel: Effect.Effect<void>;
+  /** Returns whether there was something to cancel: after the terminal marker has left there is not. */
+  readonly cancel: Effect.Effect<boolean>;
 }
 
 /**
@@ -96,16 +99,21 @@ export const open = Effect.fn("Relay.open")(function* (
   const processor = yield* StreamProcessor;
   const heads = new RelayHeads();
   const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
-  const run: RelayRun = { run_id: yield* makeRunId, retry_of: repeated?.run_id, plan };
+  const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const pull = yield* Stream.toPull(processor.run(yield* runOptions(run, options, heads, repeated)));
   const reader = new RelayReader(pull, heads, observe === undefined ? undefined : (event) => observe(event, run));
   const failing = (error: RunInterrupted) =>
-    Effect.flatMap(remember(error, run, options, repeated, reader.attempts), () =>
+    Effect.flatMap(spend(run, options, repeated, reader.attempts, error.failure.kind === "cancelled"), () =>
       Effect.fail(interrupted(error, reader.attempts)),
     );
   const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
-  const head = yield* firstHead(first, heads, options).pipe(Effect.catch(failing));
+  const given = Effect.suspend(() => spend(run, options, repeated, reader.attempts, true));
+  const head = yield* firstHead(first, heads, options).pipe(
+    Effect.catch(failing),
+    // A client that gives up before the head may repeat its request, and says so.
+    Effect.onInterrupt(() => given),
+  );
   const take = reading(reader, first, plan, options);
   const extra = recoveryHeaders(run.run_id, heads.attempt, undefined);
   return {
@@ -113,7 +121,7 @@ export const open = Effect.fn("Relay.open")(function* (
     head: { ...head, headers: [...head.headers, ...extra] },
     read: Effect.catch(yield* take, failing),
     cancel: Effect.suspend(() =>
-      reader.terminal || reader.ended ? Effect.void : Effect.asVoid(processor.cancel(run.run_id)),
+      reader.terminal || reader.ended ? Effect.succeed(false) : processor.cancel(run.run_id),
     ),
   };
 });
@@ -144,6 +152,7 @@ const runOptions = Effect.fnUntraced(function* (
     });
   const run: RunOptions<RelayPart, unknown, never> = {
     runId: run_id,
+    ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
     provider: plan.provider,
     tools: plan.tools,
     attempt: (context) =>
@@ -200,27 +209,28 @@ const reading = (
 const comment = new TextEncoder().encode(": keep-alive\n\n");
 
 /** A failed run leaves what it has spent to the client's own repeat of it. */
-const remember = (
-  error: RunInterrupted,
+const spend = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
   repeated: Repeated | undefined,
   attempts: number,
+  cancelled: boolean,
 ): Effect.Effect<void> => {
   if (repeats === undefined) return Effect.void;
   const spent = (repeated?.spent ?? 0) + Math.max(0, attempts - 1);
-  return repeats.put(plan.request, { run_id, spent, cancelled: error.failure.kind === "cancelled" });
+  return repeats.put(plan.request, { run_id, spent, cancelled });
 };
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
-const makeRunId: Effect.Effect<string> = Effect.map(
-  Effect.all([Random.next, Random.next, Random.next]),
-  (parts) =>
-    `run_${parts
-      .map((part) =>
-        Math.floor(part * 2 ** 32)
-          .toString(36)
-          .padStart(7, "0"),
-      )
-      .join("")}`,
-);
+const makeRunId = (prefix: string): Effect.Effect<string> =>
+  Effect.map(
+    Effect.all([Random.next, Random.next, Random.next]),
+    (parts) =>
+      `${prefix}${parts
+        .map((part) =>
+          Math.floor(part * 2 ** 32)
+            .toString(36)
+            .padStart(7, "0"),
+        )
+        .join("")}`,
+  );

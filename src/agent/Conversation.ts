@@ -3,9 +3,10 @@
  *
  * Everything between the two is written by `Continuation.build`: the answers of a model and the results of its calls.
  */
+
+import * as Json from "../domain/Json.ts";
 import * as Continuation from "../provider/Continuation.ts";
 import type { ProtocolId } from "../provider/Protocol.ts";
-import * as Json from "../domain/Json.ts";
 
 /** What a model is told of a tool; `parameters` is a JSON schema. */
 export interface ToolDescription {
@@ -74,7 +75,11 @@ export const opened = ({ model, protocol, system, tools }: Opening): Json.JsonRe
 const forms = {
   "openai-chat": { list: "messages", content: "content", part: (text: string): unknown => text },
   "openai-responses": { list: "input", content: "content", part: (text: string): unknown => text },
-  "anthropic-messages": { list: "messages", content: "content", part: (text: string): unknown => ({ type: "text", text }) },
+  "anthropic-messages": {
+    list: "messages",
+    content: "content",
+    part: (text: string): unknown => ({ type: "text", text }),
+  },
   "google-gemini": { list: "contents", content: "parts", part: (text: string): unknown => ({ text }) },
 } as const;
 

@@ -13,9 +13,11 @@ import { faultsCommand } from "./faults.ts";
 import { policyCommand } from "./policy.ts";
 import { recoverCommand } from "./recover.ts";
 import { runsCommand } from "./runs.ts";
+import { serveCommand } from "./serve.ts";
 
 const commands = [
   demoCommand,
+  serveCommand,
   runsCommand,
   recoverCommand,
   backtestCommand,

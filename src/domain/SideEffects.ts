@@ -19,6 +19,7 @@ export interface ToolBoundary {
 }
 
 const Counts = Schema.Struct({ read_only: Schema.Natural, mutating: Schema.Natural, unknown: Schema.Natural });
+/** How many tools of each effect. */
 export type Counts = typeof Counts.Type;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Entry point `effect-stream-recovery/sqlite`: runs that outlive their process.
+ * Keeps runs in SQLite, so that they outlive their process.
  */
 export { RecorderError } from "./RecorderError.ts";
 export * as SqlNodeSqlite from "./SqlNodeSqlite.ts";

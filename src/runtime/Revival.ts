@@ -43,7 +43,7 @@ export const claimed = <P, E, R>(
     const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
     if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) {
       const withdrawn = superseded(record);
-      run.discarded.push(...withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through })));
+      run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
       run.handoff.push(...withdrawn);
       return revived;
     }

@@ -79,9 +79,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   asking = false;
   isTakenOver = false;
   /** What was withdrawn so far, one entry an attempt. */
-  readonly discarded: Array<Withdrawn> = [];
+  discarded: ReadonlyArray<Withdrawn> = none;
   /** Calls whose tool was asked whether they happened; each is asked once. */
-  readonly verified = new Set<string>();
+  verified: ReadonlyArray<string> = none;
   incidents = 0;
   questions = 0;
   /** Wakes an open question when its facts have grown. */
@@ -147,7 +147,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       facts,
       reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried, discardable),
       carried,
-      discarded: this.discarded.slice(),
+      discarded: this.discarded,
       startedAt: this.now(),
     });
   }
@@ -306,6 +306,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
   }
 }
+
+/** Shared by all runs that have withdrawn nothing. */
+const none: ReadonlyArray<never> = [];
 
 /** What a held part weighs where nobody says it. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;

@@ -53,8 +53,8 @@ export const verified = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.
     for (const open of run.ledger.unsettled(owners)) {
       const key = `${open.owner.attempt}/${open.call}`;
       // A handler that still runs says so itself.
-      if (run.verified.has(key) || run.ledger.isRunning(open)) continue;
-      run.verified.add(key);
+      if (run.verified.includes(key) || run.ledger.isRunning(open)) continue;
+      run.verified = [...run.verified, key];
       const verdict = yield* asked(run, open);
       if (verdict === "unknown") continue;
       settled += yield* judged(run, [open], verdict, "verify");

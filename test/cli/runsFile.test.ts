@@ -114,7 +114,8 @@ describe("the command line on a file of runs", () => {
       (await answering)?.stdout,
       "✓ asks-me: stop. The run has ended: stopped (tool_outcome_unknown).\n",
     );
-    assert.deepStrictEqual(steps.slice(-2), ["answer 1", "end"]);
+    assert.include(steps, "answer 1");
+    assert.strictEqual(steps.at(-1), "end");
     assert.strictEqual(new Set(steps).size, steps.length);
   });
 

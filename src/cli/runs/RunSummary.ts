@@ -79,19 +79,6 @@ const outcomeOf = (record: RunRecord, orphans: ReadonlySet<string>): string => {
   if (end?.state === "completed") {
     return incidents.findLast(({ status }) => status === "recovered")?.decision.rule ?? rule ?? "-";
   }
-  if (record.state === "asking") return "asking";
-  if (orphans.has(record.run_id)) return "orphan";
-  return record.state === "parked" ? "parked" : "live";
-};
-
-const outcomeOf = (record: RunRecord, orphans: ReadonlySet<string>): string => {
-  const { end, incidents, parked, questions } = record;
-  const rule = incidents.findLast(({ status }) => status !== "late")?.decision.rule;
-  if (end?.state === "stopped") return end.reason;
-  if (end?.state === "completed") {
-    const last = incidents.findLast(({ status }) => status === "recovered");
-    return last === undefined ? (rule ?? "-") : `recovered, ${last.decision.rule}`;
-  }
   if (record.state === "asking") return questions.at(-1)?.rule ?? rule ?? "-";
   if (parked === "answered") return `answered ${questions.at(-1)?.answer ?? ""}, to resume`;
   if (parked === "recovered") return `${rule ?? "decided"}, to resume`;

@@ -1,0 +1,70 @@
+/**
+ * Says what is needed to run a coding agent unattended: its configuration, its command line, and how to read what it printed.
+ */
+
+/** Where an agent finds its provider, and where it may write. */
+export interface Place {
+  /** What an OpenAI SDK calls `baseURL`: of the provider, or of the gateway before it. */
+  readonly baseUrl: string;
+  /** The agent's home: everything that it keeps about itself stands here. */
+  readonly home: string;
+  /** Its working directory. */
+  readonly work: string;
+  /** Its folder `node_modules`. */
+  readonly modules: string;
+}
+
+/** How to start it. */
+export interface Launch {
+  readonly command: string;
+  readonly args: ReadonlyArray<string>;
+  readonly env: Readonly<Record<string, string>>;
+  /** Files to write before, by their absolute path. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** What an agent said when it had ended. */
+export interface Said {
+  /** The text that a user sees. */
+  readonly text: string;
+  /** What it calls an error, where its exit code does not say so. */
+  readonly error: string | undefined;
+}
+
+/** One agent over one protocol. */
+export interface Agent {
+  /** The name of its row. */
+  readonly name: string;
+  /** Its package, for the version. */
+  readonly packageName: string;
+  readonly protocol: "openai-chat" | "openai-responses" | "anthropic-messages";
+  /** The agent's own tool that runs a shell command, and the name of its parameter. */
+  readonly shell: { readonly tool: string; readonly parameter: string };
+  readonly launch: (place: Place, prompt: string) => Launch;
+  readonly read: (stdout: string) => Said;
+}
+
+/** The model that every agent asks for. */
+export const model = "fault-model";
+
+/** The key that every agent sends; it opens nothing. */
+export const apiKey = "not-a-key";
+
+/** The conversation of requests that are not about the task, such as one for a title. */
+export const asideScript = "aside";
+
+/** The objects of a stream of JSON lines; other lines are not looked at. */
+export const jsonLines = (text: string): ReadonlyArray<Readonly<Record<string, unknown>>> =>
+  text.split("\n").flatMap((line) => {
+    if (!line.startsWith("{")) return [];
+    try {
+      const value: unknown = JSON.parse(line);
+      return isRecord(value) ? [value] : [];
+    } catch {
+      return []; // a line that the agent printed for people
+    }
+  });
+
+/** Whether a JSON value is an object. */
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,133 @@
+/**
+ * Plays one turn of an agent against one fault: a provider, perhaps our gateway before it, and the agent in folders of its own.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Effect } from "effect";
+import { FaultProvider } from "../../src/testing/index.ts";
+import type { Agent, Place } from "./Agent.ts";
+import { type Fault, marksFile, scriptOf } from "./Faults.ts";
+import { type Cell, judge } from "./Letter.ts";
+import { background, type Ended, run } from "./Program.ts";
+
+/** What stands between agent and provider. */
+export const ways = ["direct", "live", "on_complete"] as const;
+export type Way = (typeof ways)[number];
+
+/** How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. */
+const turnMs = 90_000;
+
+/** How long the gateway may take to listen, in milliseconds. */
+const gatewayMs = 30_000;
+
+/** Before a connection breaks the agent has this long to read what came before, in milliseconds. */
+const readMs = 100;
+
+/** How long the log may take to say how the last request ended, in milliseconds. */
+const logMs = 2_000;
+
+const gateway = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+
+/**
+ * Plays a turn and judges it by the provider's log, the marks of the commands, and what the agent printed.
+ *
+ * @param modules the folder in which the agents are installed
+ * @param extra environment for agent and gateway
+ */
+export const playTurn = (
+  agent: Agent,
+  fault: Fault,
+  way: Way,
+  modules: string,
+  extra: Readonly<Record<string, string>>,
+): Promise<Cell> => Effect.runPromise(Effect.scoped(turn(agent, fault, way, modules, extra)));
+
+const turn = Effect.fnUntraced(function* (
+  agent: Agent,
+  fault: Fault,
+  way: Way,
+  modules: string,
+  extra: Readonly<Record<string, string>>,
+) {
+  const provider = yield* FaultProvider.make({
+    script: scriptOf(agent, fault),
+    beforeBreak: () => Effect.sleep(readMs),
+  });
+  const folder = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "agents-"))),
+    (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 3 })),
+  );
+  const environment = { ...environmentOf(folder), ...extra };
+  const origin = way === "direct" ? provider.url : yield* before(provider.url, way, folder, environment);
+  const place: Place = {
+    baseUrl: agent.protocol === "anthropic-messages" ? origin : `${origin}/v1`,
+    home: join(folder, "home"),
+    work: join(folder, "work"),
+    modules,
+  };
+  const ended = yield* Effect.promise(() => runAgent(agent, place, `Do your task: ${fault.title}.`, environment));
+  yield* provider
+    .until((rows) => (rows.some(({ outcome }) => outcome === "open") ? undefined : true))
+    .pipe(Effect.timeoutOption(logMs));
+  const said = agent.read(ended.stdout);
+  return judge(fault, {
+    text: said.text,
+    error: said.error,
+    code: ended.code,
+    stderr: ended.stderr,
+    marks: marksIn(place.work),
+    log: (yield* provider.log).filter(({ script }) => script === ""),
+  });
+});
+
+/** Starts `stream-recovery serve` before a provider, for one turn: what it remembers of one must not change another. */
+const before = (url: string, reveal: Exclude<Way, "direct">, cwd: string, env: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.promise(() => {
+      const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
+      const args = [gateway, "serve", "--port", "0", "--db", "memory", "--reveal", reveal, ...upstreams];
+      return background({ command: process.execPath, args: ["--no-warnings", ...args], cwd, env }, gatewayMs);
+    }),
+    ({ stop }) => Effect.promise(stop),
+  ).pipe(Effect.map(({ firstLine }) => firstLine.replace(/^listening on /, "").trim()));
+
+const runAgent = async (
+  agent: Agent,
+  place: Place,
+  prompt: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<Ended> => {
+  const { args, command, env, files } = agent.launch(place, prompt);
+  for (const folder of [place.home, place.work]) await mkdir(folder, { recursive: true });
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+  return run({ command, args, cwd: place.work, env: { ...environment, ...env } }, turnMs);
+};
+
+/** Nothing of the user's is in it: no keys, no configuration, no history. */
+const environmentOf = (folder: string): Readonly<Record<string, string>> => {
+  const home = join(folder, "home");
+  const system = ["/usr/local/bin", "/usr/bin", "/bin"];
+  return {
+    PATH: [dirname(process.execPath), ...system].join(delimiter),
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, ".config"),
+    XDG_DATA_HOME: join(home, ".local", "share"),
+    XDG_STATE_HOME: join(home, ".local", "state"),
+    XDG_CACHE_HOME: join(home, ".cache"),
+    TMPDIR: tmpdir(),
+    LANG: "C.UTF-8",
+    TERM: "dumb",
+    NO_COLOR: "1",
+  };
+};
+
+const marksIn = (work: string): ReadonlyArray<string> => {
+  const file = join(work, marksFile);
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+};

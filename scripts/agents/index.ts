@@ -1,0 +1,130 @@
+/**
+ * `npm run agents`: runs coding agents, unmodified, against a provider that breaks, and says what became of each turn.
+ *
+ * Each turn has a provider, a home, a working directory and, where asked for, a gateway of its own. The agents are installed
+ * beside this file on the first run; afterwards nothing but loopback is reached.
+ */
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import type { Agent } from "./Agent.ts";
+import { codex } from "./Codex.ts";
+import { type Fault, faults } from "./Faults.ts";
+import { install, installed, modules } from "./Install.ts";
+import { enterNamespace, environmentOf, isolation } from "./Isolation.ts";
+import { openCode } from "./OpenCode.ts";
+import { piChat, piResponses } from "./Pi.ts";
+import * as Table from "./Table.ts";
+import { playTurn, type Way, ways } from "./Turn.ts";
+
+const agents: ReadonlyArray<Agent> = [codex, openCode, piChat, piResponses];
+
+const help = `Usage: npm run agents -- [options]
+
+Runs ${agents.map(({ name }) => name).join("; ")} against a provider that breaks: directly, and through the gateway.
+
+  --only NAME          only agents whose name begins so; repeat it or use commas
+  --way WAY            only ${ways.join(", ")}; repeat it or use commas
+  --fault TEXT         only faults whose title has this text
+  --concurrency N      turns at one time; default 2
+  --json               one JSON document instead of the table
+  --write              also write the table into docs/agents.md
+  --help               this text
+
+Exit code: 0 through the gateway everything is as the design says, 1 something is not, 2 a wrong option.`;
+
+const options = {
+  only: { type: "string", multiple: true },
+  way: { type: "string", multiple: true },
+  fault: { type: "string" },
+  concurrency: { type: "string" },
+  json: { type: "boolean" },
+  write: { type: "boolean" },
+  help: { type: "boolean" },
+} as const;
+
+interface Asked {
+  readonly agents: ReadonlyArray<Agent>;
+  readonly ways: ReadonlyArray<Way>;
+  readonly faults: ReadonlyArray<Fault>;
+  readonly concurrency: number;
+  readonly json: boolean;
+  readonly write: boolean;
+  readonly help: boolean;
+}
+
+const main = async (args: ReadonlyArray<string>): Promise<number> => {
+  const asked = read(args);
+  if (typeof asked === "string") {
+    console.error(`agents: ${asked}`);
+    return 2;
+  }
+  if (asked.help) {
+    console.log(help);
+    return 0;
+  }
+  install(agents.map(({ packageName }) => packageName));
+  const code = enterNamespace([fileURLToPath(import.meta.url), ...args]);
+  if (code !== undefined) return code;
+  const report = await play(asked, ["npm run agents --", ...args].join(" "));
+  console.log(asked.json ? JSON.stringify(report, null, 2) : Table.markdown(report));
+  if (asked.write) Table.write(new URL("../../docs/agents.md", import.meta.url), report);
+  const wrong = Table.faulty(report);
+  for (const { agent, cell, fault, way } of wrong)
+    console.error(`agents: ${agent}, ${way}, ${fault}: ${cell.letter}${cell.requests} ${cell.note}`);
+  return wrong.length === 0 ? 0 : 1;
+};
+
+const play = async (asked: Asked, command: string): Promise<Table.Report> => {
+  const kept = isolation();
+  const open = asked.agents.flatMap((agent) =>
+    asked.ways.flatMap((way) => asked.faults.map((fault) => ({ agent, way, fault }))),
+  );
+  const turns = new Map<number, Table.Played>();
+  const queue = open.entries();
+  const worker = async () => {
+    for (const [index, { agent, fault, way }] of queue) {
+      const cell = await playTurn(agent, fault, way, modules, environmentOf(kept));
+      console.error(`${agent.name}, ${way}, ${fault.title}: ${cell.letter}${cell.requests}  ${cell.note}`);
+      turns.set(index, { agent: agent.name, way, fault: fault.title, cell });
+    }
+  };
+  await Promise.all(Array.from({ length: asked.concurrency }, worker));
+  const names = [...new Set(asked.agents.map(({ packageName }) => packageName))];
+  return {
+    command: command.trim(),
+    versions: { node: process.version.slice(1), ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])) },
+    isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
+    turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
+  };
+};
+
+const read = (args: ReadonlyArray<string>): Asked | string => {
+  try {
+    const { values } = parseArgs({ args: [...args], options });
+    const only = list(values.only);
+    const wayNames = list(values.way);
+    const concurrency = Number(values.concurrency ?? 2);
+    const strange = wayNames.find((name) => !ways.some((way) => way === name));
+    if (strange !== undefined) return `--way: no way is called "${strange}"`;
+    const unknown = only.find((name) => !agents.some((agent) => agent.name.startsWith(name)));
+    if (unknown !== undefined) return `--only: no agent is called "${unknown}"`;
+    if (!Number.isInteger(concurrency) || concurrency < 1)
+      return `--concurrency: expected a number from 1, got "${values.concurrency}"`;
+    return {
+      agents: agents.filter(({ name }) => only.length === 0 || only.some((it) => name.startsWith(it))),
+      ways: ways.filter((way) => wayNames.length === 0 || wayNames.includes(way)),
+      faults: faults.filter(({ title }) => title.includes(values.fault ?? "")),
+      concurrency,
+      json: values.json === true,
+      write: values.write === true,
+      help: values.help === true,
+    };
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
+
+const list = (values: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
+  (values ?? []).flatMap((names) => names.split(","));
+
+process.exit(await main(process.argv.slice(2)));

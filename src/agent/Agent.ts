@@ -1,0 +1,216 @@
+/**
+ * An agent: asks a model, runs its tools, asks again, and keeps what was said, also when its process is killed in between.
+ *
+ * The loop is short because each request is a run of StreamProcessor: what breaks is recovered there. What is left to do here
+ * is to write everything down before it is used, and to go on after a crash with the run that was open.
+ */
+import { mkdirSync } from "node:fs";
+import { Effect, Random, type Scope } from "effect";
+import type { ProviderClient } from "../client/index.ts";
+import type { ProtocolId } from "../provider/Protocol.ts";
+import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../runtime/ToolGuard.ts";
+import { AgentError } from "./AgentError.ts";
+import type { TurnEnd, Watcher } from "./AgentEvent.ts";
+import type { Called } from "./Answering.ts";
+import * as Endpoint from "./Endpoint.ts";
+import { type Chat, type Ending, journalVersion, type Verdict } from "./Entry.ts";
+import * as FileTools from "./FileTools.ts";
+import * as Journal from "./Journal.ts";
+import * as OpenRun from "./OpenRun.ts";
+import { Sandbox } from "./Sandbox.ts";
+import * as Shell from "./Shell.ts";
+import * as Step from "./Step.ts";
+import * as Toolbox from "./Toolbox.ts";
+import { Transcript } from "./Transcript.ts";
+
+/** Requests of one turn at most, by default. */
+export const stepsMaxDefault = 25;
+
+/** What a new chat is told to be. */
+export const systemDefault =
+  "You are a careful assistant with tools that work in one directory. Use them to do what the user asks, look at results before you go on, and say in a few words what you did.";
+
+/** What an agent is made of. What a chat has on record already need not be given again, and must not differ. */
+export interface AgentOptions {
+  /** The chat's name: 1 to 64 letters, digits, `_` and `-`. One that exists is gone on with. */
+  readonly chat: string;
+  /** The folder of the chats' journals. */
+  readonly folder: string;
+  /** The directory that the tools work in; needed for a new chat. */
+  readonly dir?: string;
+  /** Default `openai-chat`. */
+  readonly protocol?: ProtocolId;
+  /** A base address or a whole endpoint; default that of the protocol's vendor. Never with a key in it. */
+  readonly url?: string;
+  /** Needed for a new chat. */
+  readonly model?: string;
+  /** The environment variable that holds the key; default that of the protocol's vendor. */
+  readonly keyEnv?: string;
+  /** Whether there is a shell tool; default true. It is no security boundary. */
+  readonly shell?: boolean;
+  /** How long a command may run, in milliseconds. */
+  readonly shellTimeoutMs?: number;
+  /** What a new chat is told to be. */
+  readonly system?: string;
+  /** Requests of one turn at most. */
+  readonly stepsMax?: number;
+  /** Whether an answer whose text broke off is gone on with unasked; default `ask`. */
+  readonly continueText?: "ask" | "auto";
+  /** Told of everything that happens. */
+  readonly watch: Watcher;
+  /** Asked of a call whose outcome nobody knows and whose run has ended: the question that the run can no longer ask. */
+  readonly confirm: (call: Called) => Effect.Effect<Verdict | "parked">;
+}
+
+/** An agent with its chat. */
+export interface Agent {
+  readonly chat: Chat;
+  /** The chat's file. */
+  readonly file: string;
+  /** An earlier process left a turn that has not come to its end. */
+  readonly isOpen: () => boolean;
+  /** Says something and goes on until the model has answered it. What an earlier process left open comes first. */
+  readonly say: (text: string) => Effect.Effect<TurnEnd, AgentError>;
+  /** Goes on with what an earlier process left open. */
+  readonly goOn: Effect.Effect<TurnEnd, AgentError>;
+  /** Cancels the running request in the user's name, its running tool with it. Returns whether there was one. */
+  readonly cancel: Effect.Effect<boolean>;
+}
+
+type Services = StreamProcessor | ToolGuard | ProviderClient | RunRecorder;
+
+/** Opens a chat, or begins one. */
+export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Services | Scope.Scope> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal.open(options.folder, options.chat);
+    const chat = yield* chatOf(options, journal);
+    const sandbox = yield* Effect.try({
+      try: () => {
+        mkdirSync(chat.dir, { recursive: true });
+        return new Sandbox(chat.dir);
+      },
+      catch: (cause) => refused("dir", cause),
+    });
+    const shell = chat.shell ? [Shell.make(sandbox, options.shellTimeoutMs)] : [];
+    const tools = [...FileTools.make(sandbox), ...shell];
+    const transcript = new Transcript(chat, tools, journal.append);
+    for (const entry of journal.entries) transcript.apply(entry);
+    const toolbox = yield* Toolbox.make(tools, transcript, options.watch);
+    const step: Step.StepOptions = {
+      chat,
+      transcript,
+      toolbox,
+      watch: options.watch,
+      keyEnv: options.keyEnv ?? Endpoint.vendors[chat.protocol].keyEnv,
+      continueText: options.continueText ?? "ask",
+    };
+    const processor = yield* StreamProcessor;
+    const services = yield* Effect.context<Services>();
+    const turn = Effect.provideContext(turned(options, step), services);
+    return {
+      chat,
+      file: journal.file,
+      isOpen: () => transcript.answering !== undefined || transcript.goesOn,
+      say: (text) =>
+        Effect.gen(function* () {
+          if (transcript.answering !== undefined || transcript.goesOn) {
+            const before = yield* turn;
+            if (before.how === "parked") return before;
+          }
+          transcript.add({ _tag: "User", text });
+          return yield* turn;
+        }),
+      goOn: turn,
+      cancel: Effect.suspend(() => {
+        const run = transcript.answering?.run;
+        return run === undefined ? Effect.succeed(false) : processor.cancel(run);
+      }),
+    };
+  });
+
+/** The chat as its first line says it, or a new first line. */
+const chatOf = (options: AgentOptions, journal: Journal.Journal): Effect.Effect<Chat, AgentError> =>
+  Effect.gen(function* () {
+    const [first] = journal.entries;
+    if (first !== undefined) {
+      if (first._tag !== "Chat") return yield* refused("chat", `${journal.file} begins with ${first._tag}`);
+      for (const name of ["protocol", "url", "model", "dir"] as const) {
+        const given = options[name];
+        if (given !== undefined && given !== first[name]) {
+          return yield* refused(name, `the chat was begun with ${first[name]}, got ${given}`);
+        }
+      }
+      return first;
+    }
+    const protocol = options.protocol ?? "openai-chat";
+    if (options.model === undefined) return yield* refused("model", "a new chat needs one");
+    if (options.dir === undefined) return yield* refused("dir", "a new chat needs one");
+    const chat: Chat = {
+      _tag: "Chat",
+      version: journalVersion,
+      chat: options.chat,
+      protocol,
+      url: yield* Endpoint.checked(options.url ?? Endpoint.vendors[protocol].url),
+      model: options.model,
+      dir: options.dir,
+      shell: options.shell ?? true,
+      system: options.system ?? systemDefault,
+    };
+    journal.append(chat);
+    return chat;
+  });
+
+const refused = (field: string, why: unknown): AgentError =>
+  new AgentError({ reason: "refused", message: `${field}: ${why instanceof Error ? why.message : String(why)}` });
+
+/** Asks until the model has nothing more to run. */
+const turned = (options: AgentOptions, given: Step.StepOptions): Effect.Effect<TurnEnd, AgentError, Services> =>
+  Effect.gen(function* () {
+    const { transcript, watch } = given;
+    const { stepsMax = stepsMaxDefault } = options;
+    const ended = (how: TurnEnd["how"], run: string | undefined, message: string): TurnEnd => {
+      const end: TurnEnd = { _tag: "TurnEnded", how, run, message };
+      watch(end);
+      return end;
+    };
+    for (let step = 1; step <= stepsMax; step += 1) {
+      const left = transcript.answering?.run;
+      if (left === undefined && !transcript.goesOn) return ended("done", undefined, "");
+      const run = left ?? (yield* begun(transcript));
+      watch({ _tag: "StepStarted", run, step, resumed: left !== undefined });
+      const outcome = left === undefined ? yield* fresh(run, given) : yield* OpenRun.goOn(run, given, options.confirm);
+      if (outcome._tag === "ended") {
+        transcript.add({ _tag: "End", run, ending: outcome.ending });
+        watch({ _tag: "StepEnded", run, attempts: outcome.attempts, finish: outcome.finish });
+        continue;
+      }
+      const { reason, rule, message } = outcome.error;
+      if (reason === "parked" || reason === "taken_over") return ended("parked", run, message);
+      const ending: Ending = rule === "user_cancelled" ? "cancelled" : "stopped";
+      transcript.add({ _tag: "End", run, ending });
+      return ended(ending, run, message);
+    }
+    const message = `the limit of ${stepsMax} requests a turn is reached; --resume goes on`;
+    return transcript.goesOn ? ended("steps", undefined, message) : ended("done", undefined, "");
+  });
+
+/** Names a run, and writes its name down before anything is sent. Stores may be shared: the name is nobody else's. */
+const begun = (transcript: Transcript): Effect.Effect<string> =>
+  Effect.map(Random.next, (random) => {
+    const own = Math.floor(random * 2 ** 32).toString(36);
+    const run = `${transcript.chat.chat}-${transcript.runs + 1}-${own}`;
+    transcript.add({ _tag: "Run", run });
+    return run;
+  });
+
+const fresh = (
+  run: string,
+  given: Step.StepOptions,
+): Effect.Effect<OpenRun.Outcome, never, StreamProcessor | ProviderClient> =>
+  Effect.gen(function* () {
+    const processor = yield* StreamProcessor;
+    const step = yield* Step.make(run, given);
+    return yield* OpenRun.outcomeOf(step.play(processor.run(step.options)));
+  });

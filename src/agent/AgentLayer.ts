@@ -1,0 +1,30 @@
+/**
+ * Puts the services of an agent together: runs in a file, questions to a person, connections to a provider.
+ */
+import { type Effect, Layer } from "effect";
+import { ProviderClient } from "../client/index.ts";
+import type { Choice } from "../domain/Decision.ts";
+import { SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
+import { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import { type Question, UserDecisions } from "../runtime/UserDecisions.ts";
+
+/** Lease of an agent's process, in milliseconds: so long after it was killed another one waits. */
+export const leaseMsDefault = 3_000;
+
+/** What the services need. */
+export interface LayerOptions {
+  /** SQLite file of the runs; default that of `SqlRunRecorder.layerFile`. */
+  readonly db?: string;
+  /** In milliseconds. */
+  readonly leaseMs?: number;
+  /** Asks a person; `parked` leaves the question open on record. */
+  readonly ask: (question: Question) => Effect.Effect<Choice | "parked">;
+}
+
+/** All services of an agent. */
+export const layer = ({ ask, db, leaseMs = leaseMsDefault }: LayerOptions) =>
+  StreamProcessor.layer.pipe(
+    Layer.provideMerge(UserDecisions.layerAsk(ask)),
+    Layer.provideMerge(SqlRunRecorder.layerFile({ leaseMs, ...(db === undefined ? {} : { file: db }) })),
+    Layer.provideMerge(ProviderClient.layer()),
+  );

@@ -1,0 +1,177 @@
+/**
+ * Plays one model request with its recoveries: what `StreamProcessor.run` is given, and what is done with its events.
+ */
+import { Deferred, Effect, Result, Stream } from "effect";
+import { told } from "../adapters/ProviderModelTold.ts";
+import { ProviderClient } from "../client/index.ts";
+import type { Part } from "../provider/Protocol.ts";
+import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../runtime/RunOptions.ts";
+import type { Watcher } from "./AgentEvent.ts";
+import { endpoint, headers } from "./Endpoint.ts";
+import type { Chat } from "./Entry.ts";
+import type { Toolbox } from "./Toolbox.ts";
+import { protocols, type Transcript } from "./Transcript.ts";
+
+/** What a step is played with. */
+export interface StepOptions {
+  readonly chat: Chat;
+  readonly transcript: Transcript;
+  readonly toolbox: Toolbox;
+  readonly watch: Watcher;
+  /** The environment variable that holds the key. */
+  readonly keyEnv: string;
+  /** Whether an answer whose text broke off is gone on with unasked. */
+  readonly continueText: "ask" | "auto";
+}
+
+/** One request of a chat. */
+export interface Step {
+  readonly options: RunOptions<Part, unknown, never>;
+  /** Takes the run's events to their end. */
+  readonly play: (
+    events: Stream.Stream<RunEvent<Part>, RunInterrupted>,
+  ) => Effect.Effect<RunCompleted | undefined, RunInterrupted>;
+}
+
+/**
+ * Makes a step.
+ *
+ * @param run the run's id: its own for `StreamProcessor.run`, that of the open run for `resume`
+ */
+export const make = Effect.fn("Step.make")(function* (run: string, given: StepOptions) {
+  const { chat, continueText, toolbox, transcript } = given;
+  const client = yield* ProviderClient;
+  const reached = new Gates();
+  const step: Step = {
+    options: {
+      runId: run,
+      provider: { id: chat.protocol, model: chat.model },
+      tools: toolbox.guarded,
+      transcript: transcript.answering?.transcript ?? "",
+      canContinue: true,
+      continueText,
+      attempt: (context) =>
+        Stream.unwrap(
+          Effect.gen(function* () {
+            // Everything that was handed over and withdrawn before this attempt is in the transcript by then.
+            yield* reached.wait(context.attempt);
+            const body = transcript.begin(entryOf(run, context));
+            if (Result.isFailure(body)) return yield* body.failure;
+            return client.stream({
+              protocol: protocols[chat.protocol],
+              url: endpoint(chat.protocol, chat.url, chat.model),
+              headers: headers(chat.protocol, given.keyEnv),
+              body: body.success,
+              bytes: context.bytes,
+              delivery: context.delivery,
+            });
+          }),
+        ),
+      observe: (part) => part.observation,
+    },
+    play: (events) => play(events, run, given, reached),
+  };
+  return step;
+});
+
+const entryOf = (run: string, { attempt, calls, request }: AttemptContext) => ({
+  _tag: "Attempt" as const,
+  run,
+  attempt,
+  request,
+  calls: calls.map(({ attempt, call, outcome }) => ({ attempt, call, outcome })),
+});
+
+const play = (
+  events: Stream.Stream<RunEvent<Part>, RunInterrupted>,
+  run: string,
+  { toolbox, transcript, watch }: StepOptions,
+  reached: Gates,
+): Effect.Effect<RunCompleted | undefined, RunInterrupted> => {
+  let completed: RunCompleted | undefined;
+  let text = "";
+  const take = (event: RunEvent<Part>): Effect.Effect<void> => {
+    switch (event._tag) {
+      case "AttemptStarted":
+        text = "";
+        watch({ _tag: "AttemptStarted", attempt: event.attempt, mode: event.mode });
+        return reached.open(event.attempt);
+      case "Part": {
+        const { attempt, calls = [], ordinal, part } = event;
+        if (!part.observation.keep_alive) transcript.add(partEntry(run, attempt, ordinal, part));
+        for (const it of told(part, { text })) {
+          if (it.kind !== "text" && it.kind !== "reasoning") continue;
+          if (it.kind === "text") text += it.text;
+          watch({ _tag: it.kind === "text" ? "Text" : "Reasoning", attempt, ordinal, text: it.text });
+        }
+        return Effect.forEach(calls, toolbox.run, { discard: true });
+      }
+      case "AttemptDiscarded": {
+        const { attempt, keep_through } = event;
+        transcript.add({ _tag: "Discard", run, attempt, keep_through });
+        watch({ _tag: "Withdrawn", attempt, keep_through });
+        return Effect.void;
+      }
+      case "QuestionAnswered":
+        answered(event.choice, run, transcript);
+        watch({ _tag: "Answered", choice: event.choice });
+        return Effect.void;
+      case "CallVerified": {
+        const { attempt, call, tool, verdict } = event;
+        transcript.add({ _tag: "Judged", run, attempt, call, verdict });
+        watch({ _tag: "Judged", tool, verdict });
+        return Effect.void;
+      }
+      case "RetryScheduled": {
+        const { delay_ms, message, mode } = event;
+        watch({ _tag: "Retrying", mode, message, delay_ms });
+        return Effect.void;
+      }
+      case "QuestionAsked":
+        watch({ _tag: "Asked", question: event.question });
+        return Effect.void;
+      case "RunCompleted":
+        completed = event;
+        return Effect.void;
+    }
+  };
+  return Effect.map(Stream.runForEach(events, take), () => completed);
+};
+
+const partEntry = (run: string, attempt: number, ordinal: number, { event: { data, event, id } }: Part) => ({
+  _tag: "Part" as const,
+  run,
+  attempt,
+  ordinal,
+  event,
+  data,
+  ...(id === undefined ? {} : { id }),
+});
+
+/** A person's word on the calls of unknown outcome is one on all of them. */
+const answered = (choice: string, run: string, transcript: Transcript): void => {
+  if (choice !== "it_ran" && choice !== "it_did_not_run") return;
+  for (const { attempt, call } of transcript.answering?.unknown ?? []) {
+    transcript.add({ _tag: "Judged", run, attempt, call, verdict: choice });
+  }
+};
+
+/** One gate an attempt: it opens when the consumer has come to it. */
+class Gates {
+  readonly #gates = new Map<number, Deferred.Deferred<void>>();
+
+  wait(attempt: number): Effect.Effect<void> {
+    return Deferred.await(this.#gate(attempt));
+  }
+
+  open(attempt: number): Effect.Effect<void> {
+    return Effect.asVoid(Deferred.succeed(this.#gate(attempt), undefined));
+  }
+
+  #gate(attempt: number): Deferred.Deferred<void> {
+    const gate = this.#gates.get(attempt) ?? Deferred.makeUnsafe<void>();
+    this.#gates.set(attempt, gate);
+    return gate;
+  }
+}

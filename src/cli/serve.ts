@@ -1,0 +1,235 @@
+/**
+ * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
+ */
+import { Config, Console, Effect, Layer, Option, Redacted, Runtime, Schedule, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { Gateway } from "../gateway/Gateway.ts";
+import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
+import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/GatewayOptions.ts";
+
+/** The gateway could not start. Why stands on stderr, in one line; the exit code is 2. */
+export class BadServe extends Schema.TaggedError<BadServe>()("BadServe", {
+  reason: Schema.Literals(["bad_option", "cannot_listen", "store"]),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2;
+  override readonly [Runtime.errorReported] = false;
+}
+
+const text = (name: string, variable: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(`${description} ($${variable})`),
+    Flag.withFallbackConfig(Config.String(variable)),
+  );
+
+const number = (name: string, variable: string, otherwise: number, description: string) =>
+  Flag.Int(name).pipe(
+    Flag.withDescription(`${description} ($${variable}; default ${otherwise})`),
+    Flag.withFallbackConfig(Config.Int(variable)),
+    Flag.withDefault(otherwise),
+  );
+
+const word = <const W extends ReadonlyArray<string>>(name: string, variable: string, words: W, description: string) =>
+  Flag.Literals(name, words).pipe(
+    Flag.withDescription(`${description} ($${variable})`),
+    Flag.withFallbackConfig(Config.Literals(words, variable)),
+  );
+
+const upstreams = {
+  openai: text(
+    "openai-url",
+    "STREAM_RECOVERY_OPENAI_URL",
+    "Where requests for OpenAI, or a compatible server, go",
+  ).pipe(Flag.withDefault(upstreamsDefault.openai)),
+  anthropic: text("anthropic-url", "STREAM_RECOVERY_ANTHROPIC_URL", "Where requests for Anthropic go").pipe(
+    Flag.withDefault(upstreamsDefault.anthropic),
+  ),
+  gemini: text("gemini-url", "STREAM_RECOVERY_GEMINI_URL", "Where requests for Gemini go").pipe(
+    Flag.withDefault(upstreamsDefault.gemini),
+  ),
+};
+
+const limits = {
+  maxBodyBytes: number(
+    "max-body-bytes",
+    "STREAM_RECOVERY_MAX_BODY_BYTES",
+    limitsDefault.maxBodyBytes,
+    "Longest body of a model request, in bytes",
+  ),
+  maxBodiesBytes: number(
+    "max-bodies-bytes",
+    "STREAM_RECOVERY_MAX_BODIES_BYTES",
+    limitsDefault.maxBodiesBytes,
+    "Bodies of all model requests at one time, in bytes",
+  ),
+  maxPassedBytes: number(
+    "max-passed-bytes",
+    "STREAM_RECOVERY_MAX_PASSED_BYTES",
+    limitsDefault.maxPassedBytes,
+    "Longest body of a request that passes through, in bytes",
+  ),
+  maxHeaderBytes: number(
+    "max-header-bytes",
+    "STREAM_RECOVERY_MAX_HEADER_BYTES",
+    limitsDefault.maxHeaderBytes,
+    "Longest head of a request, in bytes",
+  ),
+  maxConnections: number(
+    "max-connections",
+    "STREAM_RECOVERY_MAX_CONNECTIONS",
+    limitsDefault.maxConnections,
+    "Most connections of clients",
+  ),
+  headMs: number("head-ms", "STREAM_RECOVERY_HEAD_MS", limitsDefault.headMs, "Time to send a head, in ms"),
+  requestMs: number(
+    "request-ms",
+    "STREAM_RECOVERY_REQUEST_MS",
+    limitsDefault.requestMs,
+    "Time to send a request, in ms",
+  ),
+  slowClientMs: number(
+    "slow-client-ms",
+    "STREAM_RECOVERY_SLOW_CLIENT_MS",
+    limitsDefault.slowClientMs,
+    "A client that takes no byte for so long is given up, in ms",
+  ),
+  idleConnectionMs: number(
+    "idle-connection-ms",
+    "STREAM_RECOVERY_IDLE_CONNECTION_MS",
+    limitsDefault.idleConnectionMs,
+    "A connection without a request is closed after so long, in ms",
+  ),
+  drainMs: number(
+    "drain-ms",
+    "STREAM_RECOVERY_DRAIN_MS",
+    limitsDefault.drainMs,
+    "A shutdown waits so long for what runs, in ms",
+  ),
+};
+
+const flags = {
+  port: number("port", "STREAM_RECOVERY_PORT", 8787, "Port to listen on; 0 takes any free one"),
+  host: text("host", "STREAM_RECOVERY_HOST", "Address to listen on; any but this machine's own needs a token").pipe(
+    Flag.withDefault("127.0.0.1"),
+  ),
+  ...upstreams,
+  db: text("db", "STREAM_RECOVERY_DB", "SQLite file with the runs, or memory; default the file that `runs` reads").pipe(
+    Flag.optional,
+  ),
+  reveal: word(
+    "reveal",
+    "STREAM_RECOVERY_REVEAL",
+    ["live", "on_complete"],
+    "live: text goes out as it comes, calls once they are proven whole; on_complete: nothing goes out before the answer is proven whole, so that every break is recovered unseen",
+  ).pipe(Flag.withDefault("live" as const)),
+  onQuestion: word(
+    "on-question",
+    "STREAM_RECOVERY_ON_QUESTION",
+    ["fail", "hold"],
+    "fail: what is uncertain stops; hold: the client waits for an answer on the page or by `runs answer`",
+  ).pipe(Flag.withDefault("fail" as const)),
+  holdMs: number("hold-ms", "STREAM_RECOVERY_HOLD_MS", holdMsDefault, "A held question stops after so long, in ms"),
+  token: Flag.Redacted("token").pipe(
+    Flag.withDescription(
+      "Refuse clients without it (header x-recovery-token, or /t/TOKEN before the path); better in $STREAM_RECOVERY_TOKEN, where other users of this machine do not see it",
+    ),
+    Flag.withFallbackConfig(Config.Redacted("STREAM_RECOVERY_TOKEN")),
+    Flag.optional,
+  ),
+  allowHost: text(
+    "allow-host",
+    "STREAM_RECOVERY_ALLOW_HOST",
+    "Other names that a request's Host may say, by commas, such as host.docker.internal",
+  ).pipe(Flag.withDefault("")),
+  keepAliveMs: number(
+    "comment-ms",
+    "STREAM_RECOVERY_COMMENT_MS",
+    keepAliveMsDefault,
+    "A waiting client gets a comment every so often, in ms; never one of Gemini",
+  ),
+  leaseMs: number(
+    "lease-ms",
+    "STREAM_RECOVERY_LEASE_MS",
+    15_000,
+    "So long after the death of a gateway its runs are recovered, in ms",
+  ),
+  ...limits,
+};
+
+/** `serve`. */
+export const serveCommand = Command.make(
+  "serve",
+  flags,
+  Effect.fn("serve")(function* (given) {
+    const { allowHost, db, holdMs, host, keepAliveMs, leaseMs, onQuestion, port, reveal, token } = given;
+    const { anthropic, gemini, openai } = given;
+    const program = {
+      ...{ holdMs, host, keepAliveMs, leaseMs, onQuestion, port, reveal },
+      upstreams: { openai, anthropic, gemini },
+      limits: limitsOf(given),
+      allowedHosts: allowHost.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()])),
+      ...(Option.isSome(db) && db.value !== "" ? { db: db.value } : {}),
+      ...(Option.isSome(token) && Redacted.value(token.value) !== "" ? { token: Redacted.value(token.value) } : {}),
+    };
+    yield* Layer.build(layer(program)).pipe(
+      Effect.flatMap((services) => Effect.provideContext(listening, services)),
+      Effect.scoped,
+      Effect.catchTags({
+        GatewayError: ({ message, reason }) => refuse(reason, message),
+        ClientConfigError: ({ message }) => refuse("bad_option", message),
+        RecorderError: ({ message, reason }) => refuse("store", message === "" ? reason : message),
+      }),
+    );
+  }),
+).pipe(
+  Command.withDescription(
+    "Serve the protocols of OpenAI, Anthropic and Gemini on this machine, and recover model streams that break behind it",
+  ),
+  Command.withExamples([
+    { command: "stream-recovery serve", description: "Then set the agent's base URL to http://127.0.0.1:8787/v1" },
+    {
+      command: "stream-recovery serve --port 0 --openai-url http://127.0.0.1:11434/v1 --reveal on_complete",
+      description: "A local model; the port is the first line",
+    },
+  ]),
+);
+
+const limitsOf = (given: typeof limitsDefault) => ({
+  maxBodyBytes: given.maxBodyBytes,
+  maxBodiesBytes: given.maxBodiesBytes,
+  maxPassedBytes: given.maxPassedBytes,
+  maxHeaderBytes: given.maxHeaderBytes,
+  maxConnections: given.maxConnections,
+  headMs: given.headMs,
+  requestMs: given.requestMs,
+  slowClientMs: given.slowClientMs,
+  idleConnectionMs: given.idleConnectionMs,
+  drainMs: given.drainMs,
+});
+
+/** Says where, and serves until it is interrupted. A second signal while it drains ends the process at once. */
+const listening = Effect.gen(function* () {
+  const gateway = yield* Gateway;
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+      const left = yield* gateway.serving;
+      if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
+    }),
+  );
+  yield* Console.log(`listening on ${gateway.url}`);
+  yield* Effect.raceFirst(Effect.never, deserted);
+});
+
+const refuse = (reason: BadServe["reason"], message: string) =>
+  Effect.andThen(Console.error(`serve: ${message}`), Effect.fail(new BadServe({ reason, message })));
+
+/** Ends when npx has gone: a `kill` reaches npx and its shell and nobody behind them, and the port would stay taken. */
+const deserted = Effect.suspend(() => {
+  const parent = process.ppid;
+  if (process.env.npm_command !== "exec") return Effect.never;
+  return Effect.repeat(Effect.void, {
+    schedule: Schedule.spaced("500 millis"),
+    while: () => process.ppid === parent,
+  });
+});

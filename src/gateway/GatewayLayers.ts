@@ -1,0 +1,83 @@
+/**
+ * Puts a gateway together: its store, who answers its questions, its processor, its recovery and its server.
+ */
+import { Layer } from "effect";
+import type { ClientConfigError } from "../client/ClientConfig.ts";
+import type { RecorderError } from "../recorder/RecorderError.ts";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { defaultFile } from "../recorder/SqlFile.ts";
+import { leaseMsDefault, SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
+import { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../runtime/ToolGuard.ts";
+import { UserDecisions } from "../runtime/UserDecisions.ts";
+import { Gateway } from "./Gateway.ts";
+import type { GatewayError, GatewayOptions } from "./GatewayOptions.ts";
+import * as GatewayRecovery from "./GatewayRecovery.ts";
+import type { Page, Traffic } from "./Seam.ts";
+import { TrafficMeter } from "./TrafficMeter.ts";
+
+/** How long a question holds its client by default, in milliseconds: as long as the SDKs wait for an answer. */
+export const holdMsDefault = 600_000;
+
+/** A gateway, and what stands behind it. */
+export interface GatewayProgram extends GatewayOptions {
+  /** `memory`, or an SQLite file; left out the one that the commands read. */
+  readonly db?: string;
+  /** `fail` (default): nobody is there, what is uncertain stops. `hold`: the client waits for an answer. */
+  readonly onQuestion?: "fail" | "hold";
+  /** A question takes its default after so many milliseconds. */
+  readonly holdMs?: number;
+  /** Lease of this process in the database, in milliseconds: so long after its death its runs are recovered. */
+  readonly leaseMs?: number;
+}
+
+/** The word for a store that ends with its process. */
+const inMemory = "memory";
+
+/** What a gateway's page is built on. */
+export type PageServices = RunRecorder | StreamProcessor | ToolGuard | Traffic | TrafficMeter | UserDecisions;
+
+/**
+ * Makes a whole gateway.
+ *
+ * @param page what serves the gateway's own paths; left out, there is nothing at them
+ */
+export const layer = (
+  program: GatewayProgram,
+  page?: Layer.Layer<Page, never, PageServices>,
+): Layer.Layer<Gateway | PageServices, RecorderError | GatewayError | ClientConfigError> => {
+  const hold = program.onQuestion === "hold";
+  const holdMs = program.holdMs ?? holdMsDefault;
+  // A parked run has no client any more: a question rather takes its default than outlives its stream.
+  const decisions = hold
+    ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
+    : UserDecisions.layerHeadless();
+  const recovery = GatewayRecovery.layer({
+    headless: !hold,
+    intervalMs: program.leaseMs ?? leaseMsDefault,
+    ...(hold ? { terms: { expiryMs: holdMs } } : {}),
+  });
+  const behind = StreamProcessor.layer.pipe(
+    Layer.provideMerge(decisions),
+    Layer.provideMerge(recovery),
+    Layer.provideMerge(recorderOf(program)),
+    Layer.merge(TrafficMeter.layer),
+  );
+  const gateway = Gateway.layer(program);
+  return page === undefined
+    ? Layer.provideMerge(gateway, behind)
+    : Layer.provideMerge(Layer.provideMerge(gateway, page), behind);
+};
+
+/**
+ * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
+ * the first byte of every answer would wait for the disk.
+ */
+const recorderOf = ({ db, leaseMs }: GatewayProgram): Layer.Layer<RunRecorder, RecorderError> =>
+  db === inMemory
+    ? RunRecorder.layerMemory()
+    : SqlRunRecorder.layerFile({
+        file: db ?? defaultFile(),
+        synchronous: "normal",
+        ...(leaseMs === undefined ? {} : { leaseMs }),
+      });

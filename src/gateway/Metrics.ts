@@ -1,0 +1,68 @@
+/**
+ * Gives Effect's metrics and those of the process in Prometheus' text format, version 0.0.4
+ * (prometheus.io/docs/instrumenting/exposition_formats), named as its conventions ask: base units and `_total`.
+ */
+import { Context, Effect, Metric } from "effect";
+import { PrometheusMetrics } from "effect/observability";
+import type { TrafficStatus } from "./Seam.ts";
+
+/** The content type of the text. */
+export const contentType = "text/plain; version=0.0.4; charset=utf-8";
+
+/**
+ * The text of all metrics.
+ *
+ * @param status what the gateway does now; left out, it is not told
+ */
+export const text = (status?: TrafficStatus): Effect.Effect<string> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
+    const own = PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
+    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status))}`;
+  });
+
+/** `stream_recovery.runs` is `stream_recovery_runs_total`, `stream_recovery.recovery_time` ends with its unit. */
+const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
+  const unit = attributes?.unit;
+  const inUnit = unit === undefined || id.endsWith(`_${unit}`) || id.includes(`_${unit}`) ? id : `${id}_${unit}`;
+  const ending = type === "Counter" && !inUnit.endsWith("_total") ? "_total" : "";
+  return `${inUnit}${ending}`;
+};
+
+/** A registry of its own: what is read here is not kept, and no exporter of the program sees it twice. */
+const ofProcess = (status: TrafficStatus | undefined): Context.Context<never> => {
+  const context = Context.make(Metric.MetricRegistry, new Map());
+  const memory = process.memoryUsage();
+  const { system, user } = process.cpuUsage();
+  const startedAt = performance.timeOrigin / 1_000;
+  for (const [name, description, value] of [
+    ["process_resident_memory_bytes", "Resident memory of the process", memory.rss],
+    ["process_start_time_seconds", "Start of the process since the epoch", startedAt],
+    ["nodejs_heap_size_used_bytes", "Heap in use", memory.heapUsed],
+    ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
+    ["nodejs_external_memory_bytes", "Memory of buffers outside of the heap", memory.external],
+    ...(status === undefined ? [] : ofTraffic(status)),
+  ] as const) {
+    Metric.gauge(name, { description }).updateUnsafe(value, context);
+  }
+  counter("process_cpu_seconds_total", "Processor time of the process", {}, (system + user) / 1_000_000, context);
+  for (const [outcome, count] of Object.entries(status?.requests ?? {})) {
+    counter("stream_recovery_gateway_requests_total", "Requests by what became of them", { outcome }, count, context);
+  }
+  return context;
+};
+
+const ofTraffic = (status: TrafficStatus) =>
+  [
+    ["stream_recovery_gateway_live_runs", "Requests that are relayed now", status.live.length],
+    ["stream_recovery_gateway_connections", "Sockets that are open", status.connections],
+    ["stream_recovery_gateway_draining", "Whether a shutdown has begun", status.draining ? 1 : 0],
+  ] as const;
+
+const counter = (
+  name: string,
+  description: string,
+  attributes: Readonly<Record<string, string>>,
+  value: number,
+  context: Context.Context<never>,
+): void => Metric.counter(name, { description, attributes }).updateUnsafe(value, context);

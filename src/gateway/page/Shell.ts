@@ -1,0 +1,49 @@
+/**
+ * Wraps a view of the page: head, landmarks, the place for what is said, and the dialog that asks twice.
+ */
+import { Html, html } from "./Html.ts";
+
+/**
+ * What the page may load and do: its own script and style, and its own API. RFC of the header: CSP Level 3.
+ */
+export const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/**
+ * The document around a view. Every address in it is relative: the page may stand behind a token's prefix.
+ *
+ * @param title of the window
+ * @param view what stands in `main`
+ * @param live whether something in the view changes by itself, as a bar that grows
+ */
+export const shell = (title: string, view: Html, live: boolean): string =>
+  html`${new Html("<!doctype html>")}
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="page.css">
+<script type="module" src="page.js"></script>
+</head>
+<body>
+<a class="skip" href="#view">To the content</a>
+<header class="bar-top"><div><a class="brand" href="./">stream<span>-</span>recovery</a><span class="feed" id="feed" data-feed="start">connecting</span></div></header>
+<main id="view" tabindex="-1"${live && html` data-live="true"`}>${view}</main>
+<footer><noscript><p>Without JavaScript this page shows what is on record, but it does not update and cannot answer.</p></noscript><p>Facts, lengths and labels; never a prompt or an answer. <a href="api/openapi.json">API</a> · <a href="../metrics">Metrics</a></p></footer>
+<dialog id="confirm" aria-labelledby="confirm-title"><h2 id="confirm-title">This may run again</h2><p id="confirm-text"></p><div><button type="button" class="plain" id="confirm-no">Do not retry</button><button type="button" class="risky" id="confirm-yes">Retry anyway</button></div></dialog>
+<p class="said" id="said" role="status"></p>
+</body>
+</html>
+`.markup;

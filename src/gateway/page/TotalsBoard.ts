@@ -1,0 +1,52 @@
+/**
+ * Draws the totals: what was recovered, asked and stopped, by rule, by provider and model, and what it cost.
+ */
+import type { Totals } from "../ApiTotals.ts";
+import { type Html, html, label, none } from "./Html.ts";
+import { actions, grouped, moment } from "./Words.ts";
+
+/** Most rows of a table; the others are in the API. */
+const rowsMax = 8;
+
+/** The totals. */
+export const totalsBoard = (totals: Totals): Html => {
+  const { asked, broken, recovered, stopped, wasted } = totals;
+  const tokens = wasted.input_tokens + wasted.output_tokens;
+  return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
+    <dl class="totals">
+      ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
+      ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${grouped(broken)} broken</small>`, "good")}
+      ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
+      ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
+      ${tile("Tokens wasted", tokens, wasted.characters === 0 ? none : html`<small>${grouped(wasted.characters)} characters</small>`, "quiet")}
+    </dl>
+    ${totals.by_rule.length > 0 && html`<div class="split">${byRule(totals)}${byProvider(totals)}</div>`}
+  </section>`;
+};
+
+const scope = ({ complete, runs, since }: Totals): string => {
+  if (runs === 0) return "";
+  const from = since === undefined ? "" : ` since ${moment(since)}`;
+  return complete ? `of every run on record${from}` : `of the newest ${grouped(runs)} runs${from}`;
+};
+
+const tile = (name: string, value: number, note: Html, tone: string): Html =>
+  html`<div class="${tone}"><dt>${name}</dt><dd>${grouped(value)}${note}</dd></div>`;
+
+const byRule = ({ by_rule }: Totals): Html => {
+  const most = Math.max(1, ...by_rule.map(({ decisions }) => decisions));
+  return html`<div class="card"><table class="tally"><caption hidden>Decisions by rule</caption><thead><tr><th scope="col">Rule</th><th scope="col" class="gauge"><span hidden>share</span></th><th scope="col" class="n">Decisions</th></tr></thead><tbody>${by_rule
+    .slice(0, rowsMax)
+    .map(
+      ({ action, decisions, rule }) =>
+        html`<tr><td><code>${rule}</code></td><td class="gauge"><svg height="8" role="img" aria-label="${actions[action].word}"><rect class="${actions[action].tone}" width="${(decisions / most) * 100}%" height="8" rx="2"><title>${actions[action].word}</title></rect></svg></td><td class="n">${grouped(decisions)}</td></tr>`,
+    )}</tbody></table></div>`;
+};
+
+const byProvider = ({ by_provider }: Totals): Html =>
+  html`<div class="card"><table class="tally"><caption hidden>Runs by provider and model</caption><thead><tr><th scope="col">Provider and model</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Recovered</th><th scope="col" class="n">Asked</th><th scope="col" class="n">Stopped</th></tr></thead><tbody>${by_provider
+    .slice(0, rowsMax)
+    .map(
+      (it) =>
+        html`<tr><td>${label(it.model ?? it.provider)}${it.model !== undefined && html` <small>${label(it.provider)}</small>`}</td><td class="n">${grouped(it.runs)}</td><td class="n">${grouped(it.recovered)}</td><td class="n">${grouped(it.asked)}</td><td class="n">${grouped(it.stopped)}</td></tr>`,
+    )}</tbody></table></div>`;

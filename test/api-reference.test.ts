@@ -1,0 +1,127 @@
+/**
+ * Holds the API reference to the sources: every export has a docstring, and docs/api says what they say.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { assert, beforeAll, describe, it } from "@effect/vitest";
+import { stale } from "../scripts/api-reference/Committed.ts";
+import * as Docstring from "../scripts/api-reference/Docstring.ts";
+import { files } from "../scripts/api-reference/Markdown.ts";
+import { moduleComment } from "../scripts/api-reference/ModuleComment.ts";
+import { type Chapter, flat, read } from "../scripts/api-reference/Reference.ts";
+import { anchors, relativeLinks } from "./package/Markdown.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+let chapters: ReadonlyArray<Chapter>;
+
+beforeAll(() => {
+  chapters = read(root);
+}, 60_000);
+
+const all = () => chapters.flatMap(({ entries, page }) => flat(entries).map((entry) => ({ ...entry, page })));
+
+describe("the API reference", () => {
+  it("has a page for every entry point", () => {
+    const specifiers = chapters.map(({ page }) => page.specifier);
+    for (const entry of ["", "/policy", "/provider", "/client", "/fetch", "/ai-sdk", "/effect-ai", "/testing"]) {
+      assert.include(specifiers, `effect-stream-recovery${entry}`);
+    }
+    assert.isAbove(all().length, 300);
+  });
+
+  it("finds a docstring at every export and every entry point", () => {
+    const bare = all().filter(({ docstring }) => docstring.text === "");
+    assert.deepStrictEqual(
+      bare.map(({ name, page, source }) => `${page.specifier}: ${name} of ${source}`),
+      [],
+    );
+    assert.deepStrictEqual(
+      chapters.filter(({ docstring }) => docstring.text === "").map(({ page }) => page.source),
+      [],
+    );
+  });
+
+  it("describes only parameters that there are", () => {
+    const wrong = all().flatMap(({ docstring, name, page, signature }) =>
+      signature.startsWith("const ") && signature.includes("=>")
+        ? docstring.tags
+            .filter((tag) => tag.name === "param")
+            .map(({ text }) => /^\w+/.exec(text)?.[0] ?? "")
+            .filter((parameter) => !new RegExp(`[(\\s.]${parameter}\\??: `).test(signature))
+            .map((parameter) => `${page.specifier}: ${name} has no parameter ${parameter}`)
+        : [],
+    );
+    assert.deepStrictEqual(wrong, []);
+  });
+
+  it("shows nothing internal, and says the type of everything", () => {
+    for (const { name, signature } of all()) {
+      const code = signature.replace(/\/\*[\s\S]*?\*\//g, "");
+      assert.notMatch(signature, /@internal/, name);
+      assert.notMatch(code, /import\("|\bany\b/, name);
+    }
+  });
+
+  it("shows a declaration once, and links to it from every other place", () => {
+    const policy = all().find(({ name, page }) => page.specifier.endsWith("/policy") && name === "Failure");
+    assert.strictEqual(policy?.same?.page.specifier, "effect-stream-recovery");
+    for (const [path, text] of files(chapters)) {
+      for (const { anchor, path: to } of relativeLinks(text)) {
+        if (anchor === undefined) continue;
+        const target = to === "" ? path : join(dirname(path), to);
+        assert.isTrue(anchors(files(chapters).get(target) ?? "").has(anchor), `${path}: ${to}#${anchor}`);
+      }
+    }
+  });
+
+  it("is committed as it is generated: `npm run api-reference` writes it anew", () => {
+    assert.deepStrictEqual(stale(root, files(chapters)), []);
+  });
+});
+
+describe("the check of what is committed", () => {
+  it("finds what is missing, what differs, and what is left over", () => {
+    const folder = mkdtempSync(join(tmpdir(), "api-reference-"));
+    mkdirSync(join(folder, "docs/api"), { recursive: true });
+    for (const name of ["api.md", "api/kept.md", "api/changed.md", "api/left.md"]) {
+      writeFileSync(join(folder, "docs", name), "as it was\n");
+    }
+    const now = ["docs/api.md", "docs/api/kept.md", "docs/api/new.md"].map((path) => [path, "as it was\n"] as const);
+    const found = stale(folder, new Map([...now, ["docs/api/changed.md", "as it is\n"]]));
+    rmSync(folder, { recursive: true });
+    assert.deepStrictEqual(found, ["docs/api/changed.md", "docs/api/left.md", "docs/api/new.md"]);
+  });
+});
+
+describe("the reader of docstrings", () => {
+  const docstring = {
+    text: "Reads a `file.ts` of 1.5 MB, e.g.: this one. And more.\n\nA paragraph.",
+    tags: [
+      { name: "param", text: "path where it\n  lies" },
+      { name: "returns", text: "its text" },
+      { name: "throws", text: "Error it is gone" },
+    ],
+  };
+
+  it("gives the first sentence", () => {
+    assert.strictEqual(Docstring.sentence(docstring), "Reads a `file.ts` of 1.5 MB, e.g.: this one.");
+    assert.strictEqual(Docstring.sentence({ text: "A name:\n\n- one", tags: [] }), "A name.");
+  });
+
+  it("makes a list of what goes in and what comes out", () => {
+    assert.include(
+      Docstring.markdown(docstring),
+      "A paragraph.\n\n- `path`: where it lies\n- Returns its text\n- Throws Error it is gone",
+    );
+  });
+
+  it("tells a module's comment from a declaration's", () => {
+    assert.strictEqual(moduleComment('/**\n * A module.\n *\n * More.\n */\nimport "a";\n'), "A module.\n\nMore.");
+    assert.strictEqual(moduleComment("/** A module. */\n\nexport const a = 1;\n"), "A module.");
+    assert.strictEqual(moduleComment("/** A number. */\nexport const a = 1;\n"), "");
+    assert.strictEqual(moduleComment("const a = 1;\n"), "");
+  });
+});

@@ -1,0 +1,165 @@
+/**
+ * What the tests of the gateway share: a gateway in this process in front of a server, and a client that sees raw bytes.
+ */
+import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Context, Effect, Layer, Random, References, type Scope } from "effect";
+import { Gateway } from "../../src/gateway/Gateway.ts";
+import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
+import type { Page } from "../../src/gateway/Seam.ts";
+import type { ProtocolId } from "../../src/provider/Protocol.ts";
+import type { RunRecord } from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { FaultProvider, type FaultProviderOptions } from "../../src/testing/index.ts";
+
+export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
+
+export const paths: Record<ProtocolId, string> = {
+  "openai-chat": "/v1/chat/completions",
+  "openai-responses": "/v1/responses",
+  "anthropic-messages": "/v1/messages",
+  "google-gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
+};
+
+/** The bodies that a client would send. */
+export const bodies: Record<ProtocolId, object> = {
+  "openai-chat": { model: "m", messages: [], stream: true },
+  "openai-responses": { model: "m", input: "x", stream: true },
+  "anthropic-messages": { model: "m", max_tokens: 9, messages: [], stream: true },
+  "google-gemini": { contents: [] },
+};
+
+/** Jitter of almost 0, so that every wait is as short as it can be, and no number twice, so that every run has its id. */
+const eager = (): Layer.Layer<never> => {
+  let numbers = 0;
+  const next = () => {
+    numbers += 1;
+    return numbers;
+  };
+  const random = { nextIntUnsafe: next, nextDoubleUnsafe: () => next() / 2 ** 32 };
+  return Layer.merge(Layer.succeed(Random.Random, random), Layer.succeed(References.MinimumLogLevel, "None"));
+};
+
+export interface Fronted {
+  readonly url: string;
+  readonly gateway: Gateway["Service"];
+  readonly services: Context.Context<Gateway | PageServices>;
+  /** The runs so far, newest first. */
+  readonly runs: Effect.Effect<ReadonlyArray<RunRecord>>;
+  /** Waits until the runs are as wanted: the record is read again with every turn of the event loop. */
+  readonly until: <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined) => Effect.Effect<A>;
+}
+
+/** Starts a gateway with a store in memory, in front of an address. */
+export const front = (
+  upstream: string,
+  program: GatewayProgram = {},
+  page?: Layer.Layer<Page, never, PageServices>,
+): Effect.Effect<Fronted, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    const services = yield* Layer.build(
+      layer({ db: "memory", port: 0, upstreams, ...program }, page).pipe(Layer.provideMerge(eager())),
+    );
+    const gateway = Context.get(services, Gateway);
+    const recorder = Context.get(services, RunRecorder);
+    const runs = Effect.orDie(recorder.runs());
+    const until = <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined): Effect.Effect<A> =>
+      Effect.gen(function* () {
+        for (;;) {
+          const found = look(yield* runs);
+          if (found !== undefined) return found;
+          yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
+        }
+      });
+    return { url: gateway.url, gateway, services, runs, until };
+  }).pipe(Effect.orDie);
+
+/** A fault provider with a gateway in front of it. */
+export const fronted = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>
+  Effect.gen(function* () {
+    const server = yield* FaultProvider.make(script === undefined ? {} : { script });
+    return { server, ...(yield* front(server.url, program)) };
+  }).pipe(Effect.orDie);
+
+/** A server that answers as a listener says; its address. */
+export const serverOf = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<ReturnType<typeof createServer>>((resume) => {
+        const server = createServer(listener);
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
+      }),
+      (server) =>
+        Effect.sync(() => {
+          server.close();
+          server.closeAllConnections();
+        }),
+    ),
+    // A server that listens on a port has an address of this kind.
+    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  );
+
+/** What a client got. */
+export interface Got {
+  readonly status: number;
+  readonly statusText: string;
+  /** Names and values, flat, as they came. */
+  readonly rawHeaders: ReadonlyArray<string>;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Buffer;
+  readonly text: string;
+  /** The connection broke before the end. */
+  readonly broken: boolean;
+}
+
+export interface Sending {
+  readonly method?: string;
+  readonly headers?: Record<string, string | Array<string>> | ReadonlyArray<string>;
+  readonly body?: string | Buffer;
+  /** Told of every chunk. */
+  readonly onData?: (chunk: Buffer, response: IncomingMessage) => void;
+}
+
+/** Sends a request over a connection of its own and reads what comes, to the end or the break. */
+export const send = (url: string, { body, headers, method, onData }: Sending = {}): Promise<Got> =>
+  new Promise((resolve, reject) => {
+    const request = httpRequest(url, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      // Node takes a flat list of names and values too, which its type does not say everywhere.
+      headers: (headers ?? { "content-type": "application/json" }) as Record<string, string>,
+      agent: false,
+    });
+    request.on("error", reject);
+    request.on("response", (response) => {
+      const chunks: Array<Buffer> = [];
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        onData?.(chunk, response);
+      });
+      response.on("error", () => undefined);
+      response.on("close", () => {
+        const all = Buffer.concat(chunks);
+        resolve({
+          status: response.statusCode ?? 0,
+          statusText: response.statusMessage ?? "",
+          rawHeaders: response.rawHeaders,
+          headers: response.headers,
+          body: all,
+          text: all.toString(),
+          broken: !response.complete,
+        });
+      });
+    });
+    request.end(body);
+  });
+
+/** Posts a protocol's body through a gateway. */
+export const post = (url: string, protocol: ProtocolId, sending: Sending = {}): Effect.Effect<Got> =>
+  Effect.promise(() => send(`${url}${paths[protocol]}`, { body: JSON.stringify(bodies[protocol]), ...sending }));
+
+/** The value of a header that the gateway adds. */
+export const recovery = (got: Got, name: "run" | "attempts" | "rule" | "refused"): string | undefined => {
+  const value = got.headers[`x-recovery-${name}`];
+  return typeof value === "string" ? value : undefined;
+};
