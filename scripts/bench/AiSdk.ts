@@ -4,16 +4,16 @@
 import { type LanguageModel, streamText } from "ai";
 import { events, eventsOf, type Pace } from "./Events.ts";
 
-type Model = Extract<LanguageModel, { readonly specificationVersion: "v3" }>;
+type Model = Extract<LanguageModel, { readonly specificationVersion: "v4" }>;
 type ModelStream = Awaited<ReturnType<Model["doStream"]>>["stream"];
 type ModelPart = ModelStream extends ReadableStream<infer Part> ? Part : never;
 
-/** Reads so many deltas from `fullStream` and gives the number of events of the source. */
+/** Reads so many deltas from its stream and gives the number of events of the source. */
 export const readWithAiSdk = async (count: number, pace: Pace): Promise<number> => {
   let deltas = 0;
   let finished = 0;
   const result = streamText({ model: model(count, pace), prompt: "hi", onError: raise });
-  for await (const part of result.fullStream) {
+  for await (const part of result.stream) {
     if (part.type === "text-delta") deltas += 1;
     if (part.type === "finish") finished += 1;
   }
@@ -25,7 +25,7 @@ const raise = ({ error }: { readonly error: unknown }): never => {
 };
 
 const model = (count: number, pace: Pace): Model => ({
-  specificationVersion: "v3",
+  specificationVersion: "v4",
   provider: "bench",
   modelId: "bench",
   supportedUrls: {},

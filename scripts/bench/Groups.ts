@@ -1,6 +1,7 @@
 /**
  * Holds every line of the bench with its bar (DESIGN section 11), in the order in which they are measured and printed.
  */
+import { adapters } from "./AdapterLines.ts";
 import type { Pace } from "./Events.ts";
 import { median, spread } from "./Median.ts";
 import * as Processes from "./Processes.ts";
@@ -55,7 +56,7 @@ const saturated: Group = {
     cpuLine("Stream.runForEach, fromAsyncIterable of this package", "ours", "saturated", 102_400),
     cpuLine("Stream.runForEach, Stream.fromAsyncIterable", "effect", "saturated", 25_600),
     cpuLine("Stream.timeoutOrElse, Stream.fromAsyncIterable", "timeout", "saturated", 12_800),
-    cpuLine("AI SDK streamText, fullStream", "ai_sdk", "saturated", 2_560),
+    cpuLine("AI SDK streamText", "ai_sdk", "saturated", 2_560),
   ],
 };
 
@@ -75,7 +76,7 @@ const paced: Group = {
     cpuLine("Stream.runForEach, fromAsyncIterable of this package", "ours", "paced", 12_800),
     cpuLine("Stream.runForEach, Stream.fromAsyncIterable", "effect", "paced", 12_800),
     cpuLine("Stream.timeoutOrElse, Stream.fromAsyncIterable", "timeout", "paced", 12_800),
-    cpuLine("AI SDK streamText, fullStream", "ai_sdk", "paced", 2_560),
+    cpuLine("AI SDK streamText", "ai_sdk", "paced", 2_560),
   ],
 };
 
@@ -225,4 +226,4 @@ const latency: Group = {
 };
 
 /** All groups. */
-export const groups: ReadonlyArray<Group> = [saturated, arrays, paced, idle, growth, decide, latency, sqlite];
+export const groups: ReadonlyArray<Group> = [saturated, arrays, paced, idle, growth, decide, latency, sqlite, adapters];

@@ -1,6 +1,7 @@
 /**
  * Names what a child process can measure, and what each measurement takes and gives.
  */
+import type { Adapters, AdaptersSize } from "./Adapters.ts";
 import type { Deciding, DecidingSize } from "./Deciding.ts";
 import type { Growth, GrowthSize } from "./Growth.ts";
 import type { Idle, IdleSize } from "./Idle.ts";
@@ -17,6 +18,7 @@ export interface Measurements {
   readonly deciding: { readonly size: DecidingSize; readonly result: Deciding };
   readonly stalls: { readonly size: StallsSize; readonly result: Stalls };
   readonly sqlite: { readonly size: SqliteSize; readonly result: Sqlite };
+  readonly adapters: { readonly size: AdaptersSize; readonly result: Adapters };
   readonly next_request: { readonly size: NextRequestSize; readonly result: NextRequest };
 }
 
@@ -38,5 +40,6 @@ const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }
   deciding: () => import("./Deciding.ts"),
   stalls: () => import("./Stalls.ts"),
   sqlite: () => import("./Sqlite.ts"),
+  adapters: () => import("./Adapters.ts"),
   next_request: () => import("./NextRequest.ts"),
 } satisfies Record<MeasurementName, unknown>;

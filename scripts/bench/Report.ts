@@ -22,6 +22,7 @@ export const make = (command: string, processes: number, groups: Report["groups"
     node: process.version.slice(1),
     effect: versionOf("effect"),
     ai: versionOf("ai"),
+    openai: versionOf("openai"),
     "effect-stream-recovery": manifestAt(new URL("../../package.json", import.meta.url)).version,
   },
   processes,
@@ -37,6 +38,7 @@ const names: Readonly<Record<string, string>> = {
   decide: "Policy",
   latency: "Latency",
   sqlite: "Runs in a SQLite file",
+  adapters: "CPU that an adapter adds to a client, for each part of a stream",
 };
 
 /** The report as Markdown: one table, and what it was measured with. */

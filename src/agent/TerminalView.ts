@@ -63,7 +63,9 @@ export class TerminalView {
       case "Retrying":
         return this.line(this.#ink("yellow", `↻ ${oneLine(event.message, 400)}`));
       case "Judged":
-        return this.line(this.#ink("dim", `· ${event.tool}: ${event.verdict === "it_ran" ? "it ran" : "it did not run"}`));
+        return this.line(
+          this.#ink("dim", `· ${event.tool}: ${event.verdict === "it_ran" ? "it ran" : "it did not run"}`),
+        );
       case "ToolStarted":
         return this.line(`${this.#ink("cyan", "▸")} ${event.title}`);
       case "ToolEnded":
@@ -112,14 +114,18 @@ export class TerminalView {
 
   #ended({ how, message }: Extract<AgentEvent, { readonly _tag: "TurnEnded" }>): void {
     if (!this.#atLineStart) this.#put({ text: "\n" });
-    if (how !== "done") this.line(this.#ink(how === "parked" ? "yellow" : "red", `${words[how]}: ${oneLine(message, 400)}`));
+    if (how !== "done")
+      this.line(this.#ink(how === "parked" ? "yellow" : "red", `${words[how]}: ${oneLine(message, 400)}`));
     this.#pieces = [];
   }
 
   #withdraw(attempt: number, keepThrough: number): void {
     const gone = (piece: Piece) => piece.of?.attempt === attempt && piece.of.ordinal > keepThrough;
     const first = this.#pieces.findIndex(gone);
-    const text = this.#pieces.filter(gone).map((piece) => piece.text).join("");
+    const text = this.#pieces
+      .filter(gone)
+      .map((piece) => piece.text)
+      .join("");
     const quote = oneLine(text, quotedMax);
     if (quote === "") return;
     const said = this.#ink("dim", `⤺ withdrawn: “${quote}”`);
@@ -129,7 +135,10 @@ export class TerminalView {
     const top = Canvas.after(textOf(kept), { row: 0, column: 0 }, columns);
     const now = Canvas.after(textOf(this.#pieces), { row: 0, column: 0 }, columns);
     const up = now.row - top.row;
-    if (!isTerminal || up >= rows - 1) return this.line(said);
+    if (!isTerminal || up >= rows - 1) {
+      this.line(said);
+      return;
+    }
     write(`${up > 0 ? `\u001b[${up}A` : ""}\r${top.column > 0 ? `\u001b[${top.column}C` : ""}\u001b[J`);
     this.#pieces = kept;
     this.#atLineStart = top.column === 0;

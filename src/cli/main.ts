@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { NodeRuntime, NodeServices } from "@effect/platform-node";
 import { Cause, Effect, Logger, Runtime, Schema } from "effect";
 import { Command } from "effect/cli";
+import { agentCommand } from "./agent.ts";
 import { backtestCommand } from "./backtest.ts";
 import { conformanceCommand } from "./conformance.ts";
 import { decideCommand } from "./decide.ts";
@@ -25,6 +26,7 @@ const commands = [
   policyCommand,
   faultsCommand,
   conformanceCommand,
+  agentCommand,
 ] as const;
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));

@@ -47,7 +47,8 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapters: [...core, "client"],
   gateway: [...core, "client", "adapters"],
   testing: [...core, "client"],
-  cli: [...core, "client", "adapters", "gateway", "testing"],
+  agent: [...core, "client", "adapters"],
+  cli: [...core, "client", "adapters", "gateway", "testing", "agent"],
   "": core,
 };
 

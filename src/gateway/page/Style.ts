@@ -46,6 +46,7 @@ code { background: var(--faint); border-radius: 4px; padding: .1em .35em; overfl
 .chip.bad, .tone-bad { color: var(--bad); background: var(--bad-wash); }
 .chip.quiet, .tone-quiet { color: var(--quiet); background: var(--quiet-wash); }
 :focus-visible { outline: 3px solid var(--run); outline-offset: 2px; border-radius: 6px; }
+.sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: .6rem; background: var(--card); padding: .5rem .8rem; z-index: 2; }
 body > footer { color: var(--soft); font-size: .8rem; padding-bottom: 2rem; }

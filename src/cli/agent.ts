@@ -1,0 +1,211 @@
+/**
+ * `stream-recovery agent`: the reference runtime in a terminal.
+ */
+import { mkdtempSync, readdirSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { Console, Effect, Option, Random, Runtime, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
+import * as Lines from "../agent/Lines.ts";
+import * as Prompter from "../agent/Prompter.ts";
+import * as Session from "../agent/Session.ts";
+import { TerminalView } from "../agent/TerminalView.ts";
+import { defaultFile } from "../recorder/SqlFile.ts";
+import { protocolIds } from "./demo/Protocols.ts";
+import { quoted } from "./Screen.ts";
+import { dbFlag } from "./Store.ts";
+
+const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
+
+const help = `Talk to a model that works with files and a shell in one directory. Its requests are recovered where that is proven safe, and asked about where it is not; what it does survives its own crash.
+
+  The shell tool is not a security boundary: a command can read, change and send whatever your user can. The file tools stay inside of the directory. --no-shell leaves the shell out.
+
+  Ctrl-C cancels the running request and its tool; twice leaves. A question is answered by its number or word; Enter takes the default, and the end of the input (Ctrl-D) leaves it open.
+
+  The key is read from the environment, and never stored or printed.
+
+  Exit codes:
+    0    the model has answered
+    1    it has not: the run was stopped, or the limit of requests reached
+    2    bad input, or refused
+    3    the chat or the file of runs cannot be read or written
+    4    a question is open: --resume asks it again, and so does \`runs answer\`
+    130  cancelled by Ctrl-C`;
+
+const text = (name: string, description: string, metavar: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional);
+
+const flags = {
+  prompt: text("prompt", "Say this, and end when it is answered; without it what you type is said", "text"),
+  chat: text("chat", "The chat to go on with, or the name of a new one", "id"),
+  resume: Flag.Boolean("resume").pipe(
+    Flag.withDescription("Only end what an earlier process left open, in the newest chat or that of --chat"),
+    Flag.withDefault(false),
+  ),
+  dir: text("dir", "Directory that the tools work in (default: a new temporary one)", "dir"),
+  shell: Flag.Boolean("shell").pipe(
+    Flag.withDescription("Offer the shell tool (--no-shell: do not)"),
+    Flag.withDefault(true),
+  ),
+  shellTimeout: Flag.Int("shell-timeout").pipe(
+    Flag.withDescription("How long a command may run, in seconds"),
+    Flag.withDefault(60),
+  ),
+  protocol: Flag.Literals("protocol", protocolIds).pipe(
+    Flag.withDescription("What the endpoint speaks (default: openai-chat)"),
+    Flag.optional,
+  ),
+  url: text("url", "Base address (https://host/v1) or whole endpoint (default: that of the protocol's vendor)", "url"),
+  model: text("model", "The model; needed for a new chat", "name"),
+  keyEnv: text(
+    "key-env",
+    "Environment variable with the key (default: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY)",
+    "name",
+  ),
+  db: dbFlag,
+  steps: Flag.Int("steps").pipe(
+    Flag.withDescription("Requests of one turn at most"),
+    Flag.withDefault(stepsMaxDefault),
+  ),
+  continueText: Flag.Literals("continue-text", ["ask", "auto"]).pipe(
+    Flag.withDescription("Whether an answer whose text broke off is gone on with unasked"),
+    Flag.withDefault("ask" as const),
+  ),
+  leaseMs: Flag.Int("lease-ms").pipe(
+    Flag.withDescription("How long after a crash the next process waits, in milliseconds"),
+    Flag.withDefault(3_000),
+  ),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print every event as a line of JSON; questions stand on stderr"),
+    Flag.withDefault(false),
+  ),
+};
+
+type Given = Command.Command.Config.Infer<typeof flags>;
+
+/** The agent did not do what it was asked for. Why stands on the screen. */
+export class AgentFailed extends Schema.TaggedError<AgentFailed>()("AgentFailed", {
+  reason: Schema.Literals(["stopped", "steps", "refused", "store", "parked", "cancelled", "left"]),
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = exitCodes[this.reason];
+  override readonly [Runtime.errorReported] = false;
+}
+
+/** `agent`. */
+export const agentCommand = Command.make("agent", flags, (given) => agent(given)).pipe(
+  Command.withDescription(help),
+  Command.withShortDescription("Talk to a model that works with files and a shell, and survives breaks and crashes"),
+  Command.withExamples([
+    { command: "stream-recovery faults --port 4010 --script faults.json", description: "A provider that breaks" },
+    {
+      command: 'stream-recovery agent --url http://127.0.0.1:4010 --model any --prompt "Tidy up"',
+      description: "An agent that works with it",
+    },
+    {
+      command: "stream-recovery agent --protocol anthropic-messages --model claude-sonnet-4-5 --dir .",
+      description: "With ANTHROPIC_API_KEY in the environment, in this directory",
+    },
+    { command: "stream-recovery agent --resume", description: "End what a killed process left open" },
+  ]),
+);
+
+const agent = Effect.fn("cli.agent")(function* (given: Given) {
+  const db = Option.getOrUndefined(given.db) ?? defaultFile();
+  const folder = join(dirname(db), "chats");
+  const chat = yield* chatOf(given, folder);
+  const { stderr, stdin, stdout } = process;
+  const paper = given.json ? stderr : stdout;
+  const view = new TerminalView(() => ({
+    write: (text) => void paper.write(text),
+    isTerminal: paper.isTTY === true,
+    columns: paper.columns || 80,
+    rows: paper.rows || 24,
+    colours: paper.isTTY === true && process.env.NO_COLOR === undefined,
+  }));
+  const lines = Lines.make(stdin);
+  const prompt = (text: string) => {
+    paper.write(text);
+    view.settle();
+  };
+  const desk: Prompter.Desk = { lines, line: view.line, prompt, isTerminal: stdin.isTTY === true };
+  const ended = Effect.gen(function* () {
+    const opened = yield* open({
+      ...optionsOf(given, chat, folder),
+      watch: given.json ? (event) => void stdout.write(`${JSON.stringify(event)}\n`) : view.watch,
+      confirm: (call) => Prompter.confirm(desk, call),
+    });
+    view.line(`chat ${opened.chat.chat} · ${opened.chat.model} · works in ${opened.chat.dir}`);
+    const task = taskOf(given);
+    const shown = () => (stdin.isTTY === true ? prompt("> ") : undefined);
+    const how = yield* Session.play({ agent: opened, task, lines, line: view.line, prompt: shown });
+    if (how === "parked" || how === "left") view.line(`to go on: ${goOn(given, chat)}`);
+    return how;
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(desk, question) })),
+    Effect.ensuring(Effect.sync(lines.close)),
+    Effect.catchTags({
+      AgentError: refused,
+      RecorderError: ({ message }) => fails("store", message),
+      ClientConfigError: ({ message }) => fails("refused", message),
+    }),
+  );
+  const how = yield* ended;
+  if (how !== "done") return yield* new AgentFailed({ reason: how, message: how });
+});
+
+const refused = ({ message, reason }: AgentError) => fails(reason, message);
+
+const fails = (reason: AgentFailed["reason"], message: string) =>
+  Effect.andThen(Console.error(`agent: ${message}`), Effect.fail(new AgentFailed({ reason, message })));
+
+const taskOf = ({ prompt, resume }: Given): Session.Task => {
+  if (resume) return { _tag: "resume" };
+  return Option.isSome(prompt) ? { _tag: "say", text: prompt.value } : { _tag: "talk" };
+};
+
+/** The chat that is meant: the named one, the newest, or a new one. */
+const chatOf = ({ chat, resume }: Given, folder: string): Effect.Effect<string, AgentFailed> =>
+  Effect.gen(function* () {
+    if (Option.isSome(chat)) return chat.value;
+    if (!resume)
+      return `chat-${Math.floor((yield* Random.next) * 36 ** 6)
+        .toString(36)
+        .padStart(6, "0")}`;
+    const newest = newestIn(folder);
+    return newest ?? (yield* fails("refused", `no chat is in ${folder}`));
+  });
+
+const newestIn = (folder: string): string | undefined => {
+  const found = statSync(folder, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(folder);
+  const chats = found
+    .filter((name) => name.endsWith(".jsonl"))
+    .map((name) => ({ name: name.slice(0, -".jsonl".length), at: statSync(join(folder, name)).mtimeMs }))
+    .sort((one, other) => other.at - one.at);
+  return chats[0]?.name;
+};
+
+const optionsOf = (given: Given, chat: string, folder: string): Omit<AgentOptions, "watch" | "confirm"> => {
+  const isNew = statSync(join(folder, `${chat}.jsonl`), { throwIfNoEntry: false }) === undefined;
+  const dir = Option.getOrUndefined(given.dir);
+  const named = dir === undefined ? (isNew ? mkdtempSync(join(tmpdir(), "agent-")) : undefined) : resolve(dir);
+  return {
+    chat,
+    folder,
+    shell: given.shell,
+    shellTimeoutMs: given.shellTimeout * 1_000,
+    stepsMax: given.steps,
+    continueText: given.continueText,
+    ...(named === undefined ? {} : { dir: named }),
+    ...(Option.isNone(given.protocol) ? {} : { protocol: given.protocol.value }),
+    ...(Option.isNone(given.url) ? {} : { url: given.url.value }),
+    ...(Option.isNone(given.model) ? {} : { model: given.model.value }),
+    ...(Option.isNone(given.keyEnv) ? {} : { keyEnv: given.keyEnv.value }),
+  };
+};
+
+const goOn = ({ db }: Given, chat: string): string =>
+  `stream-recovery agent --resume --chat ${chat}${Option.isNone(db) ? "" : ` --db ${quoted(db.value)}`}`;

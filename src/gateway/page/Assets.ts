@@ -1,0 +1,14 @@
+/**
+ * Gives the page its script: `Browser`, as it stands beside this module. In the package that is JavaScript; from the sources its
+ * types are taken away, as Node does with every module that it runs.
+ */
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+
+const isSource = import.meta.url.endsWith(".ts");
+
+/** The script of the page. */
+export const script = (): string => {
+  const text = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
+  return isSource ? stripTypeScriptTypes(text) : text;
+};

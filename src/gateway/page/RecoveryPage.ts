@@ -1,0 +1,204 @@
+/**
+ * Serves `/recovery/` (the page), `/recovery/api/…` and `/metrics`.
+ */
+import { Clock, type Context, Effect, Layer, Option } from "effect";
+import { HttpRouter, HttpServer } from "effect/http";
+import { HttpApiBuilder } from "effect/http-api";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { Api } from "../Api.ts";
+import * as ApiFeed from "../ApiFeed.ts";
+import * as ApiHandlers from "../ApiHandlers.ts";
+import * as ApiTotals from "../ApiTotals.ts";
+import * as Metrics from "../Metrics.ts";
+import { Page, Traffic } from "../Seam.ts";
+import * as Assets from "./Assets.ts";
+import { html } from "./Html.ts";
+import { type Filter, filters, overview, questionsMax } from "./Overview.ts";
+import { runDocument } from "./RunDocument.ts";
+import { runView } from "./RunView.ts";
+import { contentSecurityPolicy, shell } from "./Shell.ts";
+import { style } from "./Style.ts";
+
+/** Runs of one page of the list. */
+export const pageRuns = 40;
+
+/** The page of the runs of this recorder. What the gateway does now is told where there is a gateway. */
+export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
+  Page,
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    const traffic = yield* Effect.serviceOption(Traffic);
+    const context = yield* Effect.context<never>();
+    const totals = yield* ApiTotals.make(recorder);
+    const script = Assets.script();
+    const api = HttpRouter.toWebHandler(
+      HttpApiBuilder.layer(Api, { openapiPath: "/recovery/api/openapi.json" }).pipe(
+        Layer.provide(ApiHandlers.layer(totals)),
+        Layer.provide(Layer.succeedContext(context)),
+        Layer.provide(Layer.succeed(RunRecorder, recorder)),
+        Layer.provide(HttpServer.layerServices),
+      ),
+      { disableLogger: true },
+    );
+    yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
+    const house: House = { recorder, traffic, context, totals, script, api: api.handler };
+    return { handle: (request) => handle(house, request) };
+  }),
+);
+
+/** What the page is made of. */
+interface House {
+  readonly recorder: RunRecorder["Service"];
+  readonly traffic: Option.Option<Traffic["Service"]>;
+  readonly context: Context.Context<never>;
+  readonly totals: Effect.Effect<ApiTotals.Totals, RecorderError>;
+  readonly script: string;
+  readonly api: (request: Request) => Promise<Response>;
+}
+
+const handle = (house: House, request: Request): Effect.Effect<Response | undefined> => {
+  const { pathname, searchParams } = new URL(request.url);
+  if (pathname.startsWith("/recovery/api/") && pathname !== "/recovery/api/events") return fromApi(house, request);
+  const serve = views[pathname];
+  if (serve === undefined) return Effect.undefined;
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    return Effect.succeed(
+      respond("Only GET is answered here.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
+    );
+  }
+  return Effect.catchTag(serve(house, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
+};
+
+type View = (house: House, query: URLSearchParams) => Effect.Effect<Response, RecorderError>;
+
+const plain = "text/plain; charset=utf-8";
+const document = "text/html; charset=utf-8";
+
+const views: Readonly<Record<string, View>> = {
+  // Relative: a token's prefix may stand before it.
+  "/recovery": () => Effect.succeed(respond("", { status: 308, type: plain, more: { location: "recovery/" } })),
+  "/recovery/": (house, query) => {
+    const run = query.get("run");
+    return run === null ? overviewPage(house, query) : runPage(house, run);
+  },
+  "/recovery/page.css": () => Effect.succeed(respond(style, { type: "text/css; charset=utf-8" })),
+  "/recovery/page.js": ({ script }) => Effect.succeed(respond(script, { type: "text/javascript; charset=utf-8" })),
+  "/recovery/picture.html": (house, query) => pictureFile(house, query.get("run") ?? ""),
+  "/recovery/api/events": ({ context, recorder, traffic }) =>
+    Effect.succeed(respond(ApiFeed.make(recorder, traffic, context), { type: "text/event-stream" })),
+  "/metrics": ({ traffic }) =>
+    Effect.gen(function* () {
+      const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
+      return respond(yield* Metrics.text(status), { type: Metrics.contentType });
+    }),
+};
+
+interface Head {
+  readonly status?: number;
+  readonly type: string;
+  readonly more?: Readonly<Record<string, string>>;
+}
+
+/** What every response of the page says: nothing of it is kept, framed, guessed at or read by another site. */
+const guarding = {
+  "cache-control": "no-store",
+  "content-security-policy": contentSecurityPolicy,
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+} as const;
+
+const respond = (body: string | ReadableStream<Uint8Array>, { more, status = 200, type }: Head): Response =>
+  new Response(body, { status, headers: { ...guarding, "content-type": type, ...more } });
+
+const overviewPage: View = ({ recorder, totals }, query) =>
+  Effect.gen(function* () {
+    const filter = filters.find((it) => it === query.get("filter")) ?? "all";
+    const before = query.get("before") ?? undefined;
+    const found = yield* recorder.runs({
+      limit: pageRuns + 1,
+      ...narrowed(filter),
+      ...(before === undefined ? {} : { before }),
+    });
+    const asking = yield* recorder.runs({ state: "asking", limit: questionsMax + 1 });
+    const now = yield* Clock.currentTimeMillis;
+    const runs = found.slice(0, pageRuns);
+    const view = overview({
+      now,
+      totals: yield* totals,
+      asking,
+      runs,
+      filter,
+      ...(before === undefined ? {} : { before }),
+      more: found.length > pageRuns,
+    });
+    const title = asking.length === 0 ? "Runs" : `(${asking.length}) Runs`;
+    const grows = [...runs, ...asking].some(({ end }) => end === undefined);
+    return respond(shell(title, html`<h1 class="sr">Runs</h1>${view}`, grows), { type: document });
+  });
+
+const narrowed = (filter: Filter) =>
+  filter === "all" ? {} : filter === "broken" ? { broken: true } : ({ state: filter } as const);
+
+const runPage = ({ recorder }: House, runId: string): Effect.Effect<Response, RecorderError> =>
+  Effect.gen(function* () {
+    const record = yield* recorder.run(runId);
+    const now = yield* Clock.currentTimeMillis;
+    if (record === undefined) return notFound();
+    const grows = record.end === undefined;
+    return respond(shell(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
+  });
+
+const pictureFile = ({ recorder }: House, runId: string): Effect.Effect<Response, RecorderError> =>
+  Effect.gen(function* () {
+    const record = yield* recorder.run(runId);
+    const now = yield* Clock.currentTimeMillis;
+    if (record === undefined) return notFound();
+    const more = { "content-disposition": 'attachment; filename="run.html"' };
+    return respond(runDocument(record, now), { type: document, more });
+  });
+
+const notFound = (): Response =>
+  respond(
+    shell(
+      "No such run",
+      html`<nav class="crumbs"><a href="./">← All runs</a></nav><p class="card empty">No run of this id is on record: it was never started here, or it was pruned.</p>`,
+      false,
+    ),
+    { status: 404, type: document },
+  );
+
+const unreadable = (): Response =>
+  respond(
+    shell(
+      "The record cannot be read",
+      html`<p class="card empty">The record of runs cannot be read now. The gateway’s log says why.</p>`,
+      true,
+    ),
+    { status: 503, type: document },
+  );
+
+/** The API's answer, with what every response says. What it did not understand is told as JSON with a reason, too. */
+const fromApi = ({ api }: House, request: Request): Effect.Effect<Response> =>
+  Effect.promise(async () => {
+    const answer = await api(request);
+    const headers = new Headers(answer.headers);
+    for (const [name, value] of Object.entries(guarding)) headers.set(name, value);
+    if (answer.status < 400 || headers.get("content-type")?.includes("json") === true) {
+      return new Response(answer.body, { status: answer.status, headers });
+    }
+    await answer.body?.cancel();
+    headers.set("content-type", "application/json");
+    headers.delete("content-length");
+    return new Response(JSON.stringify(refusals[answer.status] ?? refusals[500]), { status: answer.status, headers });
+  });
+
+const refusals: Readonly<Record<number, { readonly _tag: string; readonly reason: string; readonly message: string }>> =
+  {
+    400: { _tag: "ApiInvalid", reason: "invalid_request", message: "the request is not what api/openapi.json says" },
+    404: { _tag: "ApiNotFound", reason: "unknown_address", message: "there is nothing at this address" },
+    500: { _tag: "ApiUnavailable", reason: "failed", message: "the request could not be answered" },
+  };
