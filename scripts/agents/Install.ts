@@ -23,7 +23,8 @@ export const modules = join(folder, "node_modules");
 export const install = (packages: ReadonlyArray<string>): void => {
   if (packages.every((name) => installed(name) === wanted(name))) return;
   console.error("agents: installing into scripts/agents/node_modules …");
-  const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+  // `npm ci` refuses a lockfile without opencode's builds for every other platform, and not every registry has them all.
+  const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];
   const { error, status } = spawnSync("npm", args, { cwd: folder, stdio: ["ignore", 2, 2], timeout: installMs });
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`npm ${args.join(" ")} ended with code ${status}`);

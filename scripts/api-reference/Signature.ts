@@ -126,7 +126,10 @@ const head = (node: Node & { readonly name: Node }): string =>
 
 const hidden = (node: Node): boolean => {
   const text = node.getSourceFile().text.slice(node.getStart(), node.getEnd());
-  return /^(?:private|protected|#|static #|static \{)/.test(text) || commentOf(node).includes("@internal");
+  return (
+    /^(?:(?:static|readonly|override|async|get|set) )*(?:private|protected|#|\{)/.test(text) ||
+    commentOf(node).includes("@internal")
+  );
 };
 
 const commentOf = (node: Node): string => {

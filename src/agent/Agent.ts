@@ -108,7 +108,8 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
     };
     const processor = yield* StreamProcessor;
     const services = yield* Effect.context<Services>();
-    const turn = Effect.provideContext(turned(options, step), services);
+    const cancelled = { yes: false };
+    const turn = Effect.provideContext(turned(options, step, cancelled), services);
     return {
       chat,
       file: journal.file,
@@ -124,6 +125,7 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
         }),
       goOn: turn,
       cancel: Effect.suspend(() => {
+        cancelled.yes = true;
         const run = transcript.answering?.run;
         return run === undefined ? Effect.succeed(false) : processor.cancel(run);
       }),
@@ -166,8 +168,13 @@ const refused = (field: string, why: unknown): AgentError =>
   new AgentError({ reason: "refused", message: `${field}: ${why instanceof Error ? why.message : String(why)}` });
 
 /** Asks until the model has nothing more to run. */
-const turned = (options: AgentOptions, given: Step.StepOptions): Effect.Effect<TurnEnd, AgentError, Services> =>
+const turned = (
+  options: AgentOptions,
+  given: Step.StepOptions,
+  cancelled: { yes: boolean },
+): Effect.Effect<TurnEnd, AgentError, Services> =>
   Effect.gen(function* () {
+    cancelled.yes = false;
     const { transcript, watch } = given;
     const { stepsMax = stepsMaxDefault } = options;
     const ended = (how: TurnEnd["how"], run: string | undefined, message: string): TurnEnd => {
@@ -182,8 +189,11 @@ const turned = (options: AgentOptions, given: Step.StepOptions): Effect.Effect<T
       watch({ _tag: "StepStarted", run, step, resumed: left !== undefined });
       const outcome = left === undefined ? yield* fresh(run, given) : yield* OpenRun.goOn(run, given, options.confirm);
       if (outcome._tag === "ended") {
-        transcript.add({ _tag: "End", run, ending: outcome.ending });
+        // An answer may be whole while its tool still runs: a cancel then ends the turn, not the run.
+        const ending: Ending = cancelled.yes ? "cancelled" : outcome.ending;
+        transcript.add({ _tag: "End", run, ending });
         watch({ _tag: "StepEnded", run, attempts: outcome.attempts, finish: outcome.finish });
+        if (cancelled.yes) return ended("cancelled", run, "by the user");
         continue;
       }
       const { reason, rule, message } = outcome.error;

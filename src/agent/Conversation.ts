@@ -100,9 +100,10 @@ export const said = (protocol: ProtocolId, body: Json.JsonRecord, text: string):
     const content = Array.isArray(before) ? parts.with(-1, form.part(words)) : words;
     return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
   }
-  // Two messages of the user's in a row are one where a protocol writes them in parts.
-  if (last?.role === "user" && Array.isArray(before)) {
-    return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: [...parts, form.part(text)] }) };
+  // Two messages of the user's in a row are refused by some servers: they become one.
+  if (last?.role === "user") {
+    const content = Array.isArray(before) ? [...parts, form.part(text)] : `${open}\n\n${text}`;
+    return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
   }
   const part = form.part(text);
   const message = { role: "user", [form.content]: typeof part === "string" ? part : [part] };

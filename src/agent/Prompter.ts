@@ -15,6 +15,8 @@ export interface Desk {
   readonly line: (text: string) => void;
   /** Writes without a line's end: what is typed stands behind it. */
   readonly prompt: (text: string) => void;
+  /** A line was typed; empty at the end of the input. */
+  readonly typed: (text: string) => void;
   /** What was typed before a question is no answer to it; in a pipe it is. */
   readonly isTerminal: boolean;
 }
@@ -58,10 +60,8 @@ const asked = <A extends Choice>(
     while (true) {
       desk.prompt("  > ");
       const typed = yield* desk.lines.next;
-      if (typed === undefined) {
-        desk.line("");
-        return "parked" as const;
-      }
+      desk.typed(typed ?? "");
+      if (typed === undefined) return "parked" as const;
       const choice = meant(typed.trim(), choices, unattended);
       if (choice !== undefined) return choice;
       desk.line(`  type a number from 1 to ${choices.length}, or a word`);

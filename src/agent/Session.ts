@@ -20,6 +20,8 @@ export interface SessionOptions {
   readonly lines: Lines;
   /** Shows that something can be typed. */
   readonly prompt: () => void;
+  /** A line was typed. */
+  readonly typed: (text: string) => void;
   readonly line: (text: string) => void;
 }
 
@@ -36,13 +38,14 @@ export const play = (options: SessionOptions): Effect.Effect<SessionEnd, AgentEr
 
 const done = (options: SessionOptions, pressed: Pressed): Effect.Effect<SessionEnd, AgentError> =>
   Effect.gen(function* () {
-    const { agent, lines, prompt, task } = options;
+    const { agent, lines, prompt, task, typed: taken } = options;
     if (task._tag === "say") return (yield* agent.say(task.text)).how;
     if (task._tag === "resume") return (yield* agent.goOn).how;
     let last: TurnEnd["how"] = agent.isOpen() ? (yield* agent.goOn).how : "done";
     while (last !== "parked") {
       prompt();
       const typed = yield* lines.next;
+      taken(typed ?? "");
       if (typed === undefined) return last;
       if (typed.trim() === "") continue;
       pressed.times = 0;
@@ -68,7 +71,7 @@ const interrupts = (
     const pressed: Pressed = { times: 0 };
     const services = yield* Effect.context<never>();
     const once = Effect.map(agent.cancel, (cancelled) =>
-      line(cancelled ? "^C cancelling; once more to leave" : "^C once more to leave"),
+      line(cancelled ? "· cancelling; Ctrl-C again leaves" : "· Ctrl-C again leaves"),
     );
     const listener = () => {
       pressed.times += 1;

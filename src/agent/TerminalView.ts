@@ -7,7 +7,7 @@
 import { styleText } from "node:util";
 import type { AgentEvent, Watcher } from "./AgentEvent.ts";
 import * as Canvas from "./Canvas.ts";
-import { harmless, oneLine } from "./Line.ts";
+import { harmless, oneLine, wrapped } from "./Line.ts";
 
 /** What is drawn on. */
 export interface Paper {
@@ -22,6 +22,9 @@ export interface Paper {
 
 /** Most of a withdrawn text that is quoted, in characters. */
 const quotedMax = 60;
+
+/** Longest message of a recovery, in characters. */
+const messageMax = 400;
 
 /** Most pieces that can still be erased; what came before them has left the screen. */
 const piecesMax = 20_000;
@@ -41,6 +44,8 @@ export class TerminalView {
   #pieces: Array<Piece> = [];
   #atLineStart = true;
   #reasoning = false;
+  /** An earlier process has shown something of this run, on a screen that is not this one. */
+  #before = false;
 
   /** @param paper asked each time: a terminal may be resized */
   constructor(paper: () => Paper) {
@@ -51,27 +56,26 @@ export class TerminalView {
     switch (event._tag) {
       case "StepStarted":
         this.#fresh();
-        if (event.resumed) this.line(this.#ink("dim", `↻ going on with run ${event.run} of an earlier process`));
+        this.#before = event.resumed;
+        if (event.resumed) this.line(`↻ going on with run ${event.run} of an earlier process`, "dim");
         return;
       case "Waiting":
-        return this.line(this.#ink("dim", "· the process before still holds the run; waiting for its lease to end"));
+        return this.line("· the process before still holds the run; waiting for its lease to end", "dim");
       case "Text":
       case "Reasoning":
         return this.#says(event);
       case "Withdrawn":
         return this.#withdraw(event.attempt, event.keep_through);
       case "Retrying":
-        return this.line(this.#ink("yellow", `↻ ${oneLine(event.message, 400)}`));
+        return this.line(`↻ ${oneLine(event.message, messageMax)}`, "yellow");
       case "Judged":
-        return this.line(
-          this.#ink("dim", `· ${event.tool}: ${event.verdict === "it_ran" ? "it ran" : "it did not run"}`),
-        );
+        return this.line(`· ${event.tool}: ${event.verdict === "it_ran" ? "it ran" : "it did not run"}`, "dim");
       case "ToolStarted":
-        return this.line(`${this.#ink("cyan", "▸")} ${event.title}`);
+        return this.#raw(`${this.#ink("cyan", "▸")} ${event.title}`);
       case "ToolEnded":
-        return this.line(this.#result(event));
+        return this.#raw(this.#result(event));
       case "ToolRefused":
-        return this.line(this.#ink("red", `  ✗ not run: ${oneLine(event.message)}`));
+        return this.line(`  ✗ ${oneLine(event.message)}`, "red");
       case "TurnEnded":
         return this.#ended(event);
       default:
@@ -79,18 +83,29 @@ export class TerminalView {
     }
   };
 
-  /** Writes a line of its own. */
-  readonly line = (text: string): void => {
+  /** Writes a line of its own, broken between words. */
+  readonly line = (text: string, tone?: Tone): void => {
+    const { columns, isTerminal } = this.#paper();
+    const indent = /^(\s*(\d+ +\w+ +|\S ))?/.exec(text)?.[0].length ?? 0;
+    const fitting = isTerminal ? wrapped(text, columns - 1, Math.min(indent, columns / 2)) : text;
+    this.#raw(tone === undefined ? fitting : this.#ink(tone, fitting));
+  };
+
+  /** Writes without a line's end: what a person types stands behind it. */
+  readonly prompt = (text: string): void => this.#put({ text });
+
+  /** A person typed a line: the terminal has shown it. */
+  readonly typed = (text: string): void => {
+    const { isTerminal } = this.#paper();
+    if (isTerminal) this.#keep({ text: `${text}\n` });
+    else this.#put({ text: "\n" });
+  };
+
+  #raw(text: string): void {
     if (!this.#atLineStart) this.#put({ text: "\n" });
     this.#put({ text: `${text}\n` });
     this.#reasoning = false;
-  };
-
-  /** A person typed something, or a line was written by others: nothing above it can be erased any more. */
-  readonly settle = (): void => {
-    this.#pieces = [];
-    this.#atLineStart = true;
-  };
+  }
 
   #fresh(): void {
     if (!this.#atLineStart) this.#put({ text: "\n" });
@@ -114,8 +129,9 @@ export class TerminalView {
 
   #ended({ how, message }: Extract<AgentEvent, { readonly _tag: "TurnEnded" }>): void {
     if (!this.#atLineStart) this.#put({ text: "\n" });
-    if (how !== "done")
-      this.line(this.#ink(how === "parked" ? "yellow" : "red", `${words[how]}: ${oneLine(message, 400)}`));
+    // A question has said already what happened.
+    const why = how === "parked" ? "" : `: ${oneLine(message, messageMax)}`;
+    if (how !== "done") this.line(`${words[how]}${why}`, how === "parked" ? "yellow" : "red");
     this.#pieces = [];
   }
 
@@ -127,8 +143,9 @@ export class TerminalView {
       .map((piece) => piece.text)
       .join("");
     const quote = oneLine(text, quotedMax);
+    if (quote === "" && this.#before) this.line("⤺ withdrawn: what the earlier process had shown of it", "dim");
     if (quote === "") return;
-    const said = this.#ink("dim", `⤺ withdrawn: “${quote}”`);
+    const said = `⤺ withdrawn: “${quote}”`;
     const { columns, isTerminal, rows, write } = this.#paper();
     const kept = this.#pieces.slice(0, first);
     const rest = this.#pieces.slice(first).filter((piece) => !gone(piece));
@@ -136,18 +153,22 @@ export class TerminalView {
     const now = Canvas.after(textOf(this.#pieces), { row: 0, column: 0 }, columns);
     const up = now.row - top.row;
     if (!isTerminal || up >= rows - 1) {
-      this.line(said);
+      this.line(said, "dim");
       return;
     }
     write(`${up > 0 ? `\u001b[${up}A` : ""}\r${top.column > 0 ? `\u001b[${top.column}C` : ""}\u001b[J`);
     this.#pieces = kept;
     this.#atLineStart = top.column === 0;
-    this.line(said);
+    this.line(said, "dim");
     for (const piece of rest) if (!(piece.text === "\n" && this.#atLineStart)) this.#put(piece);
   }
 
   #put(piece: Piece): void {
     this.#paper().write(piece.text);
+    this.#keep(piece);
+  }
+
+  #keep(piece: Piece): void {
     this.#pieces.push(piece);
     if (this.#pieces.length > piecesMax) this.#pieces = this.#pieces.slice(piecesMax / 2);
     this.#atLineStart = piece.text.endsWith("\n") || (piece.text === "" && this.#atLineStart);
@@ -160,7 +181,7 @@ export class TerminalView {
 
 const words = {
   stopped: "stopped",
-  parked: "a question is open",
+  parked: "the question stays open",
   cancelled: "cancelled",
   steps: "stopped",
 } as const;

@@ -4,7 +4,7 @@
 import { mkdtempSync, readdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { Console, Effect, Option, Random, Runtime, Schema } from "effect";
+import { Console, Effect, Option, Random, References, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
 import * as Lines from "../agent/Lines.ts";
@@ -126,11 +126,9 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     colours: paper.isTTY === true && process.env.NO_COLOR === undefined,
   }));
   const lines = Lines.make(stdin);
-  const prompt = (text: string) => {
-    paper.write(text);
-    view.settle();
-  };
-  const desk: Prompter.Desk = { lines, line: view.line, prompt, isTerminal: stdin.isTTY === true };
+  const isTerminal = stdin.isTTY === true;
+  const { line, prompt, typed } = view;
+  const desk: Prompter.Desk = { lines, line, prompt, typed, isTerminal };
   const ended = Effect.gen(function* () {
     const opened = yield* open({
       ...optionsOf(given, chat, folder),
@@ -139,14 +137,17 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     });
     view.line(`chat ${opened.chat.chat} · ${opened.chat.model} · works in ${opened.chat.dir}`);
     const task = taskOf(given);
-    const shown = () => (stdin.isTTY === true ? prompt("> ") : undefined);
-    const how = yield* Session.play({ agent: opened, task, lines, line: view.line, prompt: shown });
+    // In a pipe nobody looks at what they type.
+    const shown = isTerminal ? { prompt: () => prompt("> "), typed } : { prompt: () => {}, typed: () => {} };
+    const how = yield* Session.play({ agent: opened, task, lines, line, ...shown });
     if (how === "parked" || how === "left") view.line(`to go on: ${goOn(given, chat)}`);
     return how;
   }).pipe(
     Effect.scoped,
     Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(desk, question) })),
     Effect.ensuring(Effect.sync(lines.close)),
+    // What breaks is told where the person looks; a log line in the middle of an answer would tear it.
+    Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catchTags({
       AgentError: refused,
       RecorderError: ({ message }) => fails("store", message),

@@ -51,13 +51,16 @@ const eventOf = (message: FeedMessage): string => `data: ${JSON.stringify(messag
 const looks = (recorder: RunRecorder["Service"]): Stream.Stream<ReadonlyArray<string>> =>
   Stream.fromEffectSchedule(look(recorder), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
-      () => new Map<string, string>(),
+      (): Prints | undefined => undefined,
       (before, now) => [now, [changed(before, now)]],
     ),
   );
 
+/** What every run of a look looked like. */
+type Prints = ReadonlyMap<string, string>;
+
 /** A record that cannot be read now is looked at again with the next look. */
-const look = (recorder: RunRecorder["Service"]): Effect.Effect<Map<string, string>> =>
+const look = (recorder: RunRecorder["Service"]): Effect.Effect<Prints> =>
   recorder.runs({ limit: lookRunsMax }).pipe(
     Effect.map((records) => new Map(records.map((record) => [record.run_id, fingerprint(record)]))),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
@@ -65,8 +68,9 @@ const look = (recorder: RunRecorder["Service"]): Effect.Effect<Map<string, strin
     ),
   );
 
-const changed = (before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): ReadonlyArray<string> =>
-  before.size === 0 ? [] : [...now].filter(([runId, print]) => before.get(runId) !== print).map(([runId]) => runId);
+/** The first look has nothing to compare with: who has just connected reads everything. */
+const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> =>
+  before === undefined ? [] : [...now].filter(([runId, print]) => before.get(runId) !== print).map(([runId]) => runId);
 
 /** Everything that grows in a record, as counts. */
 const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {

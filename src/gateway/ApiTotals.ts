@@ -4,7 +4,7 @@
  * A look costs what is new, not what is on record: what an ended run adds is remembered, so only runs that have not ended are
  * read again, and pages are read until one brings nothing new.
  */
-import { Clock, Duration, Effect, Schema } from "effect";
+import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../domain/Decision.ts";
 import { Label, Milliseconds } from "../domain/Limits.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
@@ -19,9 +19,6 @@ export const totalsUnsettledMax = 500;
 
 /** Most rows by provider and model, those with the most runs. */
 export const totalsProvidersMax = 100;
-
-/** How long a count is good for, in milliseconds: many readers make one look. */
-export const totalsFreshMs = 1_000;
 
 /** After so many milliseconds everything is counted anew, so that runs that were pruned are forgotten here too. */
 export const totalsRecountMs = 600_000;
@@ -73,7 +70,7 @@ export type Totals = typeof Totals.Type;
 /**
  * Counts the runs of a recorder.
  *
- * @returns the totals, counted anew when the last count is older than `totalsFreshMs`
+ * @returns the totals as they are then; looks go one after the other
  */
 export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Effect<Totals, RecorderError>> =>
   Effect.suspend(() => {
@@ -95,10 +92,8 @@ export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Eff
     const recount = Effect.sync(() => {
       countedAt = Number.NEGATIVE_INFINITY;
     });
-    return Effect.cachedWithTTL(
-      Effect.tapError(look, () => recount),
-      Duration.millis(totalsFreshMs),
-    );
+    const one = Semaphore.makeUnsafe(1);
+    return Effect.succeed(one.withPermits(1)(Effect.tapError(look, () => recount)));
   });
 
 /** What one run adds. */

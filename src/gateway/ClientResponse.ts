@@ -68,6 +68,8 @@ export class ClientResponse {
     if (this.#gone || this.begun) return;
     const sent = stream ? without(headers, "content-length") : headers;
     this.#response.writeHead(status, statusText, sent.flat());
+    // Alone, `flushHeaders` would send bytes above ASCII in a header as UTF-8; beside a buffer they stay what they are.
+    this.#response.write(empty);
     this.#response.flushHeaders();
   }
 
@@ -138,6 +140,8 @@ export class ClientResponse {
     );
   });
 }
+
+const empty = Buffer.alloc(0);
 
 const errorBody = (status: number, type: string, message: string, upstream: UpstreamName | undefined): object => {
   const said = `stream-recovery gateway: ${message}`;

@@ -77,6 +77,8 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       reveal: settings.reveal,
       keepAliveMs: settings.keepAliveMs,
       repeats: new RelayRepeats(),
+      ...(options.budget === undefined ? {} : { budget: options.budget }),
+      ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     },
   };
   const served = yield* FiberSet.make<void>();

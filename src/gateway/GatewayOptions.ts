@@ -2,6 +2,8 @@
  * Describes what a gateway is told: where it listens, where requests go, what it holds back, and its limits.
  */
 import { Schema } from "effect";
+import type { Budget } from "../domain/Run.ts";
+import type { ClockOptions } from "../runtime/Clocks.ts";
 
 /** The providers whose addresses a gateway knows. */
 export type UpstreamName = "openai" | "anthropic" | "gemini";
@@ -76,6 +78,10 @@ export interface GatewayOptions {
   /** Milliseconds between comments to a client that waits. */
   readonly keepAliveMs?: number;
   readonly limits?: Partial<GatewayLimits>;
+  /** What a run may spend. */
+  readonly budget?: Partial<Budget>;
+  /** Clocks of an attempt, in milliseconds; `false` is off. */
+  readonly clocks?: ClockOptions;
 }
 
 /** The gateway cannot start. The message is one line that names the option, or the address that is taken. */

@@ -16,7 +16,7 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
 export interface RelayMeans {
-  readonly options: Pick<Relay.RelayOptions, "transport" | "reveal" | "keepAliveMs" | "repeats">;
+  readonly options: Pick<Relay.RelayOptions, "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks">;
   readonly meter: TrafficMeter["Service"];
 }
 

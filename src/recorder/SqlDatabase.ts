@@ -17,13 +17,16 @@ const lockPauseMs = 25;
 /** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
 
+/** Another process's lock takes real time, also where a test moves the clock of this one. */
+const realClock = Clock.Clock.defaultValue();
+
 /** The store's database. */
 export class SqlDatabase {
   readonly sql: SqlClient.SqlClient;
   readonly #place: string;
   #digest: ReturnType<typeof digester> | undefined;
 
-  readonly #lockTries: number;
+  readonly #patience: LockPatience;
 
   /**
    * @param place the database, as a person knows it
@@ -32,7 +35,7 @@ export class SqlDatabase {
   constructor(sql: SqlClient.SqlClient, place: string, lockWaitMs = lockWaitMsDefault) {
     this.sql = sql;
     this.#place = place;
-    this.#lockTries = Math.ceil(lockWaitMs / lockPauseMs);
+    this.#patience = new LockPatience(lockWaitMs);
   }
 
   /** Makes the tables where they are missing, and reads the store's key. */
@@ -40,7 +43,8 @@ export class SqlDatabase {
 
   /** Runs a transaction that may write. The body may be run again; it touches nothing but the database. */
   write<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | RecorderError> {
-    return this.#told(this.#withTables(this.sql.withTransaction(body)));
+    const written = Effect.tap(this.#withTables(this.sql.withTransaction(body)), this.#patience.over);
+    return this.#told(written);
   }
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
@@ -76,7 +80,7 @@ export class SqlDatabase {
       const error = SqlFailure.explained(cause, this.#place);
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
-    return patiently(body, this.#lockTries).pipe(
+    return patiently(body, this.#patience).pipe(
       Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError> | RecorderError> => {
         if (isSqlError(error)) return explained(error);
         // What is no failure of the database is the body's own.
@@ -90,18 +94,44 @@ export class SqlDatabase {
   }
 }
 
-const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, tries: number): Effect.Effect<A, E, R> =>
+/**
+ * How long a lock is waited for: once, by whoever meets it, and not anew by every write that comes after. A process that is
+ * to end while its store is locked has several things to write one after the other, and ends all the same.
+ */
+class LockPatience {
+  readonly #waitMs: number;
+  #metAt = 0;
+  #lastMetAt = Number.NEGATIVE_INFINITY;
+
+  constructor(waitMs: number) {
+    this.#waitMs = waitMs;
+  }
+
+  /** The lock was met (again): whether to try again. One that nobody has met for so long as it is waited for is another one. */
+  waits(): boolean {
+    const now = Number(realClock.monotonicTimeNanosUnsafe()) / 1e6;
+    if (now - this.#lastMetAt > this.#waitMs) this.#metAt = now;
+    this.#lastMetAt = now;
+    return now - this.#metAt < this.#waitMs;
+  }
+
+  /** A write got through. */
+  readonly over: Effect.Effect<void> = Effect.sync(() => {
+    this.#lastMetAt = Number.NEGATIVE_INFINITY;
+  });
+}
+
+const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience): Effect.Effect<A, E, R> =>
   Effect.catchIf(
     body,
-    (error) => tries > 1 && isLocked(error),
+    (error) => isLocked(error) && patience.waits(),
     () =>
       Effect.andThen(
         pause,
-        Effect.suspend(() => patiently(body, tries - 1)),
+        Effect.suspend(() => patiently(body, patience)),
       ),
   );
 
-/** Another process's lock takes real time, also where a test moves the clock of this one. */
-const pause = Effect.provideService(Effect.sleep(lockPauseMs), Clock.Clock, Clock.Clock.defaultValue());
+const pause = Effect.provideService(Effect.sleep(lockPauseMs), Clock.Clock, realClock);
 
 const isLocked = (error: unknown): boolean => isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";

@@ -50,7 +50,10 @@ export interface SqlRunRecorderOptions {
   readonly leaseMs?: number;
   /** What is forgotten by itself; false for nothing. */
   readonly retention?: Retention | false;
-  /** Longest wait for another program's lock, in milliseconds, before a write fails as `locked`; default 5,000. */
+  /**
+   * Longest wait for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It counts from
+   * when the lock was first met: while it stays, later writes try once.
+   */
   readonly lockWaitMs?: number;
   /** The database, as a person knows it: failures name it. */
   readonly place?: string;
@@ -97,7 +100,10 @@ const make = (
     const database = new SqlDatabase(sql, options.place ?? "the database of runs", options.lockWaitMs);
     const lease = new SqlLease(sql, { leaseMs, label: `${process.pid}@${hostname()}`, now });
     yield* database.ready;
-    yield* Effect.addFinalizer(() => reported(database.write(lease.end), "the lease was not given up"));
+    // Who has written nothing holds no lease, and has nothing to wait for.
+    yield* Effect.addFinalizer(() =>
+      lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
+    );
     const write = yield* SqlWriter.make(database, lease);
     const beat = reported(
       Effect.suspend(() => (lease.isNeeded ? database.write(lease.beat) : Effect.void)),

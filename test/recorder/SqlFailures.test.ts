@@ -60,6 +60,43 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
+  it.live("a lock that stays is waited for once: later writes fail at once, and the first one after it is taken", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const recorder = yield* Folder.open({ file, lockWaitMs: 1_500 });
+      yield* recorder.write("r", [E.begun("r")]);
+      const other = new DatabaseSync(file);
+      other.exec("BEGIN EXCLUSIVE");
+      // Waited for anew by each, these would take as long as thirty waits, and a process that ends takes no longer than one.
+      for (let n = 0; n < 30; n += 1) {
+        assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(1)]))).reason, "locked");
+      }
+      other.exec("COMMIT");
+      yield* recorder.write("r", [E.attempt(1)]);
+      other.exec("BEGIN EXCLUSIVE");
+      // Another lock is waited for as the first one was.
+      const waiting = yield* Effect.forkChild(recorder.write("r", [E.attempt(2)]), { startImmediately: true });
+      yield* Effect.yieldNow;
+      yield* Effect.yieldNow;
+      other.exec("COMMIT");
+      yield* Fiber.join(waiting);
+      assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);
+      other.close();
+    }),
+  );
+
+  it.live("who only reads waits for no lock, also when it ends", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      yield* Effect.flatMap(Folder.open({ file }), (recorder) => recorder.write("r", [E.begun("r")])).pipe(Effect.scoped);
+      const other = new DatabaseSync(file);
+      other.exec("BEGIN EXCLUSIVE");
+      const read = Effect.flatMap(Folder.open({ file, lockWaitMs: 600_000, retention: false }), (it) => it.runs());
+      assert.strictEqual((yield* Effect.scoped(read)).length, 1);
+      other.close();
+    }),
+  );
+
   it.live("a lock that is held when it starts is waited for too", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;

@@ -1,11 +1,12 @@
 /**
  * `stream-recovery runs show ID`: one run in plain words.
  */
-import { Console, Effect, Schema } from "effect";
-import { Argument, Command } from "effect/cli";
+import { Console, Effect, FileSystem, Option, Schema } from "effect";
+import { Argument, Command, Flag } from "effect/cli";
+import { runDocument } from "../../gateway/page/RunDocument.ts";
 import { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { exitCodesHelp } from "../Outcome.ts";
+import { exitCodesHelp, failing } from "../Outcome.ts";
 import type { Screen } from "../Screen.ts";
 import { dbFlag, jsonFlag, withStore } from "../Store.ts";
 import { findRun } from "./FindRun.ts";
@@ -17,8 +18,24 @@ export const runArgument = Argument.String("id").pipe(
 );
 
 /** `runs show`. */
-export const showCommand = Command.make("show", { id: runArgument, db: dbFlag, json: jsonFlag }, ({ db, id, json }) =>
-  withStore("runs show", db, (screen) => show(id, json, screen)),
+export const showCommand = Command.make(
+  "show",
+  {
+    id: runArgument,
+    db: dbFlag,
+    json: jsonFlag,
+    html: Flag.Boolean("html").pipe(
+      Flag.withDescription("Draw the run as one HTML file that needs nothing else"),
+      Flag.withDefault(false),
+    ),
+    out: Flag.String("out").pipe(
+      Flag.withDescription("Write the HTML to this file instead of stdout"),
+      Flag.withMetavar("file"),
+      Flag.optional,
+    ),
+  },
+  ({ db, html, id, json, out }) =>
+    withStore("runs show", db, (screen) => (html ? drawn(id, json, out, screen) : told(id, json, out, screen))),
 ).pipe(
   Command.withDescription(
     `Tell a run in plain words: attempts, what broke, what was decided and why, calls, the question and what to type.${exitCodesHelp}`,
@@ -40,6 +57,32 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   const undecided = record.state === "live" || record.state === "parked";
   const orphans = undecided ? yield* (yield* RunRecorder).orphans(orphansMax) : [];
   yield* Console.log(runStory(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
+});
+
+/** `--out` is for the picture: words and JSON go through a pipe. */
+const told = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
+  Option.isSome(out) ? failing("runs show")("refused", "--out goes with --html") : show(id, json, screen);
+
+/**
+ * Draws a run as one HTML file.
+ *
+ * @param id a run's id or its beginning
+ * @param out the file; none writes to stdout
+ */
+const drawn = Effect.fn("cli.runs.drawn")(function* (
+  id: string,
+  json: boolean,
+  out: Option.Option<string>,
+  { now }: Screen,
+) {
+  if (json) return yield* failing("runs show")("refused", "--html and --json cannot both be printed: choose one");
+  const text = runDocument(yield* findRun("runs show", id), now);
+  if (Option.isNone(out)) return yield* Console.log(text);
+  const fileSystem = yield* FileSystem.FileSystem;
+  yield* Effect.catchTag(fileSystem.writeFileString(out.value, text), "PlatformError", ({ message }) =>
+    failing("runs show")("refused", `${out.value} cannot be written: ${message}`),
+  );
+  yield* Console.error(`written to ${out.value} (${new TextEncoder().encode(text).length} bytes)`);
 });
 
 /** Most orphans that this run is looked for among. */

@@ -23,7 +23,7 @@ export const attemptStory = (record: RunRecord, bar: Bar, place: QuestionPlace):
     <p class="counts">${[...counts(facts), ...(facts.terminal_seen ? ["end marker seen"] : [])].join(" · ")}</p>
     ${facts.tools.length > 0 && ledger(facts.tools)}
     ${anchors(bar)}
-    ${bar.incidents.map((incident, index) => breakBox(record, incident, index > 0))}
+    ${bar.incidents.map((incident, index) => breakBox(record, incident, index > 0, incident.id === open?.incident))}
     ${bar.questions.map((question) =>
       questionBox(
         record,
@@ -60,7 +60,7 @@ const ledger = (tools: ReadonlyArray<ToolRow>): Html =>
 
 const callRow = ({ call, effect, executor, phase, tool }: ToolRow): Html => {
   const steps = executor === "provider" ? providerPhases : runtimePhases;
-  const reached = steps.indexOf(phase);
+  const reached = steps.indexOf(phase === "outcome_unknown" ? "dispatched" : phase);
   return html`<li class="${phaseTones[phase] ?? "quiet"}"><span class="tool">${label(tool)}</span> <span class="call">${call}</span><span class="effect">${effects[effect]}${executor === "provider" && ", run by the provider"}</span><span class="phase"><span class="steps" aria-hidden="true">${steps.map((_, index) => html`<i class="${index <= reached ? "on" : "off"}"></i>`)}</span>${phases[phase]}</span></li>`;
 };
 
@@ -75,7 +75,7 @@ const anchors = ({ evidence, from }: Bar): Html =>
     ? none
     : html`<ol class="anchors" aria-label="What is on record">${evidence.map(
         (it) =>
-          html`<li class="${loud.includes(it.event) ? "loud" : "low"}"><time>+${lasting(Math.max(0, it.at_ms - from))}</time> ${event(it)}${it.detail !== undefined && html` ${label(it.detail.replaceAll("_", " "))}`}</li>`,
+          html`<li class="${loud.includes(it.event) ? "loud" : "low"}"><time>+${lasting(Math.max(0, it.at_ms - from))}</time> ${event(it)}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
       )}</ol>`;
 
 const loud: ReadonlyArray<string> = Evidence.fields.event.literals.filter(
@@ -83,7 +83,7 @@ const loud: ReadonlyArray<string> = Evidence.fields.event.literals.filter(
 );
 
 /** The break, the decision and its rule. */
-const breakBox = (record: RunRecord, incident: RunIncident, anew: boolean): Html => {
+const breakBox = (record: RunRecord, incident: RunIncident, anew: boolean, waits: boolean): Html => {
   const { decision, message, policy, status } = incident;
   const { tone, word } = actions[decision.action];
   const mode =
@@ -95,6 +95,6 @@ const breakBox = (record: RunRecord, incident: RunIncident, anew: boolean): Html
     <p class="sentence">${message}</p>
     <p class="decision"><span class="chip ${tone}">${word}</span> <code title="The rule that decided">${decision.rule}</code>${mode}</p>
     <p class="because"><span>because</span> ${decision.because.map((fact) => html`<code>${fact}</code> `)}</p>
-    <p class="hint">${statuses[status]}${policy !== record.policy && record.policy !== undefined && html` Policy ${label(policy)}.`}</p>
+    <p class="hint">${waits ? "It waits for an answer." : statuses[status]}${policy !== record.policy && record.policy !== undefined && html` Policy ${label(policy)}.`}</p>
   </section>`;
 };

@@ -53,7 +53,10 @@ interface PageDocument {
 }
 
 declare const document: PageDocument;
-declare const window: { setTimeout(callback: () => void, ms: number): number; clearTimeout(timer: number): void };
+declare const window: {
+  readonly setTimeout: (callback: () => void, ms: number) => number;
+  readonly clearTimeout: (timer: number) => void;
+};
 declare const location: { readonly href: string; readonly search: string };
 declare const DOMParser: new () => { parseFromString(text: string, type: "text/html"): PageDocument };
 declare const EventSource: new (
@@ -108,10 +111,7 @@ const take = (text: string): void => {
   const [from, to] = [fresh.getElementById("view"), document.getElementById("view")];
   if (from === null || to === null) return;
   document.title = fresh.title;
-  const focused = document.activeElement;
   become(to, from);
-  // Whoever pressed a button that is gone goes on from the view.
-  if (focused !== null && focused !== document.body && document.activeElement === document.body) to.focus();
 };
 
 /** Makes one element like another, keeping every node that stays: focus, selection and scrolling are the reader's. */
@@ -206,6 +206,8 @@ const answer = async (button: PageElement): Promise<void> => {
   }
   button.disabled = false;
   await refresh();
+  // Whoever pressed a button that is gone goes on from the view, not from the beginning of the document.
+  if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 
 const messageOf = (told: unknown): string =>
@@ -234,8 +236,8 @@ const follow = (): void => {
     if (!down) return;
     void refresh();
     // A feed that was refused is over: the browser does not try again by itself.
-    if (feed.readyState === 2) return follow();
-    window.setTimeout(poll, pollMs);
+    if (feed.readyState === 2) follow();
+    else window.setTimeout(poll, pollMs);
   };
   feed.addEventListener("open", () => {
     down = false;

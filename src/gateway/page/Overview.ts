@@ -82,7 +82,7 @@ const questions = ({ asking, now }: OverviewModel): Html => {
     const open = openQuestion(record);
     if (open === undefined) return none;
     const incident = record.incidents.find(({ id }) => id === open.incident);
-    return html`<div class="card" id="question-${record.run_id}"><h1>${label(record.provider.model ?? record.provider.id)} <small><a href="${runAddress(record.run_id)}">its picture</a> · ${relative(record.started_at, now)}</small></h1>${questionBox(record, open, incident, true, { now, answers: true })}</div>`;
+    return html`<div class="card" id="question-${record.run_id}"><h2>${label(record.provider.model ?? record.provider.id)} <small><a href="${runAddress(record.run_id)}">its picture</a> · ${relative(record.started_at, now)}</small></h2>${questionBox(record, open, incident, true, { now, answers: true, tells: true })}</div>`;
   })}${asking.length > questionsMax && html`<p class="more"><a href="${address({ filter: "asking", before: undefined })}">More questions</a></p>`}</section>`;
 };
 

@@ -43,7 +43,7 @@ export const pictureStyle = `
 .steps i.on { background: var(--run); box-shadow: none; }
 .counts { color: var(--soft); font-size: .85rem; margin-top: .5rem; }
 .ledger { margin-top: .6rem; font-size: .88rem; border: 1px solid var(--line); border-radius: 8px; }
-.ledger li { display: grid; grid-template-columns: minmax(6rem, 1fr) 3rem minmax(8rem, 1fr) minmax(11rem, 1.2fr); gap: .1rem .8rem; padding: .35rem .75rem; align-items: center; }
+.ledger li { display: grid; grid-template-columns: minmax(7rem, 14rem) 2.5rem minmax(8rem, 1fr) 13rem; gap: .1rem .8rem; padding: .35rem .75rem; align-items: center; }
 .ledger li + li { border-top: 1px solid var(--line); }
 .ledger .tool { font-family: var(--mono); font-size: .86em; font-weight: 600; } .ledger .call, .ledger .effect { color: var(--soft); font-size: .84rem; }
 .ledger .phase { display: flex; flex-wrap: wrap; align-items: center; gap: .1rem .5rem; } .ledger .steps i { width: .6rem; }
@@ -55,23 +55,26 @@ export const pictureStyle = `
 section.break { margin-top: .8rem; border-radius: 10px; padding: .75rem .95rem; background: var(--quiet-wash); }
 section.break p + p { margin-top: .35rem; }
 .failure { font-size: .86rem; } .failure b { color: var(--bad); margin-right: .35rem; } .failure bdi { font-family: var(--mono); font-size: .93em; color: var(--soft); }
-.sentence { font-size: .97rem; max-width: 60ch; }
+.sentence { font-size: .97rem; max-width: 75ch; }
 .decision { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; } .decision code { background: var(--card); font-weight: 600; }
 .mode, .because { font-size: .85rem; } .because > span, .mode { color: var(--soft); } .because code { background: none; padding: 0; margin-right: .5rem; color: var(--soft); }
 section.question { margin-top: .8rem; border: 1.5px solid var(--ask); background: var(--ask-wash); border-radius: 10px; padding: .85rem 1rem 1rem; }
 section.question h3 { color: var(--ask); } section.question .sentence { margin-top: .25rem; } section.question .hint { margin-top: .6rem; color: inherit; opacity: .8; }
 .choices { display: grid; gap: .45rem; margin-top: .7rem; } .choices li { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: .15rem .9rem; align-items: center; font-size: .88rem; }
 .risk { color: var(--bad); font-style: normal; font-weight: 600; }
+.choice { width: 100%; }
 button { font: 600 .9rem/1.2 var(--sans); color: #fff; background: var(--run); border: 1px solid transparent; border-radius: 8px; padding: .6rem .8rem; min-height: 2.6rem; cursor: pointer; }
 button.plain { color: var(--ink); background: var(--card); border-color: var(--line); } button.risky { background: var(--bad); }
+button.choice { color: var(--run); background: var(--card); border-color: color-mix(in srgb, var(--run) 45%, transparent); text-align: left; } button.choice.risky { color: var(--bad); border-color: color-mix(in srgb, var(--bad) 45%, transparent); } button.choice.plain { color: var(--ink); border-color: var(--line); }
+button.choice:hover { filter: none; background: var(--run-wash); } button.choice.risky:hover { background: var(--bad-wash); } button.choice.plain:hover { background: var(--faint); }
 button:hover { filter: brightness(.94); } button:disabled { opacity: .5; cursor: progress; }
-@media (prefers-color-scheme: dark) { button { color: #10151c; } button.plain { color: var(--ink); } }
+@media (prefers-color-scheme: dark) { button:not(.choice, .plain) { color: #10151c; } }
 .answered { margin-top: .7rem; font-size: .9rem; }
 .plain li { padding: .15rem 0; }
 @media (max-width: 46rem) {
   .timeline .lane { grid-template-columns: minmax(0, 1fr); } .timeline .lane + .lane { margin-top: .5rem; }
   .card { padding: .85rem; } .attempt { padding: .8rem .85rem .9rem; }
-  .meters { gap: .3rem .6rem; } .steps i { width: .7rem; }
+  .meters { gap: .3rem .6rem; } .meters dd { flex-direction: column; align-items: flex-start; } .steps i { width: .7rem; }
   .choices li { grid-template-columns: minmax(0, 1fr); } .choices li + li { margin-top: .4rem; }
   .ledger li { grid-template-columns: minmax(0, 1fr) auto; } .ledger .call { text-align: right; } .ledger .effect { grid-column: 1; } .ledger .phase { justify-self: end; }
 }

@@ -16,6 +16,8 @@ export interface QuestionPlace {
   readonly now: number;
   /** Whether it can be answered from here; a file can only show it. */
   readonly answers: boolean;
+  /** Whether what happened is told here; beside the break it stands already. */
+  readonly tells: boolean;
 }
 
 /**
@@ -38,16 +40,23 @@ export const questionBox = (
       ? "It stays open until somebody answers."
       : `Unanswered it takes “${choices[unattended].title}” ${relative(question.expires_at, place.now)}.`;
   const repeats = incident === undefined ? none : mayRepeat(incident);
+  const risky = (choice: Choice) => choice === "retry" && (incident?.decision.may_repeat?.length ?? 0) > 0;
   return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
     <h3>Your word is needed</h3>
-    <p class="sentence">${incident?.message ?? `The rule ${question.rule} asks.`}</p>
-    <ul class="choices">${question.choices.map((choice) => {
-      const risky = choice === "retry" && (incident?.decision.may_repeat?.length ?? 0) > 0;
-      return html`<li>${place.answers ? button(record, question, choice, risky && incident !== undefined ? spokenRepeats(incident) : undefined) : html`<b>${choices[choice].title}</b>`}
-        <span>${choices[choice].does}${risky && html` <em class="risk">May run again: ${repeats}</em>`}</span></li>`;
+    ${place.tells && html`<p class="sentence">${incident?.message ?? `The rule ${question.rule} asks.`}</p>`}
+    <ul class="choices">${inOrder(question.choices, risky).map((choice) => {
+      const asksTwice = risky(choice);
+      return html`<li>${place.answers ? button(record, question, choice, asksTwice && incident !== undefined ? spokenRepeats(incident) : undefined) : html`<b>${choices[choice].title}</b>`}
+        <span>${choices[choice].does}${asksTwice && html` <em class="risk">May run again: ${repeats}</em>`}</span></li>`;
     })}</ul>
     <p class="hint">${expiry}</p>
   </section>`;
+};
+
+/** What may repeat something stands behind what cannot, and the end last. */
+const inOrder = (offered: ReadonlyArray<Choice>, risky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
+  const rank = (choice: Choice) => (choice === "stop" ? 2 : risky(choice) ? 1 : 0);
+  return offered.toSorted((a, b) => rank(a) - rank(b));
 };
 
 const button = (record: RunRecord, { revision }: QuestionRecord, choice: Choice, confirm: string | undefined): Html =>

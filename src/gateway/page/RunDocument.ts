@@ -28,7 +28,7 @@ export const runDocument = (record: RunRecord, now: number): string => {
 ${new Html(`<style>${style}</style>`)}
 </head>
 <body>
-<main>${runPicture(record, { now, answers: false })}</main>
+<main>${runPicture(record, { now, answers: false, tells: false })}</main>
 <footer><p>Drawn ${moment(now)} by effect-stream-recovery. Facts, lengths and labels; never a prompt or an answer.</p></footer>
 </body>
 </html>

@@ -53,7 +53,7 @@ const orphanedQuestion = (record: RunRecord, place: QuestionPlace): Html => {
   const open = openQuestion(record);
   const incident = record.incidents.find(({ id }) => id === open?.incident);
   const told = incident !== undefined && record.attempts.some(({ attempt }) => attempt === incident.attempt);
-  return open === undefined || told ? none : questionBox(record, open, incident, true, place);
+  return open === undefined || told ? none : questionBox(record, open, incident, true, { ...place, tells: true });
 };
 
 const omitted = ({ attempts_omitted, evidence, incidents_omitted }: RunRecord): Html => {

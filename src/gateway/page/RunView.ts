@@ -14,5 +14,5 @@ import { runPicture } from "./RunPicture.ts";
 export const runView = (record: RunRecord, now: number): Html => {
   const id = encodeURIComponent(record.run_id);
   return html`<nav class="crumbs" aria-label="This run"><a href="./">← All runs</a><span><a id="export" href="api/runs/${id}/export" download="run.json">Export (JSON)</a> · <a id="picture" href="picture.html?run=${id}" download="run.html">Save picture</a></span></nav>
-    ${runPicture(record, { now, answers: true }, runAddress)}`;
+    ${runPicture(record, { now, answers: true, tells: false }, runAddress)}`;
 };

@@ -17,7 +17,7 @@ const base = `
   :root {
     --ground: #12161c; --card: #1a2029; --line: #2b3441; --ink: #e4e8ee; --soft: #9aa7b8; --faint: #232b36;
     --run: #8fabff; --good: #52c898; --ask: #f0b65a; --bad: #ff8b9c; --quiet: #9aa7b8;
-    --run-wash: #1f2a4a; --good-wash: #14342a; --ask-wash: #3a2c13; --bad-wash: #3d1f27; --quiet-wash: #262e39;
+    --run-wash: #1f2a4a; --good-wash: #14342a; --ask-wash: #2c2616; --bad-wash: #3d1f27; --quiet-wash: #262e39;
     --held: #465163; --reasoning: #7b69c4; --text: #5c87f5;
   }
 }
@@ -70,7 +70,7 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .totals > div { background: var(--card); padding: .8rem 1.1rem; display: flex; flex-direction: column-reverse; justify-content: flex-end; }
 .totals dt { color: var(--soft); font-size: .82rem; }
 .totals dd { font-size: 1.55rem; line-height: 1.25; font-weight: 650; letter-spacing: -0.02em; font-variant-numeric: tabular-nums; }
-.totals dd small { font-size: .8rem; letter-spacing: 0; margin-left: .3rem; }
+.totals dt small { display: block; font-size: .78rem; line-height: 1.3; }
 .totals .good dd { color: var(--good); } .totals .ask dd { color: var(--ask); } .totals .bad dd { color: var(--bad); }
 .split { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; margin-top: 1rem; }
 .split > *, .attempts > * { min-width: 0; }
@@ -94,6 +94,8 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .runs .when { font-size: .82rem; color: var(--soft); text-align: right; white-space: nowrap; }
 .runs .who b { font-weight: 600; } .runs .who small { display: block; line-height: 1.3; }
 .spark { display: block; width: 100%; overflow: visible; }
+.spark .bar { fill: var(--held); } .spark .bar.completed { fill: var(--text); opacity: .75; } .spark .bar.running { fill: var(--run); }
+.asked .card + .card { margin-top: .8rem; } .asked h2 { display: flex; flex-wrap: wrap; gap: 0 .7rem; align-items: baseline; margin: 0; }
 .more { margin-top: .8rem; font-size: .9rem; }
 dialog { color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.4rem; max-width: min(30rem, calc(100vw - 2rem)); }
 dialog::backdrop { background: rgb(10 14 20 / .55); }

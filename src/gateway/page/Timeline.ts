@@ -48,7 +48,7 @@ export interface Timeline {
 const gapShareMax = 0.3;
 
 /** Most labels at the axis; a phone has room for so many. */
-const ticksMax = 6;
+const ticksMax = 7;
 
 /**
  * Lays out a run.

@@ -100,8 +100,8 @@ const markOf = (it: Evidence, bar: Bar, timeline: Timeline): Html => {
   const title = html`<title>${event(it)} ${it.detail} at ${lasting(it.at_ms)}</title>`;
   const shape =
     it.event === "watchdog"
-      ? html`<circle class="mark clock" cx="0" cy="15" r="6"/><path class="hands" d="M0 11.5V15l2.5 1.5"/>`
-      : html`<path class="mark ${it.event === "terminal_candidate" ? "terminal" : "other"}" d="M0 3l4 4-4 4-4-4z"/>`;
+      ? html`<circle class="mark clock" cx="-16" cy="15" r="6.5"/><path class="hands" d="M-16 11.5V15l2.5 1.5"/>`
+      : html`<path class="mark ${it.event === "terminal_candidate" ? "terminal" : "other"}" d="M0 0l5 5-5 5-5-5z"/>`;
   return html`<svg x="${x}" overflow="visible">${title}${shape}</svg>`;
 };
 
@@ -133,12 +133,17 @@ const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
     [has("shown", "text"), "text", "text shown"],
     [bars.some(({ end }) => end === "broke"), "break", "broke"],
     [has("terminal_candidate"), "terminal", "provider’s end marker"],
-    [has("watchdog"), "clock", "a clock ran out"],
+    [has("watchdog"), "clock", `a clock ran out: ${clocksOf(evidence)}`],
     [gaps.some(({ what }) => what === "wait"), "wait", "waited"],
     [gaps.some(({ what }) => what === "question"), "question", "asked a person"],
   ];
   return rows.filter(([drawn]) => drawn).map(([, key, text]) => html`<span class="key ${key}"><i></i>${text}</span>`);
 };
+
+const clocksOf = (evidence: ReadonlyArray<Evidence>): string =>
+  [...new Set(evidence.filter(({ event }) => event === "watchdog").map(({ detail }) => detail ?? "unnamed"))]
+    .map((clock) => clock.replaceAll("_", " "))
+    .join(", ");
 
 /** A run as one line of a list: its bars and breaks, without an axis. */
 export const sparkline = (timeline: Timeline): Html =>

@@ -31,7 +31,7 @@ const scope = ({ complete, runs, since }: Totals): string => {
 };
 
 const tile = (name: string, value: number, note: Html, tone: string): Html =>
-  html`<div class="${tone}"><dt>${name}</dt><dd>${grouped(value)}${note}</dd></div>`;
+  html`<div class="${tone}"><dt>${name}${note}</dt><dd>${grouped(value)}</dd></div>`;
 
 const byRule = ({ by_rule }: Totals): Html => {
   const most = Math.max(1, ...by_rule.map(({ decisions }) => decisions));

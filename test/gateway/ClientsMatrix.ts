@@ -1,0 +1,65 @@
+/**
+ * Puts a gateway in front of the provider of every turn of a conformance run: the client gets another base URL, nothing else.
+ */
+import { Effect } from "effect";
+import type { GatewayProgram } from "../../src/gateway/GatewayLayers.ts";
+import { runConformance } from "../../src/testing/Conformance.ts";
+import { type ConformanceCell, type ConformanceRuntime, conformanceFaults } from "../../src/testing/index.ts";
+import { front } from "./GatewayCases.ts";
+
+/** Where a client asks itself, and how it was done. */
+export interface Judged {
+  readonly cells: ReadonlyArray<ConformanceCell>;
+  /** Requests of the client, by fault and protocol, as the gateway saw them. */
+  readonly asked: ReadonlyMap<string, number>;
+}
+
+/** How long the healthy silence is, in milliseconds: longer than any answer takes to begin. */
+const silenceMs = 1_500;
+
+/** How long a turn may take, in milliseconds: SDKs wait up to 8 s between two of their own retries. */
+const limitMs = 30_000;
+
+/** A silence for ever is found by the clocks after minutes; the tests of the clocks have it. */
+const faults = conformanceFaults.map(({ id }) => id).filter((id) => id !== "stall");
+
+/** The key of a cell. */
+export const keyOf = ({ fault, protocol }: Pick<ConformanceCell, "fault" | "protocol">): string =>
+  `${protocol} ${fault}`;
+
+/** Judges a runtime with a gateway between it and each provider. */
+export const through = (reveal: NonNullable<GatewayProgram["reveal"]>, runtime: ConformanceRuntime) =>
+  Effect.gen(function* () {
+    const asked = new Map<string, number>();
+    const board = yield* runConformance(behind(runtime, reveal, asked), { faults, silenceMs, limitMs, concurrency: 4 });
+    const judged: Judged = { cells: board.cells, asked };
+    return judged;
+  });
+
+const behind = (
+  runtime: ConformanceRuntime,
+  reveal: NonNullable<GatewayProgram["reveal"]>,
+  asked: Map<string, number>,
+): ConformanceRuntime => ({
+  ...runtime,
+  turn: (task) =>
+    Effect.gen(function* () {
+      const { runs, url } = yield* front(task.origin, { reveal });
+      const moved = (address: string) => address.replace(task.origin, url);
+      const turn = runtime.turn({
+        ...task,
+        origin: url,
+        base_url: moved(task.base_url),
+        endpoint: moved(task.endpoint),
+      });
+      const told = Effect.isEffect(turn) ? turn : Effect.tryPromise({ try: () => turn, catch: (error) => error });
+      return yield* Effect.ensuring(
+        told,
+        Effect.map(runs, (all) => void asked.set(`${task.protocol} ${task.prompt}`, all.length)),
+      );
+    }).pipe(Effect.scoped),
+});
+
+/** A cell in one line, for messages. */
+export const line = (cell: ConformanceCell): string =>
+  `${keyOf(cell)}: ${cell.letter}${cell.requests}${cell.false_abort ? "!" : ""} ${cell.error ?? ""}`;

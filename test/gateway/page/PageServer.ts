@@ -1,0 +1,70 @@
+/**
+ * Serves the page on a socket of its own, as the gateway does: loopback, any free port, a token's prefix cut off.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Context, Effect, Layer, type Scope } from "effect";
+import { layer } from "../../../src/gateway/page/RecoveryPage.ts";
+import { Page } from "../../../src/gateway/Seam.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+
+export interface PageServer {
+  /** `http://127.0.0.1:PORT/t/TOKEN/`, as behind a token. */
+  readonly url: string;
+  readonly handle: (path: string, init?: RequestInit) => Effect.Effect<Response | undefined>;
+}
+
+const prefix = "/t/t0ken";
+
+/** Starts a server that stops with its scope. */
+export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Scope> = Effect.gen(function* () {
+  const recorder = yield* RunRecorder;
+  const built = yield* Layer.build(Layer.provide(layer, Layer.succeed(RunRecorder, recorder)));
+  const page = Context.get(built, Page);
+  const context = yield* Effect.context<never>();
+  const run = Effect.runPromiseWith(context);
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const answer = await run(page.handle(await requestOf(request)));
+    if (answer === undefined) return void response.writeHead(404).end();
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    const reader = answer.body?.getReader();
+    response.once("close", () => void reader?.cancel().catch(() => undefined));
+    for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) response.write(next.value);
+    response.end();
+  };
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }),
+  );
+  yield* Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return {
+    url: `http://127.0.0.1:${address.port}${prefix}/`,
+    handle: (path, init) => page.handle(new Request(`http://127.0.0.1${path}`, init)),
+  };
+});
+
+const requestOf = async (request: IncomingMessage): Promise<Request> => {
+  const chunks: Array<Buffer> = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const method = request.method ?? "GET";
+  const path = (request.url ?? "/").replace(prefix, "");
+  const headers = Object.entries(request.headers).flatMap(([name, value]) =>
+    typeof value === "string" ? [[name, value] as [string, string]] : [],
+  );
+  const body = method === "GET" || method === "HEAD" ? {} : { body: Buffer.concat(chunks) };
+  return new Request(`http://127.0.0.1${path}`, { method, headers, ...body });
+};
+
+/** Puts runs on record. */
+export const put = (runs: ReadonlyArray<Parameters<RunRecorder["Service"]["write"]>[1]>) =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    for (const entries of runs) {
+      const [first] = entries;
+      if (first?._tag === "RunStarted") yield* Effect.orDie(recorder.write(first.run_id, entries));
+    }
+  });
