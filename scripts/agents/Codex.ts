@@ -32,7 +32,7 @@ export const codex: Agent = {
     const failed = events.find(({ type }) => type === "turn.failed");
     return {
       text: messages.map(({ text }) => String(text)).join("\n"),
-      error: failed === undefined ? undefined : JSON.stringify(failed["error"]),
+      error: failed === undefined ? undefined : JSON.stringify(failed.error),
     };
   },
 };

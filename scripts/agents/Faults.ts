@@ -44,7 +44,9 @@ const text: Content = [{ text: deltas }];
 const call = ({ shell }: Agent, answer: number): Content => [
   {
     tool: shell.tool,
-    input: { [shell.parameter]: `echo begin ${answer} >> ${marksFile}; : ${padding}; echo end ${answer} >> ${marksFile}` },
+    input: {
+      [shell.parameter]: `echo begin ${answer} >> ${marksFile}; : ${padding}; echo end ${answer} >> ${marksFile}`,
+    },
   },
 ];
 

@@ -30,7 +30,7 @@ export const openCode: Agent = {
         .filter(isRecord)
         .map(({ text }) => String(text))
         .join("\n"),
-      error: failed === undefined ? undefined : JSON.stringify(failed["error"]),
+      error: failed === undefined ? undefined : JSON.stringify(failed.error),
     };
   },
 };

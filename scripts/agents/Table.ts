@@ -38,7 +38,9 @@ export const markdown = (report: Report): string => {
   return [
     `| agent | ${columns.map(({ title }) => title).join(" | ")} |`,
     `| --- |${" --- |".repeat(columns.length)}`,
-    ...rows.map(({ agent, way }) => `| ${agent}, ${wayNames[way]} | ${cells(report, columns, agent, way).join(" | ")} |`),
+    ...rows.map(
+      ({ agent, way }) => `| ${agent}, ${wayNames[way]} | ${cells(report, columns, agent, way).join(" | ")} |`,
+    ),
     "",
     legend,
     ...notes(report),

@@ -92,7 +92,10 @@ const play = async (asked: Asked, command: string): Promise<Table.Report> => {
   const names = [...new Set(asked.agents.map(({ packageName }) => packageName))];
   return {
     command: command.trim(),
-    versions: { node: process.version.slice(1), ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])) },
+    versions: {
+      node: process.version.slice(1),
+      ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
+    },
     isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
     turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
   };

@@ -88,9 +88,7 @@ const cpuPerPart = async (read: Read, deltas: number): Promise<number> => {
 const entry = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
 /** Starts `stream-recovery faults` with a script. */
-const start = async (
-  script: FaultScriptInput,
-): Promise<{ readonly url: string; readonly stop: () => void }> => {
+const start = async (script: FaultScriptInput): Promise<{ readonly url: string; readonly stop: () => void }> => {
   const folder = mkdtempSync(join(tmpdir(), "bench-"));
   const file = join(folder, "script.json");
   writeFileSync(file, JSON.stringify(script));

@@ -78,11 +78,9 @@ export class ClientResponse {
     return Effect.suspend(() => {
       if (this.#gone) return Effect.void;
       const response = this.#response;
-      let free = true;
-      if (chunks.length > 1) response.cork();
-      for (const chunk of chunks) free = response.write(chunk);
-      if (chunks.length > 1) response.uncork();
-      return free && !response.writableNeedDrain ? Effect.void : this.#drained;
+      // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
+      for (const chunk of chunks) response.write(chunk);
+      return response.writableNeedDrain ? this.#drained : Effect.void;
     });
   }
 

@@ -4,7 +4,7 @@
 import { Schema } from "effect";
 import { protocolIds } from "../../src/cli/demo/Protocols.ts";
 import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
-import { dice } from "../simulation/Dice.ts";
+import { Dice } from "../simulation/Dice.ts";
 
 /** One chat: what it speaks, and whether text that broke off is gone on with unasked. */
 export const Plan = Schema.Struct({
@@ -37,7 +37,8 @@ const note = { tool: "write_file", input: { path: "a.txt", content: "noted" } } 
 
 /** Draws a batch of chats from a seed. */
 export const draw = (seed: number, chats: number, kills: number): Batch => {
-  const random = dice(seed);
+  const rolled = new Dice(seed);
+  const random = () => rolled.next();
   const below = (limit: number) => Math.floor(random() * limit);
   const scripts: Record<string, NonNullable<FaultScriptInput["answers"]>> = {};
   const plans = Array.from({ length: chats }, (_, index): Plan => {

@@ -1,7 +1,7 @@
 /**
  * Runs an agent against a provider that breaks, in a folder of its own, and reads what it left behind.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, Layer, Random, References } from "effect";
@@ -65,15 +65,3 @@ export const played = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.provideService(Random.Random, noJitter),
     Effect.provideService(References.MinimumLogLevel, "None"),
   );
-
-/** The lines of a file in the box; none where it is not there. */
-export const linesOf = (file: string): ReadonlyArray<string> => {
-  try {
-    return readFileSync(file, "utf8")
-      .split("\n")
-      .filter((line) => line !== "");
-  } catch {
-    // No mark was made.
-    return [];
-  }
-};

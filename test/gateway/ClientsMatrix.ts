@@ -7,11 +7,11 @@ import { runConformance } from "../../src/testing/Conformance.ts";
 import { type ConformanceCell, type ConformanceRuntime, conformanceFaults } from "../../src/testing/index.ts";
 import { front } from "./GatewayCases.ts";
 
-/** Where a client asks itself, and how it was done. */
+/** What became of every turn. */
 export interface Judged {
   readonly cells: ReadonlyArray<ConformanceCell>;
-  /** Requests of the client, by fault and protocol, as the gateway saw them. */
-  readonly asked: ReadonlyMap<string, number>;
+  /** Prompts of the turns in which the client repeated a request by itself: they name fault and protocol. */
+  readonly repeated: ReadonlyArray<string>;
 }
 
 /** How long the healthy silence is, in milliseconds: longer than any answer takes to begin. */
@@ -30,16 +30,21 @@ export const keyOf = ({ fault, protocol }: Pick<ConformanceCell, "fault" | "prot
 /** Judges a runtime with a gateway between it and each provider. */
 export const through = (reveal: NonNullable<GatewayProgram["reveal"]>, runtime: ConformanceRuntime) =>
   Effect.gen(function* () {
-    const asked = new Map<string, number>();
-    const board = yield* runConformance(behind(runtime, reveal, asked), { faults, silenceMs, limitMs, concurrency: 4 });
-    const judged: Judged = { cells: board.cells, asked };
+    const repeated: Array<string> = [];
+    const board = yield* runConformance(behind(runtime, reveal, repeated), {
+      faults,
+      silenceMs,
+      limitMs,
+      concurrency: 4,
+    });
+    const judged: Judged = { cells: board.cells, repeated };
     return judged;
   });
 
 const behind = (
   runtime: ConformanceRuntime,
   reveal: NonNullable<GatewayProgram["reveal"]>,
-  asked: Map<string, number>,
+  repeated: Array<string>,
 ): ConformanceRuntime => ({
   ...runtime,
   turn: (task) =>
@@ -55,11 +60,13 @@ const behind = (
       const told = Effect.isEffect(turn) ? turn : Effect.tryPromise({ try: () => turn, catch: (error) => error });
       return yield* Effect.ensuring(
         told,
-        Effect.map(runs, (all) => void asked.set(`${task.protocol} ${task.prompt}`, all.length)),
+        Effect.map(runs, (all) => {
+          if (all.some(({ retry_of }) => retry_of !== undefined)) repeated.push(task.prompt);
+        }),
       );
     }).pipe(Effect.scoped),
 });
 
 /** A cell in one line, for messages. */
 export const line = (cell: ConformanceCell): string =>
-  `${keyOf(cell)}: ${cell.letter}${cell.requests}${cell.false_abort ? "!" : ""} ${cell.error ?? ""}`;
+  `${cell.protocol} ${cell.fault}: ${cell.letter}${cell.requests}${cell.false_abort ? "!" : ""} ${cell.error ?? ""}`;

@@ -102,7 +102,10 @@ export const clients = [
   { name: "AI SDK with openai-compatible", runtime: Effect.succeed(aiSdkCompatible) },
   { name: "LangChain", runtime: Effect.succeed(langchain) },
   { name: "@google/genai", runtime: Effect.succeed(genai("@google/genai", {})) },
-  { name: "@google/genai at v1beta", runtime: Effect.succeed(genai("@google/genai at v1beta", { apiVersion: "v1beta" })) },
+  {
+    name: "@google/genai at v1beta",
+    runtime: Effect.succeed(genai("@google/genai at v1beta", { apiVersion: "v1beta" })),
+  },
 ];
 
 const named = (tools: ConformanceTask["tools"], name: string) => tools.find((tool) => tool.name === name);
