@@ -3,7 +3,7 @@
  * links lead somewhere.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import * as Consumer from "./package/Consumer.ts";
@@ -27,6 +27,8 @@ let consumer: Consumer.Consumer;
 beforeAll(() => {
   const used = ["@types/node", "@effect/vitest", "vitest"];
   consumer = Consumer.make(used);
+  // Commands run programs by their names.
+  for (const block of programs) writeFileSync(join(consumer.folder, fileOf(block)), block.text);
 }, 120_000);
 
 afterAll(() => consumer.remove());

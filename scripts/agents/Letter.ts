@@ -21,6 +21,13 @@ export interface Cell {
   readonly note: string;
 }
 
+/** The letters from the worst to the best. */
+const worstFirst: ReadonlyArray<Letter> = ["XT", "X", "T", "D", "H", "E", "M", "N", "R"];
+
+/** The worst of the plays of one turn: what can happen, does. */
+export const worst = (cells: readonly [Cell, ...Array<Cell>]): Cell =>
+  cells.reduce((bad, cell) => (worstFirst.indexOf(cell.letter) < worstFirst.indexOf(bad.letter) ? cell : bad));
+
 /** What was seen of a turn. */
 export interface Seen {
   readonly text: string;

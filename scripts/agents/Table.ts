@@ -3,7 +3,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { type Fault, faults } from "./Faults.ts";
-import type { Cell, Letter } from "./Letter.ts";
+import { type Cell, type Letter, worst } from "./Letter.ts";
 import type { Way } from "./Turn.ts";
 
 /** A turn that was played. */
@@ -11,7 +11,8 @@ export interface Played {
   readonly agent: string;
   readonly way: Way;
   readonly fault: string;
-  readonly cell: Cell;
+  /** One for each time that it was played. */
+  readonly cells: readonly [Cell, ...Array<Cell>];
 }
 
 /** What was run, where. */
@@ -19,6 +20,8 @@ export interface Report {
   readonly command: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly isolation: string;
+  /** How often each turn was played. */
+  readonly times: number;
   readonly turns: ReadonlyArray<Played>;
 }
 
@@ -45,7 +48,7 @@ export const markdown = (report: Report): string => {
     legend,
     ...notes(report),
     "",
-    `\`${report.command}\` · ${versions.join(" · ")} · ${report.isolation}`,
+    `\`${report.command}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of ${report.times} plays of each turn`,
   ].join("\n");
 };
 
@@ -57,26 +60,40 @@ const wayNames: Readonly<Record<Way, string>> = {
 
 const cells = (report: Report, columns: ReadonlyArray<Fault>, agent: string, way: Way): ReadonlyArray<string> =>
   columns.map(({ title }) => {
-    const found = report.turns.find((it) => it.agent === agent && it.way === way && it.fault === title)?.cell;
+    const found = report.turns.find((it) => it.agent === agent && it.way === way && it.fault === title);
     if (found === undefined) return "";
-    const letter = `${found.letter}${found.requests}`;
-    return grave.includes(found.letter) ? `**${letter}**` : letter;
+    const cell = worst(found.cells);
+    const letter = nameOf(cell);
+    return grave.includes(cell.letter) ? `**${letter}**` : letter;
   });
 
-/** What the agents said where a turn failed: the same words once. */
+const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
+
+/** Where the plays of a turn differ, and what the agents said where one failed. */
 const notes = ({ turns }: Report): ReadonlyArray<string> => {
-  const failed = turns.filter(({ cell }) => (cell.letter === "E" || cell.letter === "H") && cell.note !== "");
-  const lines = failed.map(
-    ({ agent, cell, fault, way }) => `- ${agent}, ${wayNames[way]}, ${fault}: \`${cell.note.replaceAll("`", "'")}\``,
-  );
-  return lines.length === 0 ? [] : ["", "What the agents said where a turn failed:", "", ...lines];
+  const differing = turns.filter(({ cells }) => new Set(cells.map(({ letter }) => letter)).size > 1);
+  const failed = turns.filter(({ cells }) => ["E", "H"].includes(worst(cells).letter) && worst(cells).note !== "");
+  return [
+    ...list("Where one turn came out differently:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
+    ...list(
+      "What the agents said where a turn failed:",
+      failed,
+      ({ cells }) => `\`${worst(cells).note.replaceAll("`", "'")}\``,
+    ),
+  ];
 };
+
+const list = (title: string, turns: ReadonlyArray<Played>, text: (turn: Played) => string): ReadonlyArray<string> =>
+  turns.length === 0
+    ? []
+    : ["", title, "", ...turns.map((it) => `- ${it.agent}, ${wayNames[it.way]}, ${it.fault}: ${text(it)}`)];
 
 /** Turns through the gateway that are worse than the design allows. */
 export const faulty = ({ turns }: Report): ReadonlyArray<Played> =>
   turns.filter(
-    ({ cell, way }) =>
-      (way === "live" && [...grave, "H"].includes(cell.letter)) || (way === "on_complete" && cell.letter !== "R"),
+    ({ cells, way }) =>
+      (way === "live" && [...grave, "H"].includes(worst(cells).letter)) ||
+      (way === "on_complete" && worst(cells).letter !== "R"),
   );
 
 const between = /(<!-- agents -->\n)[\s\S]*?(<!-- \/agents -->)/;

@@ -23,8 +23,8 @@ const turnMs = 90_000;
 /** How long the gateway may take to listen, in milliseconds. */
 const gatewayMs = 30_000;
 
-/** Before a connection breaks the agent has this long to read what came before, in milliseconds. */
-const readMs = 100;
+/** Before a connection breaks the agent has this long to read what came before and to act on it, in milliseconds. */
+const readMs = 500;
 
 /** How long the log may take to say how the last request ended, in milliseconds. */
 const logMs = 2_000;

@@ -11,6 +11,7 @@ import { codex } from "./Codex.ts";
 import { type Fault, faults } from "./Faults.ts";
 import { install, installed, modules } from "./Install.ts";
 import { enterNamespace, environmentOf, isolation } from "./Isolation.ts";
+import type { Cell } from "./Letter.ts";
 import { openCode } from "./OpenCode.ts";
 import { piChat, piResponses } from "./Pi.ts";
 import * as Table from "./Table.ts";
@@ -25,6 +26,7 @@ Runs ${agents.map(({ name }) => name).join("; ")} against a provider that breaks
   --only NAME          only agents whose name begins so; repeat it or use commas
   --way WAY            only ${ways.join(", ")}; repeat it or use commas
   --fault TEXT         only faults whose title has this text
+  --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
   --json               one JSON document instead of the table
   --write              also write the table into docs/agents.md
@@ -36,6 +38,7 @@ const options = {
   only: { type: "string", multiple: true },
   way: { type: "string", multiple: true },
   fault: { type: "string" },
+  times: { type: "string" },
   concurrency: { type: "string" },
   json: { type: "boolean" },
   write: { type: "boolean" },
@@ -46,6 +49,7 @@ interface Asked {
   readonly agents: ReadonlyArray<Agent>;
   readonly ways: ReadonlyArray<Way>;
   readonly faults: ReadonlyArray<Fault>;
+  readonly times: number;
   readonly concurrency: number;
   readonly json: boolean;
   readonly write: boolean;
@@ -69,8 +73,10 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   console.log(asked.json ? JSON.stringify(report, null, 2) : Table.markdown(report));
   if (asked.write) Table.write(new URL("../../docs/agents.md", import.meta.url), report);
   const wrong = Table.faulty(report);
-  for (const { agent, cell, fault, way } of wrong)
-    console.error(`agents: ${agent}, ${way}, ${fault}: ${cell.letter}${cell.requests} ${cell.note}`);
+  for (const { agent, cells, fault, way } of wrong)
+    console.error(
+      `agents: ${agent}, ${way}, ${fault}: ${cells.map(({ letter, note }) => `${letter} ${note}`).join("; ")}`,
+    );
   return wrong.length === 0 ? 0 : 1;
 };
 
@@ -83,9 +89,14 @@ const play = async (asked: Asked, command: string): Promise<Table.Report> => {
   const queue = open.entries();
   const worker = async () => {
     for (const [index, { agent, fault, way }] of queue) {
-      const cell = await playTurn(agent, fault, way, modules, environmentOf(kept));
-      console.error(`${agent.name}, ${way}, ${fault.title}: ${cell.letter}${cell.requests}  ${cell.note}`);
-      turns.set(index, { agent: agent.name, way, fault: fault.title, cell });
+      const play = async () => {
+        const cell = await playTurn(agent, fault, way, modules, environmentOf(kept));
+        console.error(`${agent.name}, ${way}, ${fault.title}: ${cell.letter}${cell.requests}  ${cell.note}`);
+        return cell;
+      };
+      const cells: [Cell, ...Array<Cell>] = [await play()];
+      while (cells.length < asked.times) cells.push(await play());
+      turns.set(index, { agent: agent.name, way, fault: fault.title, cells });
     }
   };
   await Promise.all(Array.from({ length: asked.concurrency }, worker));
@@ -96,6 +107,7 @@ const play = async (asked: Asked, command: string): Promise<Table.Report> => {
       node: process.version.slice(1),
       ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
     },
+    times: asked.times,
     isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
     turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
   };
@@ -106,17 +118,20 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const { values } = parseArgs({ args: [...args], options });
     const only = list(values.only);
     const wayNames = list(values.way);
+    const times = Number(values.times ?? 1);
     const concurrency = Number(values.concurrency ?? 2);
     const strange = wayNames.find((name) => !ways.some((way) => way === name));
     if (strange !== undefined) return `--way: no way is called "${strange}"`;
     const unknown = only.find((name) => !agents.some((agent) => agent.name.startsWith(name)));
     if (unknown !== undefined) return `--only: no agent is called "${unknown}"`;
+    if (!Number.isInteger(times) || times < 1) return `--times: expected a number from 1, got "${values.times}"`;
     if (!Number.isInteger(concurrency) || concurrency < 1)
       return `--concurrency: expected a number from 1, got "${values.concurrency}"`;
     return {
       agents: agents.filter(({ name }) => only.length === 0 || only.some((it) => name.startsWith(it))),
       ways: ways.filter((way) => wayNames.length === 0 || wayNames.includes(way)),
       faults: faults.filter(({ title }) => title.includes(values.fault ?? "")),
+      times,
       concurrency,
       json: values.json === true,
       write: values.write === true,

@@ -187,7 +187,8 @@ const turned = (
       if (left === undefined && !transcript.goesOn) return ended("done", undefined, "");
       const run = left ?? (yield* begun(transcript));
       watch({ _tag: "StepStarted", run, step, resumed: left !== undefined });
-      const outcome = left === undefined ? yield* fresh(run, given) : yield* OpenRun.goOn(run, given, options.confirm);
+      const played = left === undefined ? yield* fresh(run, given) : yield* OpenRun.goOn(run, given);
+      const outcome = cancelled.yes ? played : yield* OpenRun.accounted(run, played, given, options.confirm);
       if (outcome._tag === "ended") {
         // An answer may be whole while its tool still runs: a cancel then ends the turn, not the run.
         const ending: Ending = cancelled.yes ? "cancelled" : outcome.ending;

@@ -52,16 +52,8 @@ export const outcomeOf = <E, R>(
 
 type Services = StreamProcessor | ProviderClient | RunRecorder;
 
-/**
- * Goes on with a run until it has ended or is parked.
- *
- * @param confirm asks a person of a call that the run's record can no longer ask about
- */
-export const goOn = (
-  run: string,
-  given: Step.StepOptions,
-  confirm: (call: Called) => Effect.Effect<Verdict | "parked">,
-): Effect.Effect<Outcome, AgentError, Services> =>
+/** Goes on with a run until it has ended or is parked. */
+export const goOn = (run: string, given: Step.StepOptions): Effect.Effect<Outcome, AgentError, Services> =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
     const processor = yield* StreamProcessor;
@@ -70,7 +62,7 @@ export const goOn = (
     while (true) {
       yield* CrashRecovery.recover();
       const record = yield* recorder.run(run);
-      if (record === undefined || record.state === "ended") return yield* lost(run, given, confirm);
+      if (record === undefined || record.state === "ended") return lost;
       const transcript = given.transcript.answering?.transcript ?? "";
       if (record.parked !== undefined) {
         const step = yield* Step.make(run, given);
@@ -78,7 +70,7 @@ export const goOn = (
         if (outcome._tag === "ended" || outcome.error.reason !== "refused") return outcome;
         // Another process may have been faster. What is refused again and again goes on without its record.
         refusals += 1;
-        if (refusals >= refusalsMax) return yield* lost(run, given, confirm);
+        if (refusals >= refusalsMax) return lost;
       }
       if (!told) given.watch({ _tag: "Waiting", run });
       told = true;
@@ -88,14 +80,24 @@ export const goOn = (
 
 /**
  * The run has ended on record, or was never there, and the journal does not know how: its process died in between. What was
- * not written down was not seen and not run. A call that began is looked at, and a person asked where nobody can tell.
+ * not written down was not seen and not run.
  */
-const lost = (
+const lost: Outcome = { _tag: "ended", ending: "cut", attempts: 0, finish: undefined };
+
+/**
+ * Looks at the calls that began and have no result although their answer is over: the record asks no more about them, because
+ * a whole answer needs no retry. Their tools are asked, and a person where nobody can tell.
+ *
+ * @returns the outcome, or that the run waits for the person
+ */
+export const accounted = (
   run: string,
+  outcome: Outcome,
   { toolbox, transcript, watch }: Step.StepOptions,
   confirm: (call: Called) => Effect.Effect<Verdict | "parked">,
 ): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
+    if (outcome._tag === "interrupted") return outcome;
     for (const call of transcript.answering?.unknown ?? []) {
       const known = toolbox.verify(call);
       const verdict = known === "unknown" ? yield* confirm(call) : known;
@@ -103,7 +105,7 @@ const lost = (
       transcript.add({ _tag: "Judged", run, attempt: call.attempt, call: call.call, verdict });
       watch({ _tag: "Judged", tool: call.tool, verdict });
     }
-    return { _tag: "ended", ending: "cut", attempts: 0, finish: undefined };
+    return outcome;
   });
 
 const unanswered = (run: string, { tool }: Called): RunInterrupted =>

@@ -10,6 +10,9 @@ import type { Called } from "./Answering.ts";
 import type { Verdict } from "./Entry.ts";
 import type { Transcript } from "./Transcript.ts";
 
+/** How a tool of each effect is made. */
+const makers = { read_only: "readOnly", mutating: "mutating", unknown: "unknown" } as const;
+
 /** A guarded tool takes the call with its argument text: the journal needs both. */
 type Guarded = GuardedTool<ReadyCall, ToolOutput, never, never>;
 
@@ -44,30 +47,28 @@ export const make = Effect.fn("Toolbox.make")(function* (
   const guarded = new Map(
     tools.map((tool): readonly [string, Guarded] => [
       tool.name,
-      (tool.effect === "read_only" ? guard.readOnly : guard.mutating)(
-        tool.name,
-        (call: ReadyCall) => handled(tool, call, transcript),
-        { verify: (call) => Effect.sync(() => verify(call)) },
-      ),
+      guard[makers[tool.effect]](tool.name, (call: ReadyCall) => handled(tool, call, transcript), {
+        verify: (call) => Effect.sync(() => verify(call)),
+      }),
     ]),
   );
 
   const toolbox: Toolbox = {
     guarded: [...guarded.values()],
     verify,
-    run: (call) => {
-      const tool = byName.get(call.tool);
-      const guardedTool = guarded.get(call.tool);
-      if (tool === undefined || guardedTool === undefined) {
-        const output = `There is no tool ${call.tool}.`;
-        return Effect.sync(() => {
+    run: (call) =>
+      Effect.suspend(() => {
+        const tool = byName.get(call.tool);
+        const guardedTool = guarded.get(call.tool);
+        if (tool === undefined || guardedTool === undefined) {
+          const output = `There is no tool ${call.tool}.`;
           transcript.add({ _tag: "Result", ...calledOf(call), output, failed: true });
           watch({ _tag: "ToolEnded", tool: call.tool, output, failed: true });
-        });
-      }
-      watch({ _tag: "ToolStarted", tool: tool.name, title: tool.title(call.input ?? "") });
-      return Effect.map(Effect.exit(guardedTool.run(call, call)), (exit) => watch(toldOf(tool.name, exit)));
-    },
+          return Effect.void;
+        }
+        watch({ _tag: "ToolStarted", tool: tool.name, title: tool.title(call.input ?? "") });
+        return Effect.map(Effect.exit(guardedTool.run(call, call)), (exit) => watch(toldOf(tool.name, exit)));
+      }),
   };
   return toolbox;
 });

@@ -207,12 +207,11 @@ const limitsOf = (given: typeof limitsDefault) => ({
   drainMs: given.drainMs,
 });
 
-/** Says where, and serves until it is interrupted. A second signal while it drains ends the process at once. */
+/** Says where, and serves until it is interrupted. A second signal while it drains ends the process at once (`bin.ts`). */
 const listening = Effect.gen(function* () {
   const gateway = yield* Gateway;
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
-      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
       const left = yield* gateway.serving;
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
     }),

@@ -17,7 +17,7 @@ import { Totals } from "./ApiTotals.ts";
 export const listRunsMax = 500;
 
 /** The header that an answer must carry: no form of another site can send it without a preflight, which nobody grants. */
-export const answerHeader = "x-recovery-answer";
+const answerHeader = "x-recovery-answer";
 
 /** There is nothing of this name. */
 export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(

@@ -68,7 +68,7 @@ const findRun = (
 ): Effect.Effect<RunRecord, ApiNotFound | ApiUnavailable> =>
   recorder.run(id).pipe(
     Effect.mapError(unavailable),
-    Effect.flatMap((record) => (record === undefined ? Effect.fail(unknownRun()) : Effect.succeed(record))),
+    Effect.filterOrFail((record) => record !== undefined, unknownRun),
   );
 
 const unknownRun = (): ApiNotFound => new ApiNotFound({ reason: "unknown_run", message: "no such run is on record" });

@@ -4,7 +4,7 @@
  */
 import { LLMock } from "@copilotkit/aimock";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Cause, Effect, Exit } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocol.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../src/testing/index.ts";
 import { clients } from "./ClientsRuntimes.ts";
@@ -109,9 +109,9 @@ const play = (runtime: ConformanceRuntime, protocol: ProtocolId, origin: string)
       ],
     };
     const turn = runtime.turn(task);
-    const told = Effect.isEffect(turn) ? turn : Effect.tryPromise({ try: () => turn, catch: (error) => error });
-    const error = yield* Effect.match(told, { onSuccess: () => undefined, onFailure: (failed) => String(failed) });
-    return { text, ran, ok: error === undefined, error: error ?? "" } satisfies Turn;
+    const exit = yield* Effect.exit(Effect.isEffect(turn) ? turn : Effect.promise(() => turn));
+    const error = Exit.isSuccess(exit) ? "" : String(Cause.squash(exit.cause));
+    return { text, ran, ok: Exit.isSuccess(exit), error } satisfies Turn;
   });
 
 const bases: Readonly<Record<ProtocolId, string>> = {

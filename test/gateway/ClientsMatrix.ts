@@ -23,10 +23,6 @@ const limitMs = 30_000;
 /** A silence for ever is found by the clocks after minutes; the tests of the clocks have it. */
 const faults = conformanceFaults.map(({ id }) => id).filter((id) => id !== "stall");
 
-/** The key of a cell. */
-export const keyOf = ({ fault, protocol }: Pick<ConformanceCell, "fault" | "protocol">): string =>
-  `${protocol} ${fault}`;
-
 /** Judges a runtime with a gateway between it and each provider. */
 export const through = (reveal: NonNullable<GatewayProgram["reveal"]>, runtime: ConformanceRuntime) =>
   Effect.gen(function* () {
@@ -57,7 +53,8 @@ const behind = (
         base_url: moved(task.base_url),
         endpoint: moved(task.endpoint),
       });
-      const told = Effect.isEffect(turn) ? turn : Effect.tryPromise({ try: () => turn, catch: (error) => error });
+      // As in the kit: what a turn rejects with is read whether it is an error or a defect.
+      const told = Effect.isEffect(turn) ? turn : Effect.promise(() => turn);
       return yield* Effect.ensuring(
         told,
         Effect.map(runs, (all) => {

@@ -58,8 +58,10 @@ export const front = (
 ): Effect.Effect<Fronted, never, Scope.Scope> =>
   Effect.gen(function* () {
     const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    // A test that leaves a stalled stream behind does not wait for it.
+    const limits = { drainMs: 50, ...program.limits };
     const services = yield* Layer.build(
-      layer({ db: "memory", port: 0, upstreams, ...program }, page).pipe(Layer.provideMerge(eager())),
+      layer({ db: "memory", port: 0, upstreams, ...program, limits }, page).pipe(Layer.provideMerge(eager())),
     );
     const gateway = Context.get(services, Gateway);
     const recorder = Context.get(services, RunRecorder);

@@ -86,9 +86,9 @@ describe("Gateway, what it leaves as it is", () => {
           assert.strictEqual(got.statusText, "Fine By Me");
           assert.strictEqual(got.text, whole);
           const direct = yield* Effect.promise(() => send(`${at}${path}`, { body: chat }));
-        const own = direct.rawHeaders.slice(0, direct.rawHeaders.indexOf("Connection"));
-        assert.strictEqual(own.length, flat.length);
-        assert.deepStrictEqual(got.rawHeaders.slice(0, own.length), own);
+          const own = direct.rawHeaders.slice(0, direct.rawHeaders.indexOf("Connection"));
+          assert.strictEqual(own.length, flat.length);
+          assert.deepStrictEqual(got.rawHeaders.slice(0, own.length), own);
         }
       }),
   );

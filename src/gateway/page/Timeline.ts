@@ -69,9 +69,8 @@ export const timelineOf = (record: RunRecord, now: number): Timeline => {
       return at - inside + (gap.to === gap.from ? 0 : (inside / (gap.to - gap.from)) * drawn(gap));
     }, ms);
   const width = Math.max(flat(total), 1);
-  const hidden = (ms: number) => gaps.some((gap) => gap.shortened && ms > gap.from && ms <= gap.to);
   const place = (ms: number) => (Math.min(Math.max(flat(ms), 0), width) / width) * 100;
-  return { bars, gaps, ticks: ticksOf(total, width, flat).filter((ms) => !hidden(ms)), total, place };
+  return { bars, gaps, ticks: ticksOf(total, gaps, flat), total, place };
 };
 
 const barOf = (record: RunRecord, attempt: AttemptRecord, next: AttemptRecord | undefined, elapsed: number): Bar => {
@@ -118,24 +117,27 @@ const gapsOf = (record: RunRecord, bars: ReadonlyArray<Bar>, elapsed: number): R
     return [{ from: bar.to, to: elapsed, what, open: openQuestion(record) !== undefined || record.state === "live" }];
   });
 
-/** The smallest round step, in milliseconds, that leaves at most `ticksMax` labels. */
-const ticksOf = (total: number, width: number, flat: (ms: number) => number): ReadonlyArray<number> => {
+/** Round moments where time is drawn as it was, each at least a part of a step behind the one before. */
+const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => number): ReadonlyArray<number> => {
+  const width = Math.max(flat(total), 1);
   const step = steps.find((it) => width / it <= ticksMax - 1) ?? Math.ceil(width / (ticksMax - 1));
+  const cuts = gaps.filter(({ shortened }) => shortened);
+  const pieces = [...cuts, undefined].map((cut, index) => ({
+    from: cuts[index - 1]?.to ?? 0,
+    to: cut?.from ?? total,
+  }));
   const ticks: Array<number> = [];
-  for (let ms = 0; ms <= total && ticks.length < ticksMax; ms = nextTick(ms, step, total, flat)) ticks.push(ms);
+  for (const { from, to } of pieces.filter((it) => it.to > it.from)) {
+    for (let ms = Math.ceil(from / step) * step; ms <= to && ticks.length < ticksMax; ms += step) {
+      const before = ticks.at(-1);
+      if (before === undefined || flat(ms) - flat(before) >= step * tickShareMin) ticks.push(ms);
+    }
+  }
   return ticks;
 };
 
-/** Behind a shortened gap the next round moment that stands far enough to the right. */
-const nextTick = (ms: number, step: number, total: number, flat: (ms: number) => number): number => {
-  const jump = Math.max(1, Math.floor(total / step / ticksLookedAtMax));
-  let next = ms + step;
-  while (next <= total && flat(next) - flat(ms) < step * 0.99) next += step * jump;
-  return next;
-};
-
-/** Round moments that are looked at behind one gap. */
-const ticksLookedAtMax = 1_000;
+/** Closer than this part of a step two labels would touch. */
+const tickShareMin = 0.7;
 
 const steps = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,

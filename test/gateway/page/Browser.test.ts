@@ -288,7 +288,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", () => {
       assert.isBelow(photo.length, 150 * 1024);
       if (process.env.UPDATE_SCREENSHOT === "1")
         writeFileSync(new URL("../../../docs/page.png", import.meta.url), photo);
-    }).pipe(Effect.scoped, Effect.provide(memory), Effect.provide(photographed)),
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(memory, photographed))),
   );
 });
 

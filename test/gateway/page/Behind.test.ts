@@ -1,0 +1,99 @@
+/**
+ * Puts the page behind the gateway itself: through its token, its Host and Origin checks and its feed.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber } from "effect";
+import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
+import { front, post } from "../GatewayCases.ts";
+import { missing, steps, tab } from "./Chromium.ts";
+
+const token = "a-token-of-24-characters";
+
+const cutAfterText = {
+  answers: [{ content: [{ text: 6 }], break: { kind: "rst", at: "terminal" } }, { content: [{ text: 6 }] }],
+} as const;
+
+const secrets = { key: "sk-planted-key-1234567890", prompt: "planted prompt of a person" };
+
+const asked = (url: string) =>
+  post(url, "anthropic-messages", {
+    headers: { "x-api-key": secrets.key },
+    body: JSON.stringify({
+      model: "m",
+      stream: true,
+      max_tokens: 9,
+      messages: [{ role: "user", content: secrets.prompt }],
+    }),
+  });
+
+const text = (url: string, init?: RequestInit) =>
+  Effect.promise(async () => {
+    const response = await fetch(url, init);
+    return { status: response.status, text: await response.text() };
+  });
+
+describe("the page behind the gateway", () => {
+  it.live("shows its runs and its metrics to who has the token, and nothing of a key or a prompt", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: cutAfterText });
+      const { url } = yield* front(server.url, { token, reveal: "on_complete" }, RecoveryPage.layer);
+      const base = `${url}/t/${token}`;
+      assert.strictEqual((yield* asked(base)).status, 200);
+      assert.strictEqual((yield* text(`${url}/recovery/`)).status, 401);
+      const page = yield* text(`${base}/recovery/`);
+      assert.include(page.text, "recovered");
+      const [, run = ""] = /\?run=([^"]+)"/.exec(page.text) ?? [];
+      const seen = [page];
+      for (const path of [
+        `/?run=${run}`,
+        `/picture.html?run=${run}`,
+        `/api/runs/${run}`,
+        `/api/runs/${run}/export`,
+        "/api/totals",
+        "/api/health",
+      ]) {
+        seen.push(yield* text(`${base}/recovery${path}`));
+      }
+      const metrics = yield* text(`${base}/metrics`);
+      assert.match(metrics.text, /^stream_recovery_gateway_requests_total\{outcome="relayed"\} 1$/m);
+      for (const { status, text } of [...seen, metrics]) {
+        assert.strictEqual(status, 200);
+        for (const secret of [secrets.key, secrets.prompt, token]) assert.notInclude(text, secret);
+      }
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("takes no answer from a page of another site", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({});
+      const { url } = yield* front(server.url, {}, RecoveryPage.layer);
+      const answer = {
+        method: "POST",
+        headers: { origin: "https://evil.example", "content-type": "application/json", "x-recovery-answer": "1" },
+        body: '{"revision":1,"choice":"stop"}',
+      };
+      assert.strictEqual((yield* text(`${url}/recovery/api/runs/x/answer`, answer)).status, 403);
+      const own = { ...answer, headers: { ...answer.headers, origin: url } };
+      assert.strictEqual((yield* text(`${url}/recovery/api/runs/x/answer`, own)).status, 404);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live.skipIf(missing !== undefined)("lets a person answer for a client that waits", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: cutAfterText });
+      const { until, url } = yield* front(server.url, { token, onQuestion: "hold" }, RecoveryPage.layer);
+      const base = `${url}/t/${token}`;
+      const { complaints, page } = yield* tab();
+      yield* steps(() => page.goto(`${base}/recovery/`));
+      const client = yield* Effect.forkScoped(Effect.exit(asked(base)));
+      yield* steps(() => page.getByRole("button", { name: "Accept" }).click());
+      yield* steps(() => page.locator("#said", { hasText: "Answered" }).waitFor());
+      yield* steps(() => page.locator(".runs .chip", { hasText: "stopped" }).waitFor());
+      yield* Fiber.join(client);
+      const reason = yield* until(([run]) => run?.end?.reason);
+      assert.strictEqual(reason, "accepted_partial");
+      assert.deepStrictEqual(complaints, []);
+    }).pipe(Effect.scoped),
+  );
+});

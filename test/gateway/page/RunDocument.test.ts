@@ -1,0 +1,58 @@
+/**
+ * Reads the file of a run: that it needs nothing, says everything in plain words, and leaves nothing unescaped.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { toolRowsMax } from "../../../src/domain/Limits.ts";
+import { runDocument } from "../../../src/gateway/page/RunDocument.ts";
+import { runView } from "../../../src/gateway/page/RunView.ts";
+import * as Runs from "./PageRuns.ts";
+
+describe("the file of a run", () => {
+  const text = runDocument(Runs.recordOf(Runs.recovered("run_a")), Runs.now);
+
+  it("has no script, no address and no handler in it", () => {
+    assert.notMatch(text, /<script|javascript:|\son\w+=|\ssrc=|<link|url\(|@import/i);
+    assert.notMatch(text.replace(/<style>.*<\/style>/s, ""), /https?:|style=/);
+    assert.match(text, /Content-Security-Policy" content="default-src 'none'; style-src 'sha256-[\w+/]+=*'/);
+  });
+
+  it("tells attempts, the break, the decision, its rule and its facts, calls and lengths", () => {
+    for (const words of [
+      "Attempt 3",
+      "The connection to the model provider was lost; nothing had been shown",
+      '<code title="The rule that decided">tool_calls_fenced</code>',
+      "shown=reasoning",
+      "stalled · silence",
+      "a clock ran out: silence",
+      "changes something",
+      "1\u202f840 characters",
+      "It was carried out, and a later attempt completed the run.",
+      "2026-11-22 09:29:13 UTC",
+    ]) {
+      assert.include(text, words);
+    }
+  });
+
+  it("shows a question with its choices, and no button that could do nothing", () => {
+    const asked = runDocument(Runs.recordOf(Runs.asking("run_a")), Runs.now);
+    assert.include(asked, "<b>It did not run</b>");
+    assert.include(asked, "May run again:");
+    assert.notInclude(asked, "<button");
+    const view = runView(Runs.recordOf(Runs.asking("run_a")), Runs.now).markup;
+    assert.strictEqual(view.match(/<button/g)?.length, 6);
+    assert.strictEqual(view.match(/data-confirm=/g)?.length, 1);
+    assert.isAbove(view.indexOf(">Retry</button>"), view.indexOf(">Accept</button>"), "what may repeat stands behind");
+  });
+
+  it("is the same for the same record", () => {
+    assert.strictEqual(runDocument(Runs.recordOf(Runs.recovered("run_a")), Runs.now), text);
+  });
+
+  it("stays small for a record that is as full as it can be", () => {
+    const tools = Array.from({ length: toolRowsMax }, (_, n) => Runs.call(n, "t".repeat(128), "mutating", "settled"));
+    const facts = Runs.facts({ tools });
+    const attempts = Array.from({ length: 64 }, (_, n) => Runs.attempted(n + 1, facts, n * 1_000));
+    const full = Runs.recordOf([Runs.begun("run_a", Runs.claude, Runs.now), ...attempts]);
+    assert.isBelow(runDocument(full, Runs.now + 99_000).length, 2_000_000);
+  });
+});
