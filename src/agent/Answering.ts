@@ -4,7 +4,7 @@
 import { Result } from "effect";
 import type * as Json from "../domain/Json.ts";
 import * as Continuation from "../provider/Continuation.ts";
-import type { Part, Protocol, ProtocolId } from "../provider/Protocol.ts";
+import type { Part, Protocol } from "../provider/Protocol.ts";
 import type { Ending, Entry, Verdict } from "./Entry.ts";
 
 type Of<Tag extends Entry["_tag"]> = Extract<Entry, { readonly _tag: Tag }>;
@@ -163,9 +163,6 @@ export class Answering {
     );
   }
 }
-
-/** The protocol that an answer is of. */
-export type AnyProtocol = Protocol<unknown, ProtocolId>;
 
 const didNotRun = (outcome: Continuation.CallOutcome["outcome"]): boolean =>
   outcome === "not_run" || outcome === "it_did_not_run";

@@ -6,6 +6,7 @@ import { Command, Flag } from "effect/cli";
 import { Gateway } from "../gateway/Gateway.ts";
 import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
 import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/GatewayOptions.ts";
+import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
 
 /** The gateway could not start. Why stands on stderr, in one line; the exit code is 2. */
 export class BadServe extends Schema.TaggedError<BadServe>()("BadServe", {
@@ -171,7 +172,7 @@ export const serveCommand = Command.make(
       ...(Option.isSome(db) && db.value !== "" ? { db: db.value } : {}),
       ...(Option.isSome(token) && Redacted.value(token.value) !== "" ? { token: Redacted.value(token.value) } : {}),
     };
-    yield* Layer.build(layer(program)).pipe(
+    yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening, services)),
       Effect.scoped,
       Effect.catchTags({

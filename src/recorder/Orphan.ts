@@ -68,10 +68,12 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
 
 /**
  * The facts of an attempt whose process is gone: the request may have been sent, and a call that was started and has no
- * outcome has one that nobody knows.
+ * outcome has one that nobody knows. The provider's marker counts no more: it came, but what came before it and was not
+ * handed over is lost, and a run without an end on record has told nobody that its answer is whole (laws L4, L5).
  */
 export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
   ...facts,
+  terminal_seen: false,
   delivery: facts.delivery === "not_sent" ? "ambiguous" : facts.delivery,
   tools: facts.tools.map((row) =>
     row.executor === "runtime" && row.phase === "dispatched" ? { ...row, phase: "outcome_unknown" as const } : row,
@@ -85,7 +87,7 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
  * @param facts what is known now, after a crash or not
  */
 export const stands = (facts: AttemptFacts, incident: RunIncident): boolean =>
-  atMost(facts, afterCrash(incident.facts));
+  atMost({ ...facts, terminal_seen: false }, afterCrash(incident.facts));
 
 /**
  * How many incidents a run has had: the next one has the number after it.
@@ -154,8 +156,9 @@ const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boo
 const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first, resumed } = response;
   const broke = lastBreak(record, first, asked);
-  // What its own caller left behind is no failure of the provider: seen from a new process it is a crash like any other.
-  const left = broke?.decision.rule === "caller_interrupted";
+  // What its own caller left behind is no failure of the provider: seen from a new process it is a crash like any other. So
+  // is an answer that was whole in a process that is gone.
+  const left = broke?.decision.rule === "caller_interrupted" || broke?.decision.rule === "already_complete";
   const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = record.resumes >= resumesMax;

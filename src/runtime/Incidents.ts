@@ -93,10 +93,13 @@ const record = <P, E, R>(
   };
   run.telemetry.decided(incident);
   return Effect.map(
-    run.write([
-      { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
-      { _tag: "IncidentOpened", incident },
-    ]),
+    run.write(
+      [
+        { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
+        { _tag: "IncidentOpened", incident },
+      ],
+      true,
+    ),
     (recorded) => ({ decision, incident, recorded }),
   );
 };

@@ -90,7 +90,9 @@ const prepared = <P, E, R>(
       return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
     }
     const first = chain.first.setup;
-    const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: first.cursor } as const;
+    // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
+    const from = first.request === "resume" ? first.cursor : undefined;
+    const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
     return { setup, discards: withdraw(chain), carried: undefined };
   });
 

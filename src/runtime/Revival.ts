@@ -44,7 +44,7 @@ export const claimed = <P, E, R>(
     if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) {
       const withdrawn = superseded(record);
       run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
-      run.handoff.push(...withdrawn);
+      if (run.discardable) run.handoff.push(...withdrawn);
       return revived;
     }
     yield* recorder.release(run.runId);
@@ -84,6 +84,8 @@ export const restore = <P, E, R>(
   due: Orphan.Due,
   cursor: string | undefined,
 ): Revived<P> | undefined => {
+  // Who could not discard what the run showed cannot do so now, unless it says that it can.
+  run.discardable = run.options.discardable ?? record.attempts.at(-1)?.run?.discardable ?? true;
   count(run, record);
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
@@ -181,7 +183,19 @@ const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({
 
 /** What this process cannot carry out is not taken over from another one: everything is decided anew. */
 const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
-  if (run.options.canContinue === true) return true;
-  if (due._tag === "offered") return due.incident.decision.mode !== "continue";
-  return !(due._tag === "answered" ? [due.choice] : due.question.choices).includes("continue");
+  const modes = modesOf(due);
+  if (run.options.canContinue !== true && modes.includes("continue")) return false;
+  const { facts, run: before } = due.incident;
+  return run.discardable || !before.discardable || facts.shown === "nothing" || !modes.includes("retry");
+};
+
+const modesOf = (due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): ReadonlyArray<string> => {
+  switch (due._tag) {
+    case "offered":
+      return [due.incident.decision.mode === "continue" ? "continue" : "retry"];
+    case "answered":
+      return [due.choice];
+    case "waiting":
+      return due.question.choices;
+  }
 };

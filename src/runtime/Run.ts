@@ -32,6 +32,7 @@ import { freshCounters } from "./Spent.ts";
 import { type Stopper, stopFailure } from "./Stopper.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "./ToolLedger.ts";
+import { keptBack } from "./Unrecorded.ts";
 
 /** What the run tells whoever recovers it. Both must not block. */
 export interface RunHooks<P, E, R> {
@@ -45,7 +46,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly runId: string;
   readonly options: RunOptions<P, E, R>;
   /** Whether the caller can throw away what it was shown. */
-  readonly discardable: boolean;
+  discardable: boolean;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
   /** The caller's services, below the run's span. */
@@ -245,9 +246,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#writer.note(attempt, event, detail);
   }
 
-  /** Commits entries with the evidence that waits; whether that worked. */
-  write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
-    return this.#writer.write(entries);
+  /** Commits entries with the evidence that waits; whether that worked. See RunWriter for `happened`. */
+  write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
+    return this.#writer.write(entries, happened);
   }
 
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
@@ -260,7 +261,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.attempt, call, id, tool }),
     );
     const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };
-    return Effect.asVoid(this.write([...handedOver, raised]));
+    return Effect.map(this.write([...handedOver, raised], true), (recorded) => {
+      const outcome = recorded ? undefined : keptBack(this, calls);
+      if (outcome !== undefined) attempt.decide(outcome);
+    });
   }
 
   /** Another process drives the run now: nothing more of it is handed over or started here. */

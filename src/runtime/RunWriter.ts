@@ -12,6 +12,12 @@ import type { RunRecorder } from "../recorder/RunRecorder.ts";
 /** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
 const pendingMax = 64;
 
+/** Entries that wait for the store to take writes again; what comes beyond it is lost, as its own log line said. */
+const unwrittenMax = 256;
+
+/** Reasons that say something of the store, and nothing of the entries: the same write may be taken later. */
+const ofStore: ReadonlySet<string> = new Set(["locked", "disk_full", "read_only", "corrupt", "unavailable", "full"]);
+
 /** What the writer needs of its run. */
 interface Owner {
   readonly runId: string;
@@ -26,6 +32,8 @@ export class RunWriter {
   readonly #owner: Owner;
   readonly #recorder: RunRecorder["Service"];
   #pending: Array<Entry> = [];
+  /** What has happened all the same and a write has lost: it goes before the next one. */
+  #unwritten: ReadonlyArray<Entry> = [];
   #dropped = 0;
   #fenced = false;
 
@@ -50,21 +58,33 @@ export class RunWriter {
     this.#dropped = 0;
   }
 
-  /** Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered. */
-  write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+  /**
+   * Commits entries with the evidence that waits; whether that worked. A failure is logged, counted and remembered.
+   *
+   * @param happened the entries say what is so whether they are on record or not: while the store takes nothing they wait,
+   *   and go before the next write. Others are what their caller does only once they are written.
+   */
+  write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       if (this.#fenced) return Effect.succeed(false);
       const [first, ...rest] = entries;
+      const [pending, unwritten] = [this.#pending, this.#unwritten];
+      this.#pending = [];
+      this.#unwritten = [];
       // Evidence of the beginning comes after the entry that begins the run.
       const starts = first?._tag === "RunStarted";
-      const all = starts ? [first, ...this.#pending, ...rest] : [...this.#pending, ...entries];
-      this.#pending = [];
-      return this.#recorder.write(this.#owner.runId, all).pipe(
+      const own = starts ? [first, ...pending, ...rest] : [...pending, ...entries];
+      return this.#recorder.write(this.#owner.runId, [...unwritten, ...own]).pipe(
         Effect.as(true),
         // A recorder that dies is a failed write as well: what it knows of the run is not known.
         Effect.catchCause((cause) => {
           const error = Cause.findErrorOption(cause);
-          return Effect.as(this.#failed(Option.isSome(error) ? error.value.reason : "defect"), false);
+          const reason = Option.isSome(error) ? error.value.reason : "defect";
+          if (ofStore.has(reason)) {
+            this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
+            this.#pending = [...pending, ...this.#pending].slice(0, pendingMax);
+          }
+          return Effect.as(this.#failed(reason), false);
         }),
       );
     });
@@ -81,3 +101,12 @@ export class RunWriter {
     });
   }
 }
+
+/** Of an attempt's facts the newest are enough: they only grow (law L1). */
+const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
+  entries
+    .filter((it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)))
+    .slice(0, unwrittenMax);
+
+const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
+  later._tag === "FactsRaised" && later.attempt === attempt;

@@ -221,7 +221,7 @@ const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
       run.startOf(first, 0),
-    ]);
+    ], true);
     run.chain = new Chain(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
     run.start(first);

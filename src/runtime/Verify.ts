@@ -38,7 +38,7 @@ export const judged = <P, E, R>(
         (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.attempt, facts: owner.facts.snapshot() }),
       ),
     ];
-    return Effect.as(run.write(entries), settled.length);
+    return Effect.as(run.write(entries, true), settled.length);
   });
 
 /**

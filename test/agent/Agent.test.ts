@@ -19,6 +19,19 @@ const work = [
 ];
 const answer = { content: [{ text: 2 }] };
 
+/** What the history does not have of what the user sees, and what it has that was withdrawn from them. */
+const differences = (file: string, told: ReadonlyArray<AgentEvent>): ReadonlyArray<string> => {
+  const history = Judge.history(Judge.read(file));
+  const left: ReadonlyArray<string> = seen(told).match(/r\d+\.\d+·/g) ?? [];
+  const shown = told.flatMap((event) => (event._tag === "Text" ? (event.text.match(/r\d+\.\d+·/g) ?? []) : []));
+  return [
+    ...left.filter((serial) => !history.includes(serial)).map((serial) => `${serial} is seen, and not in the history`),
+    ...shown
+      .filter((serial) => !left.includes(serial) && history.includes(serial))
+      .map((serial) => `${serial} was withdrawn, and is in the history`),
+  ];
+};
+
 /** What an agent's user sees: what was shown and not withdrawn. */
 const seen = (told: ReadonlyArray<AgentEvent>): string => {
   let texts: Array<{
@@ -66,12 +79,12 @@ describe("The agent against a provider that breaks in the middle of its work", (
   for (const protocol of protocolIds) {
     for (const kind of ["rst", "end"] as const) {
       it.live(
-        `${protocol}, ${kind} at every event: each effect once, nothing withdrawn in the history`,
+        `${protocol}, ${kind} at every second event: each effect once, nothing withdrawn in the history`,
         () =>
           Effect.gen(function* () {
             const moments = Array.from({ length: 26 }, (_, n) => n);
             yield* Effect.forEach(
-              kind === "rst" ? moments : moments.filter((n) => n % 3 === 0),
+              moments.filter((n) => n % 2 === (kind === "rst" ? 0 : 1)),
               (n) => broken(protocol, kind, n),
               { concurrency: 2, discard: true },
             );
@@ -93,11 +106,68 @@ const broken = (protocol: (typeof protocolIds)[number], kind: "rst" | "end", n: 
     const where = `${protocol} ${kind} ${n}`;
     assert.deepStrictEqual(Judge.problems(entries), [], where);
     assert.strictEqual(end.how, "done", `${where}: ${end.message}`);
+    assert.deepStrictEqual(differences(agent.file, told), [], where);
     const { settled, started } = Judge.tally(entries, "shell");
     assert.strictEqual(linesOf(join(box, "marks")).length, settled, where);
     assert.strictEqual(started, settled, where);
     assert.strictEqual(new Set(seen(told).match(/r\d+\.\d+·/g)).size, seen(told).match(/r\d+\.\d+·/g)?.length, where);
   }).pipe(Rig.played);
+
+describe("A break while a tool works", () => {
+  for (const protocol of ["anthropic-messages", "openai-responses", "google-gemini"] as const) {
+    it.live(`${protocol}: the next request has its result, and the text that had come behind its call`, () =>
+      Effect.gen(function* () {
+        const slow = { tool: "shell", input: { command: "sleep 0.2; echo mark >> marks" } };
+        const { agent, box, provider, told } = yield* Rig.make({
+          protocol,
+          script: {
+            answers: [
+              { content: [{ text: 1 }, slow, { text: 3 }], one_write: true, break: { kind: "rst", at: "terminal" } },
+              answer,
+            ],
+          },
+        });
+        assert.strictEqual((yield* agent.say("Work")).how, "done");
+        assert.lengthOf(linesOf(join(box, "marks")), 1);
+        assert.lengthOf(yield* provider.log, 2);
+        assert.include(seen(told), "r1.3·");
+        assert.deepStrictEqual(differences(agent.file, told), []);
+        assert.deepStrictEqual(Judge.problems(Judge.read(agent.file)), []);
+      }).pipe(Rig.played),
+    );
+  }
+});
+
+describe("A break while the first of three calls works", () => {
+  it.live("the second one runs, the third is told as not run, and the text behind them is in the next request", () =>
+    Effect.gen(function* () {
+      const slow = { tool: "shell", input: { command: "sleep 0.2; echo mark >> marks" } };
+      const { agent, box, told } = yield* Rig.make({
+        protocol: "anthropic-messages",
+        script: {
+          answers: [
+            {
+              content: [{ text: 1 }, slow, slow, slow, { text: 3 }],
+              one_write: true,
+              break: { kind: "rst", at: "terminal" },
+            },
+            answer,
+          ],
+        },
+      });
+      assert.strictEqual((yield* agent.say("Work")).how, "done");
+      const entries = Judge.read(agent.file);
+      assert.deepStrictEqual(Judge.problems(entries), []);
+      assert.deepStrictEqual(differences(agent.file, told), []);
+      const { settled } = Judge.tally(entries, "shell");
+      assert.strictEqual(linesOf(join(box, "marks")).length, settled);
+      assert.include(seen(told), "r1.3·");
+      const refused = told.filter((event) => event._tag === "ToolRefused").length;
+      assert.strictEqual(Judge.history(entries).split("This tool call was not run").length - 1, refused);
+      assert.strictEqual(settled + refused, 3);
+    }).pipe(Rig.played),
+  );
+});
 
 describe("Questions", () => {
   const script = { answers: [{ content: [{ text: 4 }], break: { kind: "rst", at: "terminal" } }, answer] } as const;
@@ -114,6 +184,7 @@ describe("Questions", () => {
       assert.strictEqual((yield* agent.say("Hello")).how, "done");
       assert.isTrue(told.some((event) => event._tag === "Withdrawn" && event.keep_through === 0));
       assert.strictEqual(seen(told), "r2.0·r2.1·");
+      assert.deepStrictEqual(differences(agent.file, told), []);
       assert.deepStrictEqual(Judge.problems(Judge.read(agent.file)), []);
     }).pipe(Rig.played),
   );

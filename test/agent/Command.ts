@@ -7,6 +7,9 @@ import { Deferred, Effect } from "effect";
 
 const bin = join(import.meta.dirname, "../../src/cli/bin.ts");
 
+/** Makes a pseudo-terminal; part of util-linux. */
+export const terminal = "script";
+
 /** A key that must be found nowhere. */
 export const plantedKey = "sk-planted-0123456789";
 
@@ -33,7 +36,7 @@ export const start = (args: ReadonlyArray<string>, pty = false) =>
       const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
       const env = { ...process.env, OPENAI_API_KEY: plantedKey, TERM: "xterm", NO_COLOR: "1", COLUMNS: "80" };
       const child = pty
-        ? spawn("script", ["-qefc", `stty cols 60 rows 30; exec ${quoted}`, "/dev/null"], { env })
+        ? spawn(terminal, ["-qefc", `stty cols 60 rows 30; exec ${quoted}`, "/dev/null"], { env })
         : spawn(process.execPath, words.slice(1), { env });
       let printed = "";
       const waits = new Set<() => void>();

@@ -31,6 +31,15 @@ export interface Tally {
 /** Rules that hold for one answer that is gone on with, and not for a history of several. */
 const ofOneAnswer = ["prose behind results"];
 
+/** The next request of a chat, as its journal says it. */
+export const history = (entries: ReadonlyArray<Entry>): string => {
+  const [chat] = entries;
+  if (chat?._tag !== "Chat") return "";
+  const transcript = new Transcript(chat, [], () => {});
+  for (const entry of entries) transcript.apply(entry);
+  return JSON.stringify(transcript.body);
+};
+
 const serials = /r\d+\.\d+·/g;
 
 /** What is wrong with a journal; empty when nothing is. */

@@ -7,7 +7,7 @@ import { draw } from "./KillPlan.ts";
 import { play } from "./KillPlay.ts";
 
 const seed = Number(process.env.AGENT_KILL_SEED ?? 20_261_122);
-const batches = 3;
+const batches = 2;
 const chats = 8;
 const kills = 4;
 

@@ -152,7 +152,7 @@ const cells = (runtime: ConformanceRuntime, protocol: ProtocolId, kind: "text" |
     assert.isTrue(direct.turn.ok, `${name}: ${direct.turn.error}`);
     assert.isAbove(direct.turn.text.length + direct.turn.ran.length, 0, name);
     yield* Effect.forEach(faults, (fault) => cell(runtime, protocol, kind, fault, direct), {
-      concurrency: 6,
+      concurrency: "unbounded",
       discard: true,
     });
   });
@@ -167,13 +167,15 @@ const cell = (
   Effect.gen(function* () {
     const answer = answerOf(kind, protocol);
     const name = `${runtime.name}, ${protocol}, ${kind}, ${fault.name}`;
-    const whole = yield* through(runtime, protocol, "on_complete", fault, answer);
+    const [whole, live] = yield* Effect.all(
+      [through(runtime, protocol, "on_complete", fault, answer), through(runtime, protocol, "live", fault, answer)],
+      { concurrency: 2 },
+    );
     assert.deepStrictEqual(whole.turn, direct.turn, `${name}, on_complete`);
     const harmless = fault.name === "nothing" || fault.options?.chaos?.latencyMs !== undefined;
     // An answer may be over before it would have been cut.
     if (harmless || fault.later !== true)
       assert.strictEqual(whole.requests, direct.requests + (harmless ? 0 : 1), `${name}: requests`);
-    const live = yield* through(runtime, protocol, "live", fault, answer);
     // What was shown is the beginning of the answer, and nothing else is ever told as a success.
     if (live.turn.ok || fault.later !== true || kind === "call")
       assert.deepStrictEqual(live.turn, direct.turn, `${name}, live`);

@@ -108,7 +108,7 @@ describe("Gateway, its clients", () => {
         const fine = end?.state === "completed" || end?.reason === "user_cancelled";
         assert.isTrue(fine, `seed ${seed}: ${end?.reason}`);
       }
-      yield* until(() => (Effect.runSync(gateway.serving) === 0 ? true : undefined));
+      while ((yield* gateway.serving) > 0) yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
       assert.strictEqual(yield* gateway.keptBytes, 0);
       yield* server.until((rows) => (rows.every((row) => row.outcome !== "open") ? true : undefined));
     }),

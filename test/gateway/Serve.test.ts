@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Layer, References } from "effect";
+import { Effect, References } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
@@ -31,7 +31,7 @@ const runsIn = (file: string) =>
       return yield* recorder.runs({ limit: 1000 });
     }).pipe(
       Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
-      Effect.provide(Layer.succeed(References.MinimumLogLevel, "None")),
+      Effect.provideService(References.MinimumLogLevel, "None"),
     ),
   );
 
@@ -42,6 +42,9 @@ describe("stream-recovery serve", () => {
       const served = yield* serve(["--port", "0", "--db", "memory", ...urls(server.url)]);
       assert.match(served.stdout(), /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
       for (const protocol of protocols) assert.strictEqual((yield* post(served.url, protocol)).status, 200);
+      const page = yield* Effect.promise(() => send(`${served.url}/recovery/`));
+      assert.strictEqual(page.status, 200);
+      assert.match(page.headers["content-type"] ?? "", /^text\/html/);
     }),
   );
 

@@ -37,7 +37,7 @@ export const serve = (
 ): Effect.Effect<Served, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
-      const child = spawn(process.execPath, [bin, "serve", ...args], {
+      const child = spawn(process.execPath, ["--no-warnings", bin, "serve", ...args], {
         env: { PATH: process.env.PATH ?? "", HOME: tmpdir(), ...env },
         stdio: ["ignore", "pipe", "pipe"],
       });

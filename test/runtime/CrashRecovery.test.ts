@@ -73,7 +73,8 @@ const outcomes: Readonly<Record<string, readonly [CrashRecovery.Outcome, string]
   ],
   "a tool had settled": ["asked", "asking question, tool_ran open, question 1 retry|stop"],
   "a tool had settled, and the runtime can continue": ["offered", "parked recovered, tools_settled open"],
-  "the marker had come": ["completed", "ended, already_complete recovered, completed completed"],
+  // What its process had not handed over is lost with it: nobody may be told that this answer is whole.
+  "the marker had come": ["asked", "asking question, text_shown open, question 1 retry|accept|stop"],
   "a retry was decided": ["offered", "parked recovered, nothing_shown open"],
   "a resume was decided": ["offered", "parked recovered, resume_cursor superseded, nothing_shown open"],
   "a resumed response broke": [

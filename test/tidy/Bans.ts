@@ -133,8 +133,8 @@ const srcBans: ReadonlyArray<Ban> = [
     banned: "a timer",
     use: "Effect.sleep, or the watchdog's sweeper",
     in: /^src\//,
-    // undici calls its connector outside of any fiber, so that its clock cannot be a fiber either
-    except: /^src\/(testing\/|client\/Connector\.ts$)/,
+    // undici calls its connector outside of any fiber, so that its clock cannot be a fiber either; a browser has no fibers
+    except: /^src\/(testing\/|client\/Connector\.ts$|gateway\/page\/Browser\.ts$)/,
     search: "code",
     pattern: /(?<![.\w])set(Timeout|Interval)\s*\(/g,
     bad: ["src/client/Bad.ts", "setTimeout(() => {}, 1);"],

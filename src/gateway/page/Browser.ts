@@ -71,6 +71,9 @@ declare const EventSource: new (
 /** Between two looks while the feed is down, in milliseconds. */
 const pollMs = 3_000;
 
+/** After so many messages without news, about one a second, a view is drawn anew for its "3 min ago". */
+const quietMax = 30;
+
 /** How long something that was said stands, in milliseconds. */
 const saidMs = 6_000;
 
@@ -221,10 +224,15 @@ document.addEventListener("click", ({ target }) => {
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });
 
-/** Something is new, or time has passed for a bar that grows. */
+let quiet = 0;
+
+/** Something is new, or time has passed for a bar that grows, or much time for a view where nothing does. */
 const concerns = ({ runs }: FeedMessage): boolean => {
   if (document.hidden) return false;
-  if (runs.length === 0) return document.getElementById("view")?.dataset.live === "true";
+  if (runs.length === 0) {
+    quiet += 1;
+    return document.getElementById("view")?.dataset.live === "true" || quiet % quietMax === 0;
+  }
   return shown === null || runs.includes(shown);
 };
 

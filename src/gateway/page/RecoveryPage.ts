@@ -67,8 +67,16 @@ const handle = (house: House, request: Request): Effect.Effect<Response | undefi
       respond("Only GET is answered here.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
     );
   }
-  return Effect.catchTag(serve(house, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
+  const answer = Effect.catchTag(serve(house, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
+  return request.method === "HEAD" ? Effect.flatMap(answer, headOf) : answer;
 };
+
+/** The same head without a body; a feed is not left running behind it. */
+const headOf = ({ body, headers, status }: Response): Effect.Effect<Response> =>
+  Effect.as(
+    Effect.promise(async () => body?.cancel()),
+    new Response(null, { status, headers }),
+  );
 
 type View = (house: House, query: URLSearchParams) => Effect.Effect<Response, RecorderError>;
 
@@ -86,7 +94,13 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/page.js": ({ script }) => Effect.succeed(respond(script, { type: "text/javascript; charset=utf-8" })),
   "/recovery/picture.html": (house, query) => pictureFile(house, query.get("run") ?? ""),
   "/recovery/api/events": ({ context, recorder, traffic }) =>
-    Effect.succeed(respond(ApiFeed.make(recorder, traffic, context), { type: "text/event-stream" })),
+    Effect.succeed(
+      respond(ApiFeed.make(recorder, traffic, context), {
+        type: "text/event-stream",
+        // A proxy in front must not collect it first.
+        more: { "x-accel-buffering": "no" },
+      }),
+    ),
   "/metrics": ({ traffic }) =>
     Effect.gen(function* () {
       const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
@@ -136,7 +150,7 @@ const overviewPage: View = ({ recorder, totals }, query) =>
       more: found.length > pageRuns,
     });
     const title = asking.length === 0 ? "Runs" : `(${asking.length}) Runs`;
-    const grows = [...runs, ...asking].some(({ end }) => end === undefined);
+    const grows = runs.some(({ state }) => state === "live");
     return respond(shell(title, html`<h1 class="sr">Runs</h1>${view}`, grows), { type: document });
   });
 
@@ -148,7 +162,7 @@ const runPage = ({ recorder }: House, runId: string): Effect.Effect<Response, Re
     const record = yield* recorder.run(runId);
     const now = yield* Clock.currentTimeMillis;
     if (record === undefined) return notFound();
-    const grows = record.end === undefined;
+    const grows = record.state === "live";
     return respond(shell(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
   });
 

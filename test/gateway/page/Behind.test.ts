@@ -1,12 +1,12 @@
 /**
  * Puts the page behind the gateway itself: through its token, its Host and Origin checks and its feed.
  */
-import { assert, describe, it } from "@effect/vitest";
+import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { front, post } from "../GatewayCases.ts";
-import { missing, steps, tab } from "./Chromium.ts";
+import { browserTestMs, closed, missing, steps, tab } from "./Chromium.ts";
 
 const token = "a-token-of-24-characters";
 
@@ -33,7 +33,9 @@ const text = (url: string, init?: RequestInit) =>
     return { status: response.status, text: await response.text() };
   });
 
-describe("the page behind the gateway", () => {
+describe("the page behind the gateway", { timeout: browserTestMs }, () => {
+  afterAll(closed);
+
   it.live("shows its runs and its metrics to who has the token, and nothing of a key or a prompt", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: cutAfterText });

@@ -4,7 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assert, describe, it } from "@effect/vitest";
+import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Clock, Deferred, Effect, Fiber, Layer, Stream } from "effect";
 import { ProviderClient } from "../../../src/client/ProviderClient.ts";
 import { runDocument } from "../../../src/gateway/page/RunDocument.ts";
@@ -14,7 +14,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { UserDecisions } from "../../../src/runtime/UserDecisions.ts";
 import { FaultProvider } from "../../../src/testing/FaultProvider.ts";
 import type { FaultScriptInput } from "../../../src/testing/FaultScript.ts";
-import { contrast, missing, overflow, steps, tab } from "./Chromium.ts";
+import { browserTestMs, closed, contrast, missing, overflow, steps, tab } from "./Chromium.ts";
 import * as Runs from "./PageRuns.ts";
 import { pageServer, put } from "./PageServer.ts";
 
@@ -56,7 +56,9 @@ const cutAfterText = {
   answers: [{ content: [{ text: 6 }], break: { kind: "rst", at: "terminal" } }, { content: [{ text: 6 }] }],
 } as const;
 
-describe.skipIf(missing !== undefined)("the page in a browser", () => {
+describe.skipIf(missing !== undefined)("the page in a browser", { timeout: browserTestMs }, () => {
+  afterAll(closed);
+
   it.live("shows a run from its start over its break to its recovery, without being loaded again", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
@@ -281,7 +283,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", () => {
     Effect.gen(function* () {
       yield* put(Runs.album());
       const server = yield* pageServer;
-      const { page } = yield* tab({ viewport: { width: 1_000, height: 800 }, colorScheme: "light" });
+      const { page } = yield* tab({ viewport: { width: 1_000, height: 780 }, colorScheme: "light" });
       yield* steps(() => page.goto(`${server.url}recovery/?run=run_0600fi7k2m9q`));
       yield* steps(() => page.locator("#feed[data-feed=live]").waitFor());
       const photo = yield* steps(() => page.screenshot());

@@ -3,7 +3,7 @@
  */
 import { existsSync } from "node:fs";
 import { Effect, type Scope } from "effect";
-import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 
@@ -34,14 +34,27 @@ export interface Tab {
   readonly complaints: ReadonlyArray<string>;
 }
 
-/** Opens one tab in a browser with a profile of its own; both close with the scope. */
+/** Longest test in a browser, in milliseconds. */
+export const browserTestMs = 60_000;
+
+let started: Promise<Browser> | undefined;
+
+/** One browser a test file, with a profile of its own; every tab has cookies, cache and downloads of its own. */
+const browser = (): Promise<Browser> => {
+  started ??= chromium.launch({ executablePath, args, timeout: browserTestMs });
+  return started;
+};
+
+/** Ends the browser, if one was started: what a test file does last. */
+export const closed = async (): Promise<void> => (await started)?.close();
+
+/** Opens one tab that closes with the scope. */
 export const tab = (options: BrowserContextOptions = {}): Effect.Effect<Tab, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const browser = yield* Effect.acquireRelease(
-      Effect.promise(() => chromium.launch({ executablePath, args })),
+    const context = yield* Effect.acquireRelease(
+      Effect.promise(async () => (await browser()).newContext(options)),
       (it) => Effect.promise(() => it.close()),
     );
-    const context = yield* Effect.promise(() => browser.newContext(options));
     const page = yield* Effect.promise(() => context.newPage());
     page.setDefaultTimeout(patienceMs);
     const requests: Array<string> = [];

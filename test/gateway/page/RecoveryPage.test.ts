@@ -86,6 +86,16 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
+  it.effect("answers HEAD with the head alone, the feed's too", () =>
+    Effect.gen(function* () {
+      for (const path of ["/recovery/", "/metrics", "/recovery/api/events"]) {
+        const answer = yield* got(path, { method: "HEAD" });
+        assert.deepStrictEqual([answer?.status, answer?.text], [200, ""]);
+        assert.isNotNull(answer?.headers.get("content-type"));
+      }
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
   it.effect("pages through runs and narrows them, and takes nonsense for nothing", () =>
     Effect.gen(function* () {
       yield* put(Array.from({ length: 45 }, (_, n) => Runs.calm(`run_${n}`, Runs.now)));

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { toolRowsMax } from "../../../src/domain/Limits.ts";
 import { runDocument } from "../../../src/gateway/page/RunDocument.ts";
 import { runView } from "../../../src/gateway/page/RunView.ts";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import * as Runs from "./PageRuns.ts";
 
 describe("the file of a run", () => {
@@ -42,6 +43,26 @@ describe("the file of a run", () => {
     assert.strictEqual(view.match(/<button/g)?.length, 6);
     assert.strictEqual(view.match(/data-confirm=/g)?.length, 1);
     assert.isAbove(view.indexOf(">Retry</button>"), view.indexOf(">Accept</button>"), "what may repeat stands behind");
+  });
+
+  it("escapes every label of a record wherever it is shown, on the page and in the file", () => {
+    const evil = `"'><x y=z>&`;
+    const labels = /^(?:id|model|run_id|policy|retry_of|tool|call|detail|code|reason|message)$/;
+    const poisoned = (value: unknown, key = ""): unknown => {
+      if (typeof value === "string")
+        return labels.test(key) || key === "because" || key === "may_repeat" ? evil : value;
+      if (Array.isArray(value)) return value.map((it) => poisoned(it, key));
+      if (typeof value !== "object" || value === null) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, it]) => [name, poisoned(it, name)]));
+    };
+    for (const entries of [Runs.recovered(), Runs.asking(), Runs.stopped("run_a", Runs.now)]) {
+      // Of the shape of a record; its schema would refuse nothing but the words of a failure.
+      const record = poisoned({ ...Runs.recordOf(entries), retry_of: "run_b" }) as RunRecord;
+      for (const markup of [runDocument(record, Runs.now), runView(record, Runs.now).markup]) {
+        assert.isAbove(markup.split("&lt;x y=z&gt;&amp;").length, 8);
+        assert.notMatch(markup, /<x|"'>|z>&(?!amp;|lt;|gt;|quot;|#)/);
+      }
+    }
   });
 
   it("is the same for the same record", () => {
