@@ -52,22 +52,23 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
   const clock = yield* Clock.Clock;
-  let before: string | undefined;
-  for (;;) {
-    const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
-      state: "parked",
-      limit: pageRuns,
-      ...(before === undefined ? {} : { before }),
-    });
-    // Read before any of them ends: the next page begins behind the last of this one, which must still be there.
-    before = page.length < pageRuns ? undefined : page.at(-1)?.run_id;
-    for (const record of page) {
-      if (!record.run_id.startsWith(runIdPrefix)) continue;
-      if (record.parked === "recovered" || record.parked === "answered") {
-        yield* end(recorder, record, clock.currentTimeMillisUnsafe());
-      } else if (headless && record.parked === "question") yield* stop(record);
-    }
-    if (before === undefined) return;
+  // A run whose question is open is still asking, also when nobody drives it.
+  for (const state of ["asking", "parked"] as const) {
+    let before: string | undefined;
+    do {
+      const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
+        state,
+        limit: pageRuns,
+        ...(before === undefined ? {} : { before }),
+      });
+      for (const record of page) {
+        if (!record.run_id.startsWith(runIdPrefix)) continue;
+        if (record.parked === "recovered" || record.parked === "answered")
+          yield* end(recorder, record, clock.currentTimeMillisUnsafe());
+        else if (headless && record.parked === "question") yield* stop(record);
+      }
+      before = page.length < pageRuns ? undefined : page.at(-1)?.run_id;
+    } while (before !== undefined);
   }
 });
 

@@ -105,7 +105,9 @@ export class RunWriter {
 /** Of an attempt's facts the newest are enough: they only grow (law L1). */
 const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   entries
-    .filter((it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)))
+    .filter(
+      (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
+    )
     .slice(0, unwrittenMax);
 
 const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>

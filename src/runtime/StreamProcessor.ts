@@ -209,19 +209,22 @@ const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
     const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
     const { options, policy, shared } = run;
     const transcript = yield* digestOf(run);
-    yield* run.write([
-      {
-        _tag: "RunStarted",
-        run_id: run.runId,
-        provider: options.provider,
-        at: shared.clock.currentTimeMillisUnsafe(),
-        budget: run.budget,
-        policy: policy.name,
-        ...(transcript === undefined ? {} : { transcript }),
-        ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
-      },
-      run.startOf(first, 0),
-    ], true);
+    yield* run.write(
+      [
+        {
+          _tag: "RunStarted",
+          run_id: run.runId,
+          provider: options.provider,
+          at: shared.clock.currentTimeMillisUnsafe(),
+          budget: run.budget,
+          policy: policy.name,
+          ...(transcript === undefined ? {} : { transcript }),
+          ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
+        },
+        run.startOf(first, 0),
+      ],
+      true,
+    );
     run.chain = new Chain(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
     run.start(first);

@@ -88,7 +88,9 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
   it.live("who only reads waits for no lock, also when it ends", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
-      yield* Effect.flatMap(Folder.open({ file }), (recorder) => recorder.write("r", [E.begun("r")])).pipe(Effect.scoped);
+      yield* Effect.flatMap(Folder.open({ file }), (recorder) => recorder.write("r", [E.begun("r")])).pipe(
+        Effect.scoped,
+      );
       const other = new DatabaseSync(file);
       other.exec("BEGIN EXCLUSIVE");
       const read = Effect.flatMap(Folder.open({ file, lockWaitMs: 600_000, retention: false }), (it) => it.runs());

@@ -1,0 +1,118 @@
+/**
+ * Plays the provider and the tools of a story in each of its processes.
+ */
+import { Context, Effect, Stream } from "effect";
+import type { Choice } from "../../../src/domain/Decision.ts";
+import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { RunEvent } from "../../../src/runtime/RunEvent.ts";
+import type { AttemptContext } from "../../../src/runtime/RunOptions.ts";
+import type { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { type Tool, ToolGuard } from "../../../src/runtime/ToolGuard.ts";
+import * as S from "../../runtime/Scripted.ts";
+import type { Item, Story } from "./Story.ts";
+
+/** The one run of a story. */
+export const runId = "r";
+
+/** What is true whatever the record says. */
+export interface World {
+  readonly story: Story;
+  readonly screen: Array<{ readonly attempt: number; readonly name: string }>;
+  /** Handlers that were started, by the name of their call: `c0.2` is item 2 of response 0. */
+  readonly started: Array<string>;
+  /** What a person said, in order; `by` tells those that were given while no process drove the run. */
+  readonly answers: Array<Choice>;
+  readonly problems: Array<string>;
+  attempts: number;
+  refusals: number;
+  /** The caller was told that the answer is whole. */
+  completed: boolean;
+  readonly log: Array<string>;
+}
+
+/** A process that can die. */
+export interface Process {
+  readonly context: Context.Context<StreamProcessor | ToolGuard>;
+  readonly isDead: () => boolean;
+  /** Nothing of the process happens any more. */
+  readonly silence: Effect.Effect<void>;
+}
+
+/** The store of all processes. */
+export type Recorder = RunRecorder["Service"];
+
+/** The run as it stands. */
+export const read = (recorder: Recorder) => Effect.orDie(recorder.run(runId));
+
+/** What the provider says: request `first` is response 0, each continuation is the next one, a cursor goes on behind it. */
+export const providerOf = (process: Process, world: World, recorder: Recorder) => ({
+  attempt: (context: AttemptContext): Stream.Stream<S.ScriptedPart, S.ProviderBroke> =>
+    Stream.unwrap(
+      Effect.map(read(recorder), (record) => {
+        const broken = world.story.breaks[world.attempts];
+        world.attempts += 1;
+        const at = context.cursor?.match(/^[tcr](\d+)\.(\d+)$/);
+        const continued = record?.attempts.filter(({ mode }) => mode === "continue").length ?? 0;
+        const response = context.request === "first" ? 0 : at ? Number(at[1]) : continued;
+        const from = at ? Number(at[2]) + 1 : 0;
+        const items = responseOf(world, response)
+          .map((item, n) => [item, `${response}.${n}`] as const)
+          .slice(from);
+        const steps = items.slice(0, broken?.after).flatMap(([item, name]) => stepsOf(item, name));
+        const ending = broken === undefined ? [S.done] : broken.failure === "clean_end" ? [] : [S.fail(broken.failure)];
+        const end =
+          broken !== undefined && broken.after >= items.length && broken.failure === "clean_end" ? [S.done] : ending;
+        const whole = S.scripted([S.start, ...steps, ...end]).attempt(context);
+        return Stream.mapEffect(whole, (part) => (process.isDead() ? Effect.never : Effect.succeed(part)));
+      }),
+    ),
+});
+
+/** What a response says; continuations that the story does not know say the last one of it. */
+export const responseOf = ({ story }: World, response: number): ReadonlyArray<Item> =>
+  story.responses[response] ?? [{ kind: "text", wait: 0, handlerMs: 0 }];
+
+const stepsOf = ({ kind, wait }: Item, name: string): ReadonlyArray<S.Step> => {
+  const step = {
+    text: S.text("x"),
+    reasoning: S.reasoning("x"),
+    call: S.callReady("bash", Number(name.split(".")[1]), name),
+  }[kind];
+  const named = "part" in step ? { part: { ...step.part, name: `${kind[0]}${name}` } } : step;
+  return wait === 0 ? [named] : [S.wait(wait), named];
+};
+
+/** The run's one tool, and what a runtime does with a part's calls. */
+export const toolsOf = (process: Process, world: World) => {
+  const handler = (name: string) =>
+    Effect.suspend(() => {
+      if (process.isDead()) return Effect.never;
+      world.started.push(name);
+      world.log.push(`starts ${name}`);
+      const [response = 0, item = 0] = name.slice(1).split(".").map(Number);
+      const ms = responseOf(world, response)[item]?.handlerMs ?? 0;
+      const slept = ms === 0 ? Effect.void : Effect.sleep(ms);
+      return Effect.andThen(
+        slept,
+        Effect.suspend(() => (process.isDead() ? Effect.never : Effect.succeed("ran"))),
+      );
+    });
+  const { guarded, verify } = world.story;
+  const plain = { name: "bash", executor: "runtime", effect: "mutating" } as const;
+  const did = (id: string) => (world.started.includes(`c${id}`) ? ("it_ran" as const) : ("it_did_not_run" as const));
+  const tool = Context.get(process.context, ToolGuard).mutating(
+    "bash",
+    handler,
+    verify ? { verify: ({ id }) => Effect.sync(() => did(id)) } : {},
+  );
+  const one: Tool = guarded ? tool : plain;
+  return {
+    tool: one,
+    start: (event: Extract<RunEvent<S.ScriptedPart>, { readonly _tag: "Part" }>) =>
+      Effect.forEach(
+        event.calls ?? [],
+        (call) => Effect.ignore(guarded ? tool.run(call, event.part.name) : handler(event.part.name)),
+        { discard: true },
+      ),
+  };
+};
