@@ -2,6 +2,7 @@
  * Asks one address for streams and measures what arrives when: the client of the gateway's bench.
  */
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { quantile } from "./Median.ts";
 
 /** Milliseconds from the provider's write to the client's read. */
@@ -35,10 +36,14 @@ const ask = (base: string, query: string): Promise<IncomingMessage> =>
 const stamps = (chunk: Buffer, at: number): ReadonlyArray<number> =>
   [...chunk.toString().matchAll(/"content":"(\d+)"/g)].map(([, ns]) => at - Number(ns) / 1e6);
 
+/** Milliseconds between the starts of two streams: what is measured is a stream, not the queue of all that start at once. */
+const apartMs = 13;
+
 /** Paced streams side by side, so that the machine is busy and not full. */
 export const latency = async (base: string, streams: number, events: number): Promise<Latency> => {
   const [heads, firsts, all]: [Array<number>, Array<number>, Array<number>] = [[], [], []];
   const one = async (n: number) => {
+    await pause(n * apartMs);
     const started = now();
     const response = await ask(base, `play=paced&events=${events}&every=20&n=${n}`);
     heads.push(now() - started);
