@@ -137,7 +137,7 @@ const program = [
   "",
 ].join("\n");
 
-/** The compiler's errors. Those in effect's own declarations are left out: it names types of the DOM, which ours do without. */
+/** The compiler's errors in the program and in our own declarations: those of effect and ai name types of the DOM, which ours do without. */
 const typeErrors = (resolution: string, text: string): ReadonlyArray<string> =>
   consumer
     .compile(
@@ -148,7 +148,7 @@ const typeErrors = (resolution: string, text: string): ReadonlyArray<string> =>
         skipLibCheck: false,
       },
     )
-    .filter((line) => !line.includes("/node_modules/effect/"));
+    .filter((line) => line.startsWith("program.ts") || line.includes(`/node_modules/${manifest.name}/`));
 
 /** Every module that an import resolves, as its URL. */
 const loaded = (specifier: string): ReadonlySet<string> => {

@@ -17,18 +17,29 @@ export interface Latency {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 
-const body = JSON.stringify({ model: "bench", messages: [{ role: "user", content: "x".repeat(2000) }], stream: true });
+/** Where streams are asked for, and the headers that it wants to see. */
+export interface Target {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const messages = [{ role: "user", content: "x".repeat(2000) }];
 
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-const ask = (base: string, query: string): Promise<IncomingMessage> =>
+/** @param play what the provider is to play; in `user`, which every contender hands on: some drop a query or unknown fields */
+const ask = ({ headers, url }: Target, play: string): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    const request = httpRequest(`${base}/v1/chat/completions?${query}`, {
+    const body = JSON.stringify({ model: "bench", messages, stream: true, user: play });
+    const request = httpRequest(`${url}/v1/chat/completions`, {
       method: "POST",
       agent,
-      headers: { "content-type": "application/json", "content-length": body.length },
+      headers: { "content-type": "application/json", "content-length": body.length, ...headers },
     });
-    request.on("error", reject).on("response", resolve);
+    request.on("error", reject).on("response", (response) => {
+      if (response.statusCode === 200) resolve(response);
+      else reject(new Error(`${url} answered ${response.statusCode}`));
+    });
     request.end(body);
   });
 
@@ -40,12 +51,12 @@ const stamps = (chunk: Buffer, at: number): ReadonlyArray<number> =>
 const apartMs = 13;
 
 /** Paced streams side by side, so that the machine is busy and not full. */
-export const latency = async (base: string, streams: number, events: number): Promise<Latency> => {
+export const latency = async (target: Target, streams: number, events: number): Promise<Latency> => {
   const [heads, firsts, all]: [Array<number>, Array<number>, Array<number>] = [[], [], []];
   const one = async (n: number) => {
     await pause(n * apartMs);
     const started = now();
-    const response = await ask(base, `play=paced&events=${events}&every=20&n=${n}`);
+    const response = await ask(target, `play=paced&events=${events}&every=20&n=${n}`);
     heads.push(now() - started);
     let first = true;
     for await (const chunk of response) {
@@ -68,16 +79,20 @@ export const latency = async (base: string, streams: number, events: number): Pr
   };
 };
 
+/** Bytes that a stream of 20 events has more than: a contender that loses what was asked for is not a fast one. */
+const leastBytes = 1200;
+
 /** Whole streams of 20 events a second, so many at one time. */
-export const throughput = async (base: string, streams: number, concurrent: number): Promise<number> => {
+export const throughput = async (target: Target, streams: number, concurrent: number): Promise<number> => {
   const started = now();
   let next = 0;
   const worker = async () => {
     while (next < streams) {
       next += 1;
-      const response = await ask(base, `play=burst&events=20&n=${next}`);
-      for await (const _ of response);
-      if (!response.complete) throw new Error(`a stream of ${base} broke`);
+      const response = await ask(target, `play=burst&events=20&n=${next}`);
+      let bytes = 0;
+      for await (const chunk of response) bytes += Buffer.byteLength(chunk);
+      if (!response.complete || bytes < leastBytes) throw new Error(`a stream of ${target.url} broke or is short`);
     }
   };
   await Promise.all(Array.from({ length: concurrent }, worker));
@@ -89,13 +104,13 @@ export const throughput = async (base: string, streams: number, concurrent: numb
  *
  * @param shown waits until each has shown something, not only its head
  */
-export const hold = async (base: string, streams: number, shown: boolean): Promise<() => void> => {
+export const hold = async (target: Target, streams: number, shown: boolean): Promise<() => void> => {
   const responses: Array<IncomingMessage> = [];
   let next = 0;
   const worker = async () => {
     while (next < streams) {
       next += 1;
-      const response = await ask(base, `play=open&n=${next}`);
+      const response = await ask(target, `play=open&n=${next}`);
       responses.push(response);
       response.on("error", () => undefined);
       if (!shown) response.resume();

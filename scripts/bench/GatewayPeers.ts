@@ -13,7 +13,7 @@ const chunk = (delta: object, finish: string | null = null): string =>
 
 const end = `${chunk({}, "stop")}data: [DONE]\n\n`;
 
-/** What a request asks this provider for, in its query. */
+/** What a request asks this provider for, in the `user` of its body. */
 interface Wanted {
   /** `paced`: an event every so many milliseconds. `burst`: all at once. `open`: one event, and nothing more. */
   readonly play: string;
@@ -44,17 +44,21 @@ const play = (response: ServerResponse, { events, everyMs, play }: Wanted): void
 };
 
 const provider = createServer((request, response) => {
-  request.resume().on("end", () => {
-    const { searchParams } = new URL(request.url ?? "/", "http://localhost");
+  let body = "";
+  request.on("data", (bytes: Buffer) => {
+    body += String(bytes);
+  });
+  request.on("end", () => {
+    const wanted = new URLSearchParams(/"user":"(play=[^"]*)"/.exec(body)?.[1]);
     play(response, {
-      play: searchParams.get("play") ?? "burst",
-      events: Number(searchParams.get("events") ?? 1),
-      everyMs: Number(searchParams.get("every") ?? 10),
+      play: wanted.get("play") ?? "burst",
+      events: Number(wanted.get("events") ?? 1),
+      everyMs: Number(wanted.get("every") ?? 10),
     });
   });
 });
 
-/** What `http-proxy` does: headers and bytes through, one connection for each request. */
+/** The least that a proxy does: headers and bytes through, one connection for each request. */
 const proxy = (upstream: string) =>
   createServer((request, response) => {
     const url = new URL(request.url ?? "/", upstream);

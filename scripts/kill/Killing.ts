@@ -58,7 +58,7 @@ export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope>
   });
 
 /** A process from its first word on; whether it had to be killed. */
-const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean, Error> =>
+const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const worker = join(import.meta.dirname, "Worker.ts");
     const child = spawn(process.execPath, [worker, argument], { stdio: ["ignore", "pipe", "pipe"] });
@@ -66,7 +66,7 @@ const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean, Error
     yield* Effect.raceFirst(Deferred.await(ready), Deferred.await(ended));
     const inTime = yield* Effect.timeoutOption(Deferred.await(ended), afterMs);
     if (inTime._tag === "Some") {
-      return inTime.value === 0 ? false : yield* Effect.fail(new Error(`a process failed: ${told().slice(-2_000)}`));
+      return inTime.value === 0 ? false : yield* Effect.die(new Error(`a process failed: ${told().slice(-2_000)}`));
     }
     child.kill("SIGKILL");
     yield* Deferred.await(ended);

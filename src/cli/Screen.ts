@@ -11,7 +11,7 @@ const columnsDefault = 80;
 /** Narrowest layout, in columns: below it lines break where the terminal breaks them. */
 const columnsMin = 60;
 
-/** Widest layout, in columns: a longer line of prose is hard to read. */
+/** Most characters of a line, in columns of the terminal: a longer line of prose is hard to read. */
 export const columnsMax = 132;
 
 /** What a command prints on. */

@@ -91,7 +91,7 @@ const lifeOf = (work: string, afterMs: number): Effect.Effect<boolean, Error> =>
     yield* Effect.raceFirst(Deferred.await(ready), Deferred.await(ended));
     const inTime = yield* Effect.timeoutOption(Deferred.await(ended), afterMs);
     if (inTime._tag === "Some") {
-      return inTime.value === 0 ? false : yield* Effect.fail(new Error(`a process failed: ${errors}`));
+      return inTime.value === 0 ? false : yield* Effect.die(new Error(`a process failed: ${errors}`));
     }
     child.kill("SIGKILL");
     yield* Deferred.await(ended);
