@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type Contender, endAll, installPeers, type Skipped, startAll } from "./GatewayContenders.ts";
+import { type Contender, contenders, endAll, endContender, installPeers, type Skipped } from "./GatewayContenders.ts";
 import { hold, latency, throughput } from "./GatewayLoad.ts";
 import { losses, type Measured, table } from "./GatewayTable.ts";
 
@@ -23,7 +23,8 @@ const held = Number(values.streams ?? (quick ? 300 : 2000));
 const run = async (): Promise<void> => {
   const rows: Array<Measured> = [];
   const skipped: Array<Skipped> = [];
-  for (const contender of await startAll()) {
+  for (const start of await contenders()) {
+    const contender = await start();
     if ("skipped" in contender) {
       skipped.push(contender);
       continue;
@@ -31,6 +32,7 @@ const run = async (): Promise<void> => {
     // The client and the provider are cold only once; whoever is first would pay for it.
     if (rows.length === 0) await throughput(contender, 3000, 64);
     rows.push(await measure(contender));
+    await endContender();
   }
   if (values.json === true) console.log(JSON.stringify({ held, rows, skipped }, null, 2));
   else

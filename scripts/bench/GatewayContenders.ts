@@ -26,8 +26,11 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
 const children: Array<ChildProcess> = [];
 
-/** Starts all of them: the provider alone first, which all others are compared with. */
-export const startAll = async (): Promise<ReadonlyArray<Contender | Skipped>> => {
+/** Starts one of them when called, so that none works in the background (a run that outlives its reader) of the next. */
+export type Start = () => Promise<Contender | Skipped>;
+
+/** Starts the provider and gives what starts each contender: the provider alone first, which all others are compared with. */
+export const contenders = async (): Promise<ReadonlyArray<Start>> => {
   const provider = await start([here("./GatewayPeers.ts"), "provider"]);
   const ours = async (name: string, args: ReadonlyArray<string>): Promise<Contender> => ({
     name: `gateway, ${name}`,
@@ -36,35 +39,39 @@ export const startAll = async (): Promise<ReadonlyArray<Contender | Skipped>> =>
       ...["--openai-url", `${provider.url}/v1`, ...args],
     ])),
   });
+  const llmops = { "x-llmops-provider": "openai", "x-llmops-custom-host": `${provider.url}/v1` };
   return [
-    { name: "direct", url: provider.url },
-    await nginx(provider.url),
-    { name: "plain node proxy", ...(await start([here("./GatewayPeers.ts"), "proxy", provider.url])) },
-    await installed("http-proxy", "HttpProxy.mjs", provider.url),
-    await installed("@llmops/gateway", "LlmopsGateway.mjs", provider.url, {
-      "x-llmops-provider": "openai",
-      "x-llmops-custom-host": `${provider.url}/v1`,
-    }),
-    await ours("live, memory", ["--db", "memory"]),
-    await ours("live, file", ["--db", join(folder, "runs.db")]),
-    await ours("on_complete, memory", ["--db", "memory", "--reveal", "on_complete"]),
+    async () => ({ name: "direct", url: provider.url }),
+    () => nginx(provider.url),
+    async () => ({ name: "plain node proxy", ...(await start([here("./GatewayPeers.ts"), "proxy", provider.url])) }),
+    () => installed("http-proxy", "HttpProxy.mjs", provider.url),
+    () => installed("@llmops/gateway", "LlmopsGateway.mjs", provider.url, llmops),
+    () => ours("live, memory", ["--db", "memory"]),
+    () => ours("live, file", ["--db", join(folder, "runs.db")]),
+    () => ours("on_complete, memory", ["--db", "memory", "--reveal", "on_complete"]),
   ];
 };
 
+/** Ends the contender that was started last; the provider stays. */
+export const endContender = (): Promise<void> => end(children.splice(1));
+
 /** Ends every process that was started, and leaves nothing on the disk. */
 export const endAll = async (): Promise<void> => {
-  for (const child of children) {
-    child.removeAllListeners("close");
-    child.kill("SIGTERM");
-  }
-  const ended = children.map((child) =>
-    child.exitCode === null && child.signalCode === null
-      ? new Promise((resolve) => child.once("close", resolve))
-      : undefined,
-  );
-  await Promise.race([Promise.all(ended), pause(2000)]);
-  for (const child of children) child.kill("SIGKILL");
+  await end(children.splice(0));
   rmSync(folder, { recursive: true, force: true });
+};
+
+const end = async (ending: ReadonlyArray<ChildProcess>): Promise<void> => {
+  await Promise.all(
+    ending.map(async (child) => {
+      child.removeAllListeners("close");
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = new Promise((resolve) => child.once("close", resolve));
+      // nginx has a worker that only a signal it can handle ends with it; a gateway would first finish what is still open.
+      child.kill(child.spawnfile === process.execPath ? "SIGKILL" : "SIGTERM");
+      await ended;
+    }),
+  );
 };
 
 /** Puts the packages of `peers/package.json` beside it, in the versions that are named there. */
@@ -98,7 +105,10 @@ const installed = async (
 ): Promise<Contender | Skipped> => {
   if (!existsSync(here(`./peers/node_modules/${name}/package.json`)))
     return { name, skipped: "not installed; type `node scripts/bench/Gateway.ts --install`" };
-  return { name, ...(await start([here(`./peers/${program}`), upstream])), headers };
+  return start([here(`./peers/${program}`), upstream]).then(
+    (started) => ({ name, ...started, headers }),
+    (error: unknown) => ({ name, skipped: String(error) }),
+  );
 };
 
 /** nginx of this machine, as a reverse proxy that buffers nothing. */

@@ -123,6 +123,12 @@ const flags = {
     ["live", "on_complete"],
     "live: text goes out as it comes, calls once they are proven whole; on_complete: nothing goes out before the answer is proven whole, so that every break is recovered unseen",
   ).pipe(Flag.withDefault("live" as const)),
+  onBreak: word(
+    "on-break",
+    "STREAM_RECOVERY_ON_BREAK",
+    ["abort", "error_event"],
+    "A shown answer that breaks for good ends as an aborted connection; error_event: with the protocol's own error event before it",
+  ).pipe(Flag.withDefault("abort" as const)),
   onQuestion: word(
     "on-question",
     "STREAM_RECOVERY_ON_QUESTION",
@@ -162,10 +168,10 @@ export const serveCommand = Command.make(
   "serve",
   flags,
   Effect.fn("serve")(function* (given) {
-    const { allowHost, db, holdMs, host, keepAliveMs, leaseMs, onQuestion, port, reveal, token } = given;
+    const { allowHost, db, holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal, token } = given;
     const { anthropic, gemini, openai } = given;
     const program = {
-      ...{ holdMs, host, keepAliveMs, leaseMs, onQuestion, port, reveal },
+      ...{ holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal },
       upstreams: { openai, anthropic, gemini },
       limits: limitsOf(given),
       allowedHosts: allowHost.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()])),

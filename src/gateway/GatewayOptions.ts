@@ -71,6 +71,11 @@ export interface GatewayOptions {
   readonly upstreams?: Partial<Upstreams>;
   /** What is held back from clients. Default `live`. */
   readonly reveal?: "live" | "on_complete";
+  /**
+   * What a client gets where a shown answer breaks for good: an aborted connection (default), or its protocol's own error
+   * event before that, for clients that know no better.
+   */
+  readonly onBreak?: "abort" | "error_event";
   /** Who does not bring it is refused. It is never forwarded. */
   readonly token?: string;
   /** Names besides this machine's own that a request's Host may say, such as `host.docker.internal`. */
@@ -96,6 +101,7 @@ export interface GatewaySettings {
   readonly port: number;
   readonly upstreams: Upstreams;
   readonly reveal: "live" | "on_complete";
+  readonly onBreak: "abort" | "error_event";
   readonly token: string | undefined;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
@@ -116,6 +122,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     port: options.port ?? 8787,
     upstreams: { ...upstreamsDefault, ...options.upstreams },
     reveal: options.reveal ?? "live",
+    onBreak: options.onBreak ?? "abort",
     token: options.token,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,

@@ -11,13 +11,16 @@ import { InterruptSignature } from "../runtime/InterruptSignature.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
-import type { UpstreamName } from "./GatewayOptions.ts";
+import { errorEvent } from "./ErrorEvent.ts";
+import type { GatewaySettings, UpstreamName } from "./GatewayOptions.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
 export interface RelayMeans {
   readonly options: Pick<Relay.RelayOptions, "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks">;
   readonly meter: TrafficMeter["Service"];
+  /** Whether a client hears of a break in its protocol's own words before the connection breaks. */
+  readonly settings: Pick<GatewaySettings, "onBreak">;
 }
 
 /** Begins the id of every run of a gateway: nobody can go on with one after its process has died, its client is gone. */
@@ -49,7 +52,7 @@ const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
   upstream: UpstreamName,
   client: ClientResponse,
-  { meter, options }: RelayMeans,
+  { meter, options, settings }: RelayMeans,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
@@ -66,7 +69,13 @@ const relayed = Effect.fnUntraced(function* (
   const leave = Effect.flatMap(answer.cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
   client.whenGone(() => void Effect.runForkWith(services)(leave));
   client.head(answer.head, plan.streaming);
-  yield* Effect.catchTag(copied(answer, client), "RelayInterrupted", () => client.break);
+  yield* Effect.catchTag(copied(answer, client), "RelayInterrupted", (error) => {
+    const tells = settings.onBreak === "error_event" && plan.streaming;
+    // The provider's own error event was handed on already.
+    return tells && error.failure.in_band !== true
+      ? Effect.andThen(client.write([errorEvent(plan.protocol, error)]), client.break)
+      : client.break;
+  });
 });
 
 const copied = Effect.fnUntraced(function* (answer: Relay.RelayAnswer, client: ClientResponse) {

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { protocols as decoders } from "../../src/cli/demo/Protocols.ts";
+import * as Decoder from "../../src/provider/Decoder.ts";
 import { fronted, post, protocols, recovery, send } from "./GatewayCases.ts";
 
 describe("Gateway, what it recovers", () => {
@@ -45,6 +47,21 @@ describe("Gateway, what it recovers", () => {
         for (const serial of row?.text ?? []) assert.include(got.text, serial);
         assert.strictEqual((yield* runs)[0]?.end?.reason, "text_shown");
         assert.lengthOf(yield* server.log, 1);
+      }),
+    );
+
+    it.live(`tells a ${protocol} client of a break in its own protocol's words where it is configured for it`, () =>
+      Effect.gen(function* () {
+        const script = { answers: [{ content: [{ text: 5 }], break: { kind: "rst", at: "terminal" } }] } as const;
+        const { url } = yield* fronted(script, { onBreak: "error_event" });
+        const got = yield* post(url, protocol);
+        assert.isTrue(got.broken, "an error event is no terminal marker: the connection breaks all the same");
+        const decoder = Decoder.make(decoders[protocol]);
+        const parts = decoder.push(new TextEncoder().encode(got.text));
+        assert.isFalse(parts.some(({ observation }) => observation.terminal));
+        assert.isTrue(parts.some(({ observation }) => observation.failure !== undefined));
+        const silent = yield* fronted(script);
+        assert.notInclude((yield* post(silent.url, protocol)).text, "stream-recovery gateway");
       }),
     );
 
