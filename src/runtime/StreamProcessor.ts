@@ -167,16 +167,30 @@ const resumed = <P, E, R>(
       if (problem !== undefined) return yield* refuse(runId, register, problem);
       const services = yield* Effect.context<R>();
       const run = new Run<P, E, R>(runId, request, true, shared, services, hooks);
-      const revived = yield* Effect.uninterruptible(Revival.claimed(run, transcript, cursor));
-      if (typeof revived === "string") {
-        run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
-        return yield* refuse(runId, register, revived);
-      }
-      yield* enrol(register, run, scope);
-      Effect.runForkWith(run.services)(revive(run, revived));
-      return run.handoff.take;
+      // One step: a caller that leaves in between would leave a run behind that is taken over and that nobody drives.
+      const refused = yield* Effect.uninterruptible(takeOver(register, run, scope, transcript, cursor));
+      return refused === undefined ? run.handoff.take : yield* refuse(runId, register, refused);
     }),
   );
+
+/** Takes a run over and goes on with it; says why not. */
+const takeOver = <P, E, R>(
+  register: Register,
+  run: Run<P, E, R>,
+  scope: Scope.Scope,
+  transcript: string,
+  cursor: string | undefined,
+): Effect.Effect<string | undefined> =>
+  Effect.gen(function* () {
+    const revived = yield* Revival.claimed(run, transcript, cursor);
+    if (typeof revived === "string") {
+      run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
+      return revived;
+    }
+    yield* enrol(register, run, scope);
+    Effect.runForkWith(run.services)(revive(run, revived));
+    return undefined;
+  });
 
 /** Makes a run known, and stops it when its consumer goes away. */
 const enrol = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {

@@ -136,6 +136,31 @@ describe("A run that its caller left unsigned", () => {
   );
 });
 
+describe("A caller that leaves while its run is being taken over", () => {
+  it.effect("loses nothing: the question stays open, and the next resume asks it", () =>
+    Effect.gen(function* () {
+      yield* begin([half]);
+      const processor = yield* StreamProcessor;
+      const request = S.options(S.scripted(whole));
+      const fiber = yield* Effect.forkChild(S.watch(processor.resume("r", { request, transcript })));
+      yield* TestClock.adjust("30 seconds");
+      const interrupt = yield* Effect.forkChild(Fiber.interrupt(fiber));
+      yield* TestClock.adjust("2 minutes");
+      yield* Fiber.join(interrupt);
+      assert.deepInclude(yield* S.recordOf("r"), { state: "asking", parked: "question" });
+      const then = yield* goOn();
+      assert.deepStrictEqual(then.lines, ["ask text_shown", "answer accept", "end accepted_partial text_shown"]);
+    }).pipe(
+      Effect.provide(
+        layer(["parked", "parked", "accept"], {
+          // A take-over takes a minute.
+          digest: (content) => Effect.andThen(Effect.sleep("1 minute"), digest(content)),
+        }),
+      ),
+    ),
+  );
+});
+
 describe("A resume is refused", () => {
   const refused = (title: string, more: Partial<Request>, expected: RegExp, before: ReadonlyArray<S.Step> = half) =>
     it.effect(title, () =>
