@@ -16,8 +16,42 @@ const body: TextRow = { meaning: "retry", operation: "body" };
 const never: TextRow = { meaning: "never", operation: "connect" };
 const cancelled: TextRow = { meaning: "cancelled" };
 
-/** [whose, the text, what it means]. Short words stand only for the whole message. */
-const rows: ReadonlyArray<readonly [string, RegExp, TextRow]> = [
+const dns: TextRow = { meaning: "dns", operation: "connect" };
+
+/** [whose, the text, what it means]. */
+type Row = readonly [string, RegExp, TextRow];
+
+/**
+ * What `fetch` itself writes, each the whole message. TypeErrors are mostly bugs: of one only these sentences are believed.
+ * Safari and Chromium put the host behind some of them.
+ */
+const fetchRows: ReadonlyArray<Row> = [
+  ["undici", /^fetch failed$/i, retry],
+  ["undici", /^terminated$/i, body],
+  ["Chromium", /^failed to fetch(?: \([^()]*\))?\.?$|^network error$/i, retry],
+  ["Firefox", /^NetworkError when attempting to fetch resource\.?$|^network error\.$/i, retry],
+  ["Firefox", /^error in (?:input|body) stream\.?$/i, body],
+  ["Safari", /^load failed(?: \([^()]*\))?\.?$|^the request timed out\.?$/i, retry],
+  ["Safari", /^the network connection was lost\.?$/i, retry],
+  ["Safari", /^the internet connection appears to be offline\.?$|^could not connect to the server\.?$/i, connect],
+  ["Safari", /^a server with the specified hostname could not be found\.?$/i, dns],
+  ["Cloudflare Workers", /^network connection lost\.?$/i, retry],
+  ["Bun", /^the socket connection was closed unexpectedly\b/i, retry],
+  [
+    "Bun",
+    /^unable to connect\. is the computer able to access the url\b|^was there a typo in the url or port\b/i,
+    connect,
+  ],
+  ["Deno", /^error sending request\b.*\binvalid peer certificate\b/is, never],
+  ["Deno", /^error sending request\b.*\bdns error\b/is, dns],
+  ["Deno", /^error sending request\b.*\bclient error \(Connect\)/is, connect],
+  ["Deno", /^error sending request (?:for|from) /i, retry],
+  ["Deno", /^(?:request or response body error: )?error reading a body from connection\b/i, body],
+  ["Deno, hyper", /^(?:connection error: )?connection closed before message completed\.?$|^unexpected eof\b/i, body],
+];
+
+/** What else says it, in errors of other classes. Short words stand only for the whole message. */
+const rows: ReadonlyArray<Row> = [
   [
     "OpenSSL, Node",
     /\bself[- ]signed certificate\b|\bcertificate has expired\b|\bcertificate is not yet valid\b/i,
@@ -26,13 +60,7 @@ const rows: ReadonlyArray<readonly [string, RegExp, TextRow]> = [
   ["OpenSSL, Node", /\bunable to (?:verify the first|get local issuer) certificate\b/i, never],
   ["Node", /\bdoes not match certificate's altnames\b/i, never],
   ["Go", /\bx509: |\bhandshake failure\b|\bwrong version number\b/i, never],
-  ["undici", /^terminated$/i, body],
   ["undici", /\bother side closed\b/i, retry],
-  [
-    "fetch of undici, Chromium, Firefox, Safari",
-    /^fetch failed$|^failed to fetch$|^network error$|^load failed$/i,
-    retry,
-  ],
   ["Firefox, Safari", /\bNetworkError when attempting to fetch\b|\bnetwork connection was lost\b/i, retry],
   ["Node", /\bsocket hang up\b|\bpremature close\b|\bnetwork socket disconnected\b/i, retry],
   ["Go, zlib", /\bunexpected EOF\b|\bunexpected end of file\b/i, body],
@@ -59,9 +87,7 @@ const rows: ReadonlyArray<readonly [string, RegExp, TextRow]> = [
   ["Go, gRPC", /\bcontext cancell?ed\b|\brequest cancell?ed\b/i, cancelled],
 ];
 
-/** TypeErrors are mostly bugs: only the sentences that fetch itself writes are believed. */
-const fetchSentences =
-  /^(?:fetch failed|failed to fetch|network error|load failed|terminated|NetworkError when attempting.*)\.?$/i;
+const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
 
 /**
  * Reads a transport failure out of a message.
@@ -71,8 +97,8 @@ const fetchSentences =
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;
-  if (className === "TypeError" && !fetchSentences.test(message)) return undefined;
-  return rows.find(([, pattern]) => pattern.test(message))?.[2];
+  const believed = className === "TypeError" ? fetchRows : allRows;
+  return believed.find(([, pattern]) => pattern.test(message))?.[2];
 };
 
 /** Whether a class is one that only wrong code throws; `SchemaError` quotes the data that did not fit. */

@@ -34,6 +34,10 @@ const permission: ProviderVerdict = { verdict: rejected("permission"), rank: 2 }
 const cancelled: ProviderVerdict = { verdict: { kind: "cancelled", by: "provider" }, rank: 2 };
 const invalid: ProviderVerdict = { verdict: rejected("invalid_request"), rank: 1 };
 const server: ProviderVerdict = { verdict: { kind: "server_error" }, rank: 1 };
+/** A request that this server can never serve, said in a sentence: it speaks before a status of 5xx and codes that say less. */
+const never: ProviderVerdict = { verdict: rejected("invalid_request"), rank: 4 };
+/** A request that is larger than a limit of its own account: a rate limit in form, and no wait makes it fit. */
+const larger: ProviderVerdict = { verdict: rejected("payload_too_large"), rank: 4 };
 
 /** [whose, what it means, the codes as they are spelt on the wire]. */
 const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
@@ -205,6 +209,17 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Prov
   ["Moonshot", [], /\bexceeded model token limit\b/i, overflow],
   ["MiniMax", [], /\bcontext window exceeds limit\b/i, overflow],
   ["Alibaba", [], /\bRange of input length should be\b/, overflow],
+  ["Bedrock", [], /\binput tokens exceeded\b/i, overflow],
+  ["Ollama", [], /\bprompt too long\b|\binput length exceeds (?:the |maximum )?context length\b/i, overflow],
+  [
+    "OpenAI, Groq",
+    [],
+    /\brequest too large for\b.{0,400}\b(?:must be reduced in order to run|reduce your message size)\b/is,
+    larger,
+  ],
+  ["llama.cpp", [], /\binput is too large to process\. increase the physical batch size\b/i, larger],
+  ["llama.cpp", [], /\b(?:image|audio|video) input is not supported\b/i, never],
+  ["llama.cpp", [], /\brequires --jinja flag\b|^unsupported param: /i, never],
   ["Anthropic", [400], /\bcredit balance is too low to access the Anthropic API\b/i, quota],
   ["Anthropic", [], /\bOutput blocked by content filtering policy\b/i, policy],
   ["DeepSeek", [400], /^Content Exists Risk$/, policy],

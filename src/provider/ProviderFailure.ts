@@ -43,14 +43,24 @@ const refinement = (
   const code = body.byCode;
   const says = code?.verdict;
   const reason = says?.kind === "rejected" ? says.reason : undefined;
-  if (status === 429) return reason === "quota" ? code : undefined;
-  if (status >= 500) return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : undefined;
+  if (status === 429) return reason === "quota" ? code : permanent(body, status);
+  if (status >= 500) {
+    // A sentence is believed in the provider's own JSON only: of a proxy's page nobody knows who wrote it.
+    const told = body.form === "text" ? undefined : permanent(body, status);
+    return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
+  }
   if (status === 402 || status === 408 || status === 409 || status === 425 || status === 499) return undefined;
   const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.byText(body, status) ?? code);
   if (status === 403 && spoken === undefined) return tokenRefused(headers) ? lookup("invalid_token") : undefined;
   if (spoken?.verdict.kind === "server_error" || spoken?.verdict.kind === "cancelled") return undefined;
   if (status === 400 || status === 422) return spoken;
   return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
+};
+
+/** What a sentence says that no wait changes (a prompt too long, a server without images), whatever the code beside it. */
+const permanent = (body: ErrorBody.BodyReading, status: number | undefined): ProviderVerdict | undefined => {
+  const told = ErrorBody.byText(body, status);
+  return told?.rank === 4 ? told : undefined;
 };
 
 /**
@@ -60,8 +70,9 @@ const refinement = (
  */
 export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
   if (body.status !== undefined) return ofStatus(body.status, body, headers, nowMs);
-  const provider = body.byCode?.rank === 1 ? (ErrorBody.byText(body, undefined) ?? body.byCode) : body.byCode;
-  const spoken = provider ?? ErrorBody.byText(body, undefined);
+  const weak = body.byCode?.rank === 1 ? ErrorBody.byText(body, undefined) : undefined;
+  const throttled = body.byCode?.rank === 2 ? permanent(body, undefined) : undefined;
+  const spoken = weak ?? throttled ?? body.byCode ?? ErrorBody.byText(body, undefined);
   const retryable = shouldRetry(headers);
   const failure: Failure = {
     ...(spoken?.verdict ?? { kind: "server_error" }),

@@ -96,7 +96,9 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ...rows("cancelled", undefined, "ABORT_ERR UND_ERR_ABORTED UND_ERR_ABORT ERR_CANCELED ECANCELED ERR_ABORTED"),
   ...rows("oversize", undefined, "UND_ERR_HEADERS_OVERFLOW UND_ERR_RES_EXCEEDED_MAX_SIZE HPE_HEADER_OVERFLOW"),
   ...rows("not_a_stream", "head", "HPE_INVALID_CONSTANT HPE_INVALID_VERSION HPE_INVALID_STATUS"),
+  ...rows("not_a_stream", "head", "InvalidHTTPResponse"),
   ...rows("damaged", undefined, "Z_DATA_ERROR Z_BUF_ERROR ERR_ENCODING_INVALID_ENCODED_DATA"),
+  ...rows("damaged", undefined, "ZlibError BrotliDecompressionError ZstdDecompressionError"),
   ...rows(
     "malformed",
     undefined,

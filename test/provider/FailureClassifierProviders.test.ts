@@ -47,6 +47,105 @@ describe("error bodies by provider", () => {
       { error: { code: "429", message: "Please retry after 39 seconds." } },
       { kind: "rate_limited", retry_after_ms: 39_000 },
     ],
+    [
+      "OpenAI: larger than its limit of tokens a minute",
+      429,
+      {
+        error: {
+          type: "tokens",
+          code: "rate_limit_exceeded",
+          message:
+            "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 45000. The input or output tokens must be reduced in order to run successfully. Please try again in 1s.",
+        },
+      },
+      { kind: "rejected", reason: "payload_too_large", retryable: false },
+    ],
+    [
+      "Groq: larger than its limit of tokens a minute",
+      413,
+      {
+        error: {
+          type: "tokens",
+          code: "rate_limit_exceeded",
+          message:
+            "Request too large for model `llama` in organization `org_x` on tokens per minute (TPM): Limit 6000, Requested 8000, please reduce your message size and try again.",
+        },
+      },
+      { kind: "rejected", reason: "payload_too_large", retryable: false },
+    ],
+    [
+      "OpenAI: a rate limit that passes",
+      429,
+      {
+        error: {
+          type: "tokens",
+          code: "rate_limit_exceeded",
+          message: "Rate limit reached for gpt-4o. Try again in 2s.",
+        },
+      },
+      { kind: "rate_limited", retryable: true, retry_after_ms: 2_000 },
+    ],
+    [
+      "Bedrock: input tokens",
+      400,
+      { message: "Input Tokens Exceeded: Number of input tokens exceeds maximum length." },
+      { reason: "context_overflow" },
+    ],
+    ["Bedrock: input tokens under a 429", 429, { message: "Input Tokens Exceeded" }, { reason: "context_overflow" }],
+    [
+      "Ollama: prompt too long",
+      400,
+      { error: "prompt too long; exceeded max context length by 12 tokens" },
+      { reason: "context_overflow" },
+    ],
+    [
+      "Ollama: prompt too long as 500",
+      500,
+      { error: "prompt too long" },
+      { reason: "context_overflow", retryable: false },
+    ],
+    [
+      "llama.cpp: no images",
+      500,
+      {
+        error: {
+          code: 500,
+          message: "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+          type: "server_error",
+        },
+      },
+      { kind: "rejected", reason: "invalid_request", retryable: false },
+    ],
+    [
+      "llama.cpp: no tools",
+      500,
+      { error: { code: 500, message: "tools param requires --jinja flag", type: "server_error" } },
+      { kind: "rejected", reason: "invalid_request", retryable: false },
+    ],
+    [
+      "llama.cpp: batch size",
+      500,
+      {
+        error: {
+          code: 500,
+          message: "input is too large to process. increase the physical batch size",
+          type: "server_error",
+        },
+      },
+      { kind: "rejected", reason: "payload_too_large", retryable: false },
+    ],
+    [
+      "llama.cpp: any other 500",
+      500,
+      { error: { code: 500, message: "the request failed", type: "server_error" } },
+      { kind: "server_error", retryable: true },
+    ],
+    [
+      "a proxy's page with the same words",
+      500,
+      "<html>prompt too long</html>",
+      { kind: "server_error", retryable: true },
+    ],
     ["Azure: deployment", 404, { error: { code: "DeploymentNotFound", message: "x" } }, { reason: "not_found" }],
     ["OpenRouter: credits", 402, { error: { code: 402, message: "Insufficient credits" } }, { reason: "quota" }],
     [
