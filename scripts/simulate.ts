@@ -1,22 +1,25 @@
 /**
- * Plays simulated runs with injected faults and judges them: `node scripts/simulate.ts --runs 20000 --seed 1`.
+ * Plays simulated runs with injected faults and judges them: `npm run simulate -- --runs 20000 --seed 1`.
  */
 import { parseArgs } from "node:util";
-import { baseSeed, playSeed, report, Summary } from "../test/simulation/Campaign.ts";
-import { lines } from "../test/simulation/Transcript.ts";
+import { baseSeed } from "../test/simulation/Campaign.ts";
 import { invariants } from "../test/simulation/Verdict.ts";
+import { crash, type Kind, runs } from "./simulate/Kinds.ts";
 
 const usage = `Plays whole runs with injected faults under virtual time and judges the numbered invariants.
 
-  node scripts/simulate.ts [--runs N] [--seed N] [--trace] [--keep-going]
+  npm run simulate -- [--crash] [--runs N] [--seed N] [--trace] [--keep-going] [--first]
 
+  --crash        runs that live in several processes, which die at a write, are left or are recovered
   --runs N       how many seeds, one run each (default 2000)
   --seed N       the first seed (default ${baseSeed})
   --trace        print everything that happened in each run
   --keep-going   do not stop after ten seeds with violations
+  --first        stop at the first seed with violations and tell it as one line of JSON
   --help         this text
 
-Exit code 0: every invariant held. 1: at least one was broken. 2: bad arguments.
+Without --crash each run lives in one process. Exit code 0: every invariant held. 1: at least one was broken. 2: bad
+arguments. A seed plays the same way every time: --seed with --runs 1 --trace shows what happened.
 
 ${Object.entries(invariants)
   .map(([number, text]) => `  ${number.padEnd(4)}${text}`)
@@ -29,55 +32,66 @@ const brokenMax = 10;
 /** Runs between two lines of progress. */
 const progressEvery = 2_000;
 
+interface Options {
+  readonly kind: Kind;
+  readonly runs: number;
+  readonly seed: number;
+  readonly trace: boolean;
+  readonly keepGoing: boolean;
+  readonly first: boolean;
+}
+
 const main = async (): Promise<number> => {
-  const { runs, seed, trace, keepGoing } = options();
-  const summary = new Summary();
-  for (let played = 0; played < runs; played += 1) {
-    const it = await playSeed(seed + played);
-    summary.add(it);
-    if (trace) console.log([JSON.stringify(it.trace.scenario), ...lines(it.trace)].join("\n"));
-    if (it.violations.length > 0) console.log(await report(it));
-    if (summary.broken.length >= brokenMax && !keepGoing) break;
-    if (summary.runs % progressEvery === 0) console.log(`${summary.runs} runs, ${summary.broken.length} broken`);
+  const given = options();
+  if (given === undefined) return 0;
+  const { first, keepGoing, kind, seed, trace } = given;
+  const broken: Array<number> = [];
+  let played = 0;
+  for (; played < given.runs; played += 1) {
+    const it = await kind.play(seed + played);
+    if (trace) console.log(it.story());
+    if (it.broken.length > 0) {
+      broken.push(seed + played);
+      if (first) {
+        console.log(JSON.stringify({ seed: seed + played, runs: played + 1, broken: it.broken }));
+        return 1;
+      }
+      console.log(await it.report());
+    }
+    if (broken.length >= brokenMax && !keepGoing) break;
+    if ((played + 1) % progressEvery === 0) console.log(`${played + 1} runs, ${broken.length} broken`);
   }
-  console.log(told(seed, summary));
-  return summary.broken.length === 0 ? 0 : 1;
+  console.log(`seeds ${seed} to ${seed + given.runs - 1}: ${played} runs, ${broken.length} with violations`);
+  console.log(kind.summary());
+  if (broken.length > 0) console.log(`seeds with violations: ${broken.join(" ")}`);
+  return broken.length === 0 ? 0 : 1;
 };
 
-const options = () => {
+const options = (): Options | undefined => {
   const flag = { type: "boolean", default: false } as const;
   const { values } = parseArgs({
     options: {
       runs: { type: "string", default: "2000" },
       seed: { type: "string", default: String(baseSeed) },
+      crash: flag,
       trace: flag,
       "keep-going": flag,
-      help: flag,
+      first: flag,
+      help: { ...flag, short: "h" },
     },
   });
   if (values.help) {
     console.log(usage);
-    process.exit(0);
+    return undefined;
   }
-  const runs = Number(values.runs);
+  const count = Number(values.runs);
   const seed = Number(values.seed);
-  if (!Number.isSafeInteger(runs) || runs < 1)
+  if (!Number.isSafeInteger(count) || count < 1)
     throw new Error(`--runs: expected a whole number from 1, got ${values.runs}`);
   if (!Number.isSafeInteger(seed)) throw new Error(`--seed: expected a whole number, got ${values.seed}`);
-  return { runs, seed, trace: values.trace, keepGoing: values["keep-going"] };
-};
-
-const told = (seed: number, { attempts, broken, ends, rules, runs }: Summary): string => {
-  const table = (counts: ReadonlyMap<string, number>) =>
-    [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => `  ${String(count).padStart(8)} ${name}`);
-  return [
-    `seeds ${seed} to ${seed + runs - 1}: ${runs} runs, ${attempts} attempts, ${broken.length} with violations`,
-    "decisions by rule:",
-    ...table(rules),
-    "ends:",
-    ...table(ends),
-    ...(broken.length === 0 ? [] : [`seeds with violations: ${broken.map((it) => it.seed).join(" ")}`]),
-  ].join("\n");
+  const kind = values.crash ? crash() : runs();
+  const { first, trace } = values;
+  return { kind, runs: count, seed, trace, keepGoing: values["keep-going"], first };
 };
 
 try {

@@ -1,11 +1,6 @@
 /** Kills, leaves and resumes made-up runs, one a seed, and judges what their user and their tools saw. */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Layer, References } from "effect";
-import { TestClock } from "effect/testing";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { live } from "./Lives.ts";
-import { storyOf } from "./Story.ts";
-import { problemsOf } from "./Verdict.ts";
+import { playStory, told } from "./Campaign.ts";
 
 /** Stories of this test. */
 const runs = Number(process.env.STREAM_RECOVERY_CRASHES ?? 600);
@@ -13,34 +8,24 @@ const runs = Number(process.env.STREAM_RECOVERY_CRASHES ?? 600);
 /** Set it to the seed of a failure to play that one first. */
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 
-const play = (each: number) =>
-  live(storyOf(each)).pipe(
-    Effect.provide(Layer.fresh(Layer.provideMerge(RunRecorder.layerMemory(), TestClock.layer()))),
-    Effect.provideService(References.MinimumLogLevel, "None"),
-  );
-
 /**
  * Stories that once went wrong: an incident that a full disk had lost, a resume that said "completed" of half an answer, one
  * that withdrew what its caller could not discard, and a retry behind the cursor of the response before.
  */
 const regressions = [20_261_188, 135, 6_938, 7_306, 7, 56, 840] as const;
 
-const judged = async (each: number) => {
-  const lived = await Effect.runPromise(play(each));
-  return { lived, problems: problemsOf(lived) };
-};
-
 describe("a run that lives in several processes (L6, L7, L8, L9)", () => {
   it("holds where it once did not", async () => {
-    for (const each of regressions) assert.deepStrictEqual((await judged(each)).problems, [], `seed ${each}`);
+    for (const each of regressions) assert.deepStrictEqual((await playStory(each)).problems, [], `seed ${each}`);
   });
 
   it(`keeps every invariant over ${runs} seeds from ${seed}`, { timeout: 120_000 }, async () => {
     let [deaths, completed, resumes] = [0, 0, 0];
     const broken: Array<string> = [];
     for (let each = seed; each < seed + runs; each += 1) {
-      const { lived, problems } = await judged(each);
-      if (problems.length > 0) broken.push(told(each, problems, lived.world.log));
+      const judged = await playStory(each);
+      const { lived } = judged;
+      if (judged.problems.length > 0) broken.push(told(judged));
       deaths += lived.deaths;
       resumes += lived.record?.resumes ?? 0;
       if (lived.record?.end?.state === "completed") completed += 1;
@@ -52,6 +37,3 @@ describe("a run that lives in several processes (L6, L7, L8, L9)", () => {
     assert.isAbove(completed, runs / 8);
   });
 });
-
-const told = (each: number, problems: ReadonlyArray<string>, log: ReadonlyArray<string>): string =>
-  [`seed ${each}:`, ...problems, JSON.stringify(storyOf(each)), ...log].join("\n  ");

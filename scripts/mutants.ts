@@ -1,0 +1,126 @@
+/**
+ * Puts old and wrong behaviours back into copies of the sources and looks which proof notices each: `npm run mutants`.
+ */
+import { parseArgs } from "node:util";
+import type { Mutant, Proof } from "./mutants/Mutant.ts";
+import { areas, catalogue, type Listed } from "./mutants/runner/Catalogue.ts";
+import { Copy } from "./mutants/runner/Copy.ts";
+import { sources } from "./mutants/runner/Site.ts";
+import { proofText, type Said, testedTogether, tried } from "./mutants/runner/Trial.ts";
+import { table, type Verdict, verdictOf } from "./mutants/runner/Verdict.ts";
+
+const usage = `Tries every mutant of scripts/mutants/ against its proofs, two at a time, each in a copy of the sources.
+
+  npm run mutants -- [--area NAME] [--only TEXT] [--json] [--lanes N]
+
+  --area NAME   only the mutants of an area: ${areas().join(", ")}
+  --only TEXT   only the mutants whose name holds this text
+  --json        the verdicts as JSON instead of a table
+  --lanes N     how many mutants are tried side by side (default 2)
+  --help        this text
+
+A proof that fails without the mutant proves nothing, so that each is tried without it first.
+Exit code 0: every mutant was killed. 1: one survived, or could not be tried. 2: bad arguments.
+`;
+
+const root = new URL("..", import.meta.url).pathname;
+
+const options = () => {
+  const flag = { type: "boolean", default: false } as const;
+  const { values } = parseArgs({
+    options: {
+      area: { type: "string" },
+      only: { type: "string" },
+      lanes: { type: "string", default: "2" },
+      json: flag,
+      help: { ...flag, short: "h" },
+    },
+  });
+  const lanes = Number(values.lanes);
+  if (!Number.isSafeInteger(lanes) || lanes < 1)
+    throw new Error(`--lanes: expected a whole number from 1, got ${values.lanes}`);
+  if (values.area !== undefined && !areas().includes(values.area))
+    throw new Error(`--area: expected one of ${areas().join(", ")}, got ${values.area}`);
+  return { ...values, lanes };
+};
+
+const main = async (): Promise<number> => {
+  const { area, help, json, lanes, only } = options();
+  if (help) {
+    console.log(usage);
+    return 0;
+  }
+  const listed = (await catalogue()).filter(
+    (it) => (area === undefined || it.area === area) && (only === undefined || it.mutant.name.includes(only)),
+  );
+  if (listed.length === 0) throw new Error("no mutant has such a name");
+  const copies = Array.from({ length: Math.min(lanes, listed.length) }, () => new Copy(root));
+  try {
+    const verdicts = await play(listed, copies);
+    console.log(json ? JSON.stringify(verdicts, null, 2) : table(verdicts));
+    return verdicts.every(({ state }) => state === "killed") ? 0 : 1;
+  } finally {
+    for (const copy of copies) copy.remove();
+  }
+};
+
+const play = async (listed: ReadonlyArray<Listed>, copies: ReadonlyArray<Copy>): Promise<ReadonlyArray<Verdict>> => {
+  const baseline = await baselines(
+    listed.flatMap(({ mutant }) => mutant.proofs),
+    copies,
+  );
+  const all = sources(root);
+  let done = 0;
+  return inLanes(listed, copies, async (it, copy) => {
+    const verdict = await verdictOf(it, copy, all, baseline);
+    done += 1;
+    const by = verdict.by === undefined ? verdict.notes.join("; ") : `by ${verdict.by}`;
+    console.error(`${done}/${listed.length} ${verdict.state} ${verdict.name} ${by} (${verdict.seconds} s)`);
+    return verdict;
+  });
+};
+
+/** What each distinct proof says of the sources as they are. */
+const baselines = async (
+  proofs: ReadonlyArray<Proof>,
+  copies: ReadonlyArray<Copy>,
+): Promise<(proof: Mutant["proofs"][number]) => Said> => {
+  const distinct = [...new Map(proofs.map((proof) => [proofText(proof), proof])).values()];
+  console.error(`without a mutant: ${distinct.length} proofs`);
+  const simulations = distinct.filter((proof) => "simulate" in proof);
+  const tests = distinct.filter((proof) => "test" in proof);
+  const chunks = copies.map((_, lane) => tests.filter((__, at) => at % copies.length === lane));
+  const said = new Map<string, Said>();
+  await inLanes(chunks, copies, async (chunk, copy) => {
+    for (const [text, it] of await testedTogether(chunk, copy.root)) said.set(text, it);
+  });
+  await inLanes(simulations, copies, async (proof, copy) => {
+    said.set(proofText(proof), await tried(proof, copy.root));
+  });
+  for (const [text, it] of said) if (it.said !== "passed") console.error(`without a mutant, ${text}: ${it.said}`);
+  return (proof) => said.get(proofText(proof)) ?? { said: "nothing", why: "it was not tried" };
+};
+
+/** Does something with each, one after the other in each copy, and keeps their order. */
+const inLanes = async <A, B>(
+  each: ReadonlyArray<A>,
+  copies: ReadonlyArray<Copy>,
+  use: (it: A, copy: Copy) => Promise<B>,
+): Promise<ReadonlyArray<B>> => {
+  const results: Array<B> = [];
+  const left = [...each.entries()];
+  await Promise.all(
+    copies.map(async (copy) => {
+      for (let next = left.shift(); next !== undefined; next = left.shift())
+        results[next[0]] = await use(next[1], copy);
+    }),
+  );
+  return results;
+};
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 2;
+}

@@ -1,0 +1,124 @@
+/**
+ * Tries one proof in a copy of the sources and tells what it said.
+ */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Schema } from "effect";
+import { baseSeed } from "../../../test/simulation/Campaign.ts";
+import type { Proof } from "../Mutant.ts";
+import { node } from "./Command.ts";
+
+/** What a proof said. */
+export type Said =
+  /** It holds: every run, every test. */
+  | { readonly said: "passed" }
+  /** It failed. `byTimeout`: what failed waited longer than the test's own limit. */
+  | {
+      readonly said: "failed";
+      readonly what: string;
+      readonly seed?: number;
+      readonly runs?: number;
+      readonly byTimeout: boolean;
+    }
+  /** It could not say anything: nothing was run, nothing could be loaded, or it took too long. */
+  | { readonly said: "nothing"; readonly why: string };
+
+/** Milliseconds that a proof has. */
+export const proofMsMax = 150_000;
+
+/** A proof as one short text; proofs with the same text are the same. */
+export const proofText = (proof: Proof): string =>
+  "simulate" in proof
+    ? `simulate ${proof.simulate}, ${proof.runs} runs${proof.seed === undefined ? "" : ` from ${proof.seed}`}`
+    : `${proof.test}${proof.named === undefined ? "" : ` "${proof.named}"`}`;
+
+/** Tries a proof. */
+export const tried = (proof: Proof, root: string): Promise<Said> =>
+  "simulate" in proof ? simulated(proof, root) : tested(proof, root);
+
+const Broken = Schema.fromJsonString(
+  Schema.Struct({ seed: Schema.Finite, runs: Schema.Finite, broken: Schema.Array(Schema.String) }),
+);
+
+const simulated = async (proof: Extract<Proof, { readonly simulate: string }>, root: string): Promise<Said> => {
+  const kind = { runs: [], crash: ["--crash"], liveness: ["--liveness"] }[proof.simulate];
+  const seed = String(proof.seed ?? baseSeed);
+  const args = ["scripts/simulate.ts", ...kind, "--runs", String(proof.runs), "--seed", seed, "--first"];
+  const { code, printed } = await node(args, root, proofMsMax);
+  if (code === 0) return { said: "passed" };
+  if (code === undefined) return { said: "nothing", why: `no end within ${proofMsMax / 1_000} s` };
+  const line = printed.trimEnd().split("\n").at(-1) ?? "";
+  const told = Schema.decodeOption(Broken)(line);
+  if (told._tag === "None") return { said: "nothing", why: `the simulation did not run: ${line.slice(0, 200)}` };
+  const { broken, runs, seed: at } = told.value;
+  return { said: "failed", what: broken[0] ?? "", seed: at, runs, byTimeout: false };
+};
+
+const Report = Schema.fromJsonString(
+  Schema.Struct({
+    testResults: Schema.Array(
+      Schema.Struct({
+        name: Schema.String,
+        message: Schema.optional(Schema.String),
+        assertionResults: Schema.Array(
+          Schema.Struct({
+            fullName: Schema.String,
+            status: Schema.String,
+            failureMessages: Schema.optional(Schema.NullOr(Schema.Array(Schema.String))),
+          }),
+        ),
+      }),
+    ),
+  }),
+);
+
+type Proven = Extract<Proof, { readonly test: string }>;
+
+const tested = async (proof: Proven, root: string): Promise<Said> => {
+  const named = proof.named === undefined ? [] : ["-t", proof.named.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")];
+  const report = await vitest([proof.test, ...named, "--bail", "1", "--maxWorkers", "1"], root, proofMsMax);
+  return typeof report === "string" ? { said: "nothing", why: report } : judged(proof, root, report);
+};
+
+/** What each of these proofs says, by its text, from one start of the test runner. */
+export const testedTogether = async (
+  proofs: ReadonlyArray<Proven>,
+  root: string,
+): Promise<ReadonlyMap<string, Said>> => {
+  const files = [...new Set(proofs.map(({ test }) => test))];
+  const report = files.length === 0 ? undefined : await vitest([...files], root, proofMsMax * files.length);
+  return new Map(
+    proofs.map((proof): readonly [string, Said] => [
+      proofText(proof),
+      typeof report === "object" ? judged(proof, root, report) : { said: "nothing", why: report ?? "" },
+    ]),
+  );
+};
+
+const vitest = async (args: ReadonlyArray<string>, root: string, limitMs: number) => {
+  const output = join(root, "report.json");
+  rmSync(output, { force: true });
+  const runner = join("node_modules", "vitest", "vitest.mjs");
+  const base = [runner, "run", "--config", "test/vitest.config.ts", "--reporter=json", `--outputFile=${output}`];
+  const { code, printed } = await node([...base, ...args], root, limitMs);
+  if (code === undefined) return `no end within ${limitMs / 1_000} s`;
+  if (!existsSync(output)) return `no report: ${printed.trim().slice(-300)}`;
+  return Schema.decodeSync(Report)(readFileSync(output, "utf8"));
+};
+
+const judged = ({ named, test }: Proven, root: string, report: typeof Report.Type): Said => {
+  const file = report.testResults.find(({ name }) => name.endsWith(test));
+  if (file === undefined) return { said: "nothing", why: `no test file ${test}` };
+  const own = file.assertionResults.filter(
+    ({ fullName, status }) =>
+      status !== "skipped" && status !== "pending" && (named === undefined || fullName.includes(named)),
+  );
+  const failed = own.find(({ status }) => status === "failed");
+  if (failed !== undefined) {
+    const byTimeout = failed.failureMessages?.some((message) => /timed out in \d+ ?ms/i.test(message)) ?? false;
+    return { said: "failed", what: failed.fullName, byTimeout };
+  }
+  if (own.some(({ status }) => status === "passed")) return { said: "passed" };
+  const why = file.message?.replaceAll(root, ".").slice(0, 300) || `no test of ${test} has such a name`;
+  return { said: "nothing", why };
+};

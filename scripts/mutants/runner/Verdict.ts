@@ -1,0 +1,101 @@
+/**
+ * Says which proof kills a mutant, and prints what was found.
+ */
+import type { Mutant } from "../Mutant.ts";
+import type { Listed } from "./Catalogue.ts";
+import type { Copy } from "./Copy.ts";
+import { type SourceText, siteOf } from "./Site.ts";
+import { proofText, type Said, tried } from "./Trial.ts";
+
+/** What became of a mutant. */
+export interface Verdict {
+  readonly area: string;
+  readonly name: string;
+  readonly breaks: string;
+  readonly state: "killed" | "survived" | "error";
+  /** The proof that killed it, and what that proof says. */
+  readonly by?: string;
+  readonly what?: string;
+  readonly seed?: number;
+  readonly runs?: number;
+  readonly byTimeout?: boolean;
+  /** Of the other proofs that were tried: which, and what they said. */
+  readonly notes: ReadonlyArray<string>;
+  readonly seconds: number;
+}
+
+/** Tries the proofs of a mutant in order, until one kills it. */
+export const verdictOf = async (
+  { area, mutant }: Listed,
+  copy: Copy,
+  all: ReadonlyArray<SourceText>,
+  baseline: (proof: Mutant["proofs"][number]) => Said,
+): Promise<Verdict> => {
+  const began = performance.now();
+  const told = (rest: Omit<Verdict, "area" | "name" | "breaks" | "seconds">): Verdict => ({
+    area,
+    name: mutant.name,
+    breaks: mutant.breaks,
+    seconds: Math.round((performance.now() - began) / 100) / 10,
+    ...rest,
+  });
+  const site = siteOf(mutant, all);
+  if (typeof site === "string") return told({ state: "error", notes: [site] });
+  const notes: Array<string> = [];
+  let proven = false;
+  for (const proof of mutant.proofs) {
+    const by = proofText(proof);
+    const healthy = baseline(proof);
+    if (healthy.said !== "passed") {
+      notes.push(`${by}: proves nothing, without the mutant it ${why(healthy)}`);
+      continue;
+    }
+    const said = await copy.with(site, () => tried(proof, copy.root));
+    if (said.said === "failed") {
+      const { said: _, ...found } = said;
+      return told({ state: "killed", by, ...found, notes });
+    }
+    if (said.said === "passed") proven = true;
+    notes.push(`${by}: ${why(said)}`);
+  }
+  return told({ state: proven ? "survived" : "error", notes });
+};
+
+const why = (said: Said): string => {
+  if (said.said === "passed") return "passes";
+  return said.said === "failed" ? `fails: ${said.what}` : `says nothing: ${said.why}`;
+};
+
+const columns = ["mutant", "breaks", "killed by", "seed", "runs", "s"] as const;
+
+/** The table: the killed first, then what survived, then what could not be tried. */
+export const table = (verdicts: ReadonlyArray<Verdict>): string => {
+  const killed = verdicts.filter(({ state }) => state === "killed");
+  const rows = killed.map((it) => [
+    `${it.area}: ${it.name}`,
+    it.breaks,
+    `${it.by}${it.byTimeout ? " (by its time limit)" : ""}`,
+    String(it.seed ?? ""),
+    String(it.runs ?? ""),
+    it.seconds.toFixed(1),
+  ]);
+  const widths = columns.map((name, at) => Math.max(name.length, ...rows.map((row) => row[at]?.length ?? 0)));
+  const line = (cells: ReadonlyArray<string>) =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join("  ")
+      .trimEnd();
+  return [
+    line(columns),
+    ...rows.map(line),
+    ...verdicts.filter(({ state }) => state === "survived").map((it) => left("SURVIVED", it)),
+    ...verdicts.filter(({ state }) => state === "error").map((it) => left("ERROR", it)),
+    `${verdicts.length} mutants: ${killed.length} killed, ${count(verdicts, "survived")} survived, ${count(verdicts, "error")} errors`,
+  ].join("\n");
+};
+
+const left = (word: string, { area, breaks, name, notes }: Verdict): string =>
+  [`${word}  ${area}: ${name} (${breaks})`, ...notes.map((note) => `    ${note}`)].join("\n");
+
+const count = (verdicts: ReadonlyArray<Verdict>, state: Verdict["state"]): number =>
+  verdicts.filter((it) => it.state === state).length;
