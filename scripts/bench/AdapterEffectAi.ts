@@ -3,7 +3,8 @@
  */
 import { Effect, Layer, ManagedRuntime, Redacted, Stream } from "effect";
 import { LanguageModel } from "effect/ai";
-import { EffectAi, ProviderModel } from "../../src/adapters/EffectAi.ts";
+import { EffectAi } from "../../src/adapters/EffectAi.ts";
+import { ProviderModel } from "../../src/adapters/ProviderModelIndex.ts";
 import { StreamProcessor } from "../../src/index.ts";
 import type { Pair, Read } from "./Adapters.ts";
 

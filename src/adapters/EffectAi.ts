@@ -1,5 +1,4 @@
 /**
- * Recovers the language models of `effect/ai`, and brings one for the four protocols.
+ * Recovers the language models of `effect/ai`. Runs wherever Effect does: in Node, browsers and workers.
  */
 export * as EffectAi from "./EffectAiModel.ts";
-export * as ProviderModel from "./ProviderModel.ts";

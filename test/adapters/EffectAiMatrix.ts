@@ -3,7 +3,8 @@
  */
 import { Effect, Layer, Random, Redacted, Ref, References, Schema, Stream } from "effect";
 import { AiError, Chat, type Prompt, Tool, Toolkit } from "effect/ai";
-import { EffectAi, ProviderModel } from "../../src/adapters/EffectAi.ts";
+import { EffectAi } from "../../src/adapters/EffectAi.ts";
+import { ProviderModel } from "../../src/adapters/ProviderModelIndex.ts";
 import type { ProtocolId } from "../../src/provider/Protocol.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";

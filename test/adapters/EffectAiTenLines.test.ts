@@ -14,6 +14,7 @@ const entries = `
   const urls = {
     "effect-stream-recovery": ${source("src/index.ts")},
     "effect-stream-recovery/effect-ai": ${source("src/adapters/EffectAi.ts")},
+    "effect-stream-recovery/provider-model": ${source("src/adapters/ProviderModelIndex.ts")},
   };
   registerHooks({
     resolve: (specifier, context, next) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Config, ConfigProvider, Effect, Layer, Redacted, Schema, Stream } from "effect";
 import { AiError, LanguageModel, type Response, Tool, Toolkit } from "effect/ai";
-import { ProviderModel } from "../../src/adapters/EffectAi.ts";
+import { ProviderModel } from "../../src/adapters/ProviderModelIndex.ts";
 import type { ProtocolId } from "../../src/provider/Protocol.ts";
 import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";

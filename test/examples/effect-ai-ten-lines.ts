@@ -4,7 +4,8 @@
 import { Config, Effect, Layer, Schema, Stream } from "effect";
 import { Chat, Tool, Toolkit } from "effect/ai";
 import { StreamProcessor } from "effect-stream-recovery";
-import { EffectAi, ProviderModel } from "effect-stream-recovery/effect-ai";
+import { EffectAi } from "effect-stream-recovery/effect-ai";
+import { ProviderModel } from "effect-stream-recovery/provider-model";
 
 const Weather = Tool.make("weather", {
   parameters: Schema.Struct({ city: Schema.String }),
