@@ -1,11 +1,12 @@
 /**
  * Keeps the connections of a client: HTTP/1.1, one request at a time on each, no timeout of undici's own, nothing repeated.
  */
-import { Agent, Pool } from "@effect/platform-node/Undici";
+import type * as Undici from "@effect/platform-node/Undici";
 import { Effect, type Scope } from "effect";
 import type { Connector } from "./Connector.ts";
 import { Line } from "./Line.ts";
 import type { Origins } from "./Origin.ts";
+import { Agent, Pool } from "./Undici.ts";
 
 /** What the connections of a client need. */
 export interface ConnectionOptions {
@@ -20,13 +21,13 @@ export interface ConnectionOptions {
 }
 
 /** Makes the connections; they are closed with their scope. */
-export const make = (options: ConnectionOptions): Effect.Effect<Agent, never, Scope.Scope> =>
+export const make = (options: ConnectionOptions): Effect.Effect<Undici.Agent, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => makeAgent(options)),
     (agent) => Effect.promise(() => agent.destroy()),
   );
 
-const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Agent => {
+const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Undici.Agent => {
   let opened = 0;
   const line = (url: URL, lineOptions: object): Line =>
     new Line(url, lineOptions, {

@@ -4,7 +4,8 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
-import { buildConnector } from "@effect/platform-node/Undici";
+import type * as Undici from "@effect/platform-node/Undici";
+import { buildConnector } from "./Undici.ts";
 
 /** Raised by the `connect` clock: no usable connection within its time. Nothing of a request was written. */
 export class ConnectStalled extends Error {
@@ -29,7 +30,7 @@ export interface Waiting {
 /** Opens sockets for undici within the `connect` clock, and lets an exchange reach the socket that is being opened for it. */
 export interface Connector {
   /** For undici's `connect` option. */
-  readonly connect: buildConnector.connector;
+  readonly connect: Undici.buildConnector.connector;
   /**
    * Runs a dispatch, noting the socket that is opened for it. undici opens one within the dispatch itself or, for a request
    * that waited for a free connection, later in the async context of its dispatch.
@@ -50,7 +51,7 @@ export const make = (connectMs: number, tls: TlsOptions): Connector => {
   return {
     connect: (options, callback) => {
       const waiting = current.getStore();
-      const settle: buildConnector.Callback = (...result) => {
+      const settle: Undici.buildConnector.Callback = (...result) => {
         clearTimeout(timer);
         if (waiting !== undefined) waiting.connecting = undefined;
         callback(...result);

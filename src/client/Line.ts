@@ -2,9 +2,10 @@
  * One place for a connection: knows which connection it holds, how often that was used and how long it has waited.
  */
 import type { Socket } from "node:net";
-import { type buildConnector, Client, type Dispatcher } from "@effect/platform-node/Undici";
+import type { buildConnector, Dispatcher } from "@effect/platform-node/Undici";
 import { type Carrier, Exchange } from "./Exchange.ts";
 import type { Kept, Origin } from "./Origin.ts";
+import { Client } from "./Undici.ts";
 
 /** What a line needs of the client that it belongs to. */
 export interface LineHost {

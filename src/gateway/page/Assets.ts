@@ -3,12 +3,13 @@
  * types are taken away, as Node does with every module that it runs.
  */
 import { readFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
+// By its namespace: Bun has no such export, and a named import of one would end every command there.
+import * as modules from "node:module";
 
 const isSource = import.meta.url.endsWith(".ts");
 
 /** The script of the page. */
 export const script = (): string => {
   const text = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
-  return isSource ? stripTypeScriptTypes(text) : text;
+  return isSource ? modules.stripTypeScriptTypes(text) : text;
 };

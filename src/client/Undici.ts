@@ -1,0 +1,19 @@
+/**
+ * Gives the classes of undici that the client is built on.
+ *
+ * Bun answers `import "undici"` with a stub of its own, whose dispatchers dispatch nothing. The package itself runs there as it
+ * does in Node, so under Bun it is loaded by its file.
+ */
+import { createRequire } from "node:module";
+import * as Platform from "@effect/platform-node/Undici";
+
+type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Pool">;
+
+const installed = (): Undici => {
+  const platform = createRequire(import.meta.url).resolve("@effect/platform-node/Undici");
+  // The main module of the very package whose types stand above.
+  return createRequire(platform)("undici/index.js") as Undici;
+};
+
+/** undici, as it is installed. */
+export const { Agent, buildConnector, Client, Pool } = "Bun" in globalThis ? installed() : Platform;
