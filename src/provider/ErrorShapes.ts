@@ -13,7 +13,8 @@ import { className, get, isObject, text } from "./CauseChain.ts";
  */
 export type Shape =
   | { readonly strength: "own" | "verdict" | "weak"; readonly failure: Failure }
-  | { readonly strength: "timeout" | "cancelled" | "connection" };
+  | { readonly strength: "cancelled"; readonly by: "caller" | "provider" }
+  | { readonly strength: "timeout" | "connection" };
 
 const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
@@ -25,14 +26,16 @@ const badCall = verdict({ kind: "invalid_tool_input" });
 const caller = own({ kind: "caller_failed" });
 const truncated = verdict({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
-const cancelled: Shape = { strength: "cancelled" };
+const cancelled: Shape = { strength: "cancelled", by: "provider" };
+/** Said only where the caller aborted its own request, by its signal or its token: the caller's word (law L10). */
+const aborted: Shape = { strength: "cancelled", by: "caller" };
 const connection: Shape = { strength: "connection" };
 
 /** By `name`, `_tag` or class. The OpenAI and Anthropic SDKs leave `name` at `Error`. */
 const byName: ReadonlyMap<string, Shape> = new Map([
   ["AbortError", cancelled], // DOMException, Node, undici, node-fetch
-  ["APIUserAbortError", cancelled], // OpenAI and Anthropic SDKs: a signal, and nobody here says that it was ours
-  ["CanceledError", cancelled], // axios
+  ["APIUserAbortError", aborted], // OpenAI and Anthropic SDKs
+  ["CanceledError", aborted], // axios
   ["RequestAbortedError", cancelled], // undici, Mistral SDK
   ["ClientAbort", cancelled],
   ["TimeoutError", timeout], // AbortSignal.timeout, ky, Effect.timeout around the attempt

@@ -37,7 +37,8 @@ export interface ErrorResponse {
 /**
  * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of it.
  *
- * An abort says `cancelled` by `provider`: whether somebody here asked for it is known to the runtime, which looks first.
+ * An abort says `cancelled` by `provider`: whether somebody here asked for it is known to the runtime, which looks first. Where
+ * an SDK says itself that its caller aborted, it is `cancelled` by `caller`.
  *
  * @param error what an attempt threw or failed with
  * @param context what is known beside it
@@ -89,6 +90,8 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   if (status !== undefined) return [ofStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
   if (body !== undefined && (reading.byCode !== undefined || reading.status !== undefined || evidence.providerSpoke))
     return [ofBody(reading, evidence.headers, context.nowMs), body.link];
+  const byCaller = timedOut(evidence) ? undefined : abortedByCaller(evidence);
+  if (byCaller !== undefined) return [{ kind: "cancelled", by: "caller" }, byCaller.link];
   const aborted = transport?.value.row.meaning === "cancelled";
   if (transport !== undefined && !(aborted && timedOut(evidence)))
     return [ofTransport(transport.value, context), transport.link];
@@ -97,6 +100,10 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
 
 /** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and nobody's cancel. */
 const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
+
+/** An SDK's own word that its caller aborted the request. */
+const abortedByCaller = (evidence: Evidence) =>
+  evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
 /** Classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
 const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {

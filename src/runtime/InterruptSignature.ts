@@ -4,26 +4,74 @@
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
 import * as Exit from "effect/Exit";
-import * as Option from "effect/Option";
+import * as Fiber from "effect/Fiber";
 import type { Stopper } from "./Stopper.ts";
+
+/** In whose name an interrupt may be signed. */
+type Signer = "user" | "lifecycle";
 
 /**
  * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An interrupt without it, a
  * shutdown, a timeout or a lost race around us, is `caller_interrupted`.
+ *
+ * The signature reaches a run through whatever stands between the interrupted fiber and the run: an `Effect.timeout`, a
+ * race, a toolkit, fibers of fibers.
  */
-export class InterruptSignature extends Context.Service<InterruptSignature, "user" | "lifecycle">()(
+export class InterruptSignature extends Context.Service<InterruptSignature, Signer>()(
   "effect-stream-recovery/InterruptSignature",
 ) {}
 
 /** What Effect's HTTP server signs a request's fiber with when its client has gone away: a user's cancel. Named by its key, so that the core pulls no http module in. */
 class ClientAbort extends Context.Service<ClientAbort, true>()("effect/http/HttpServerError/ClientAbort") {}
 
-/** Reads the stopper from how the consumer's scope was closed. */
+/** Reads the stopper from how the consumer's scope was closed. Of two signatures the user's counts. */
 export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
   if (Exit.isSuccess(exit)) return "consumer_finished";
   if (!Cause.hasInterrupts(exit.cause)) return "caller_failed";
-  const signed = Cause.annotations(exit.cause);
-  const signature = Context.getOption(signed, InterruptSignature);
-  if (Option.isSome(signature)) return signature.value;
-  return Option.isSome(Context.getOption(signed, ClientAbort)) ? "user" : "caller";
+  const signers = exit.cause.reasons.map((reason) => signerOf(Cause.reasonAnnotations(reason)));
+  if (signers.includes("user")) return "user";
+  return signers.includes("lifecycle") ? "lifecycle" : "caller";
+};
+
+const signerOf = (annotations: Context.Context<never> | undefined): Signer | undefined => {
+  if (annotations === undefined) return undefined;
+  const signer = Context.getOrUndefined(annotations, InterruptSignature);
+  return signer ?? (Context.getOrUndefined(annotations, ClientAbort) === undefined ? undefined : "user");
+};
+
+/** How a fiber is interrupted; the same function stands in the prototype of every fiber. */
+interface Interruptible {
+  interruptUnsafe: Fiber.Fiber<unknown, unknown>["interruptUnsafe"];
+}
+
+/** Prototypes of fibers whose interrupts pass their signature on. */
+const passing = new WeakSet<Interruptible>();
+
+/**
+ * Lets the interrupts of a signed one be signed as well, in every fiber of the same Effect.
+ *
+ * `Effect.timeout`, a race, a scope that closes and a parent that ends interrupt the fibers below them plainly, and Effect
+ * gives no way to add to that from below. So the method that interrupts a fiber is wrapped: where a fiber that was
+ * interrupted with a signature interrupts another one, the other gets the signature too.
+ *
+ * @param fiber any fiber of that Effect
+ */
+export const passSignaturesOn = (fiber: Fiber.Fiber<unknown, unknown>): void => {
+  const prototype: Interruptible = Object.getPrototypeOf(fiber);
+  if (passing.has(prototype)) return;
+  passing.add(prototype);
+  const signed = new WeakMap<object, Signer>();
+  const { interruptUnsafe } = prototype;
+  prototype.interruptUnsafe = function (this: Fiber.Fiber<unknown, unknown>, fiberId, annotations) {
+    const own = signerOf(annotations);
+    const current = Fiber.getCurrent();
+    const inherited = current === undefined ? undefined : signed.get(current);
+    const signer = own ?? inherited;
+    // The first signature of a fiber is the one that is passed on, but for the user's, which is.
+    if (signer !== undefined && signed.get(this) !== "user") signed.set(this, signer);
+    if (own !== undefined || inherited === undefined) return interruptUnsafe.call(this, fiberId, annotations);
+    const signature = Context.make(InterruptSignature, inherited);
+    const all = annotations === undefined ? signature : Context.merge(annotations, signature);
+    return interruptUnsafe.call(this, fiberId, all);
+  };
 };

@@ -29,7 +29,7 @@ import type { RunOptions, Withdrawn } from "./RunOptions.ts";
 import { RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
 import { freshCounters } from "./Spent.ts";
-import { type Stopper, stopFailure } from "./Stopper.ts";
+import { type Stopper, stopFailure, stopperOfSignal } from "./Stopper.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "./ToolLedger.ts";
 import { keptBack } from "./Unrecorded.ts";
@@ -90,6 +90,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
   readonly #writer: RunWriter;
+  readonly #heard = (): void => {
+    const by = stopperOfSignal(this.options.signal);
+    if (by !== undefined) this.stop(by);
+  };
 
   constructor(
     runId: string,
@@ -199,6 +203,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       if (this.counters.failures > 0) this.counters.elapsed += watch.withoutProgress(now);
     }
     if (outcome._tag === "failed") this.counters.failures += 1;
+    // The error that an abort makes of a request may be seen before the abort itself (law L10).
+    if (outcome._tag === "failed" && this.stopper === undefined) this.#heard();
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.attempt, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
     this.live = undefined;
@@ -206,6 +212,17 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.chain?.suspend();
     this.telemetry.ended(attempt, outcome);
     this.#hooks.ended(this, attempt, outcome);
+  }
+
+  /** Listens to the caller's own signal, from now until the run has ended. */
+  heed(): void {
+    this.options.signal?.addEventListener("abort", this.#heard, { once: true });
+    this.#heard();
+  }
+
+  /** Hears the caller's signal no more. */
+  unheed(): void {
+    this.options.signal?.removeEventListener("abort", this.#heard);
   }
 
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
@@ -297,6 +314,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
+      this.unheed();
       this.answered();
       this.note(this.attempts, "end", end.reason);
       const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };

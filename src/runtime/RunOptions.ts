@@ -70,6 +70,12 @@ export interface RunOptions<P, E, R> {
   readonly retryOf?: string;
   /** Says what an error of the stream means; by default the FailureClassifier does. */
   readonly classify?: (error: E) => Failure;
+  /**
+   * The signal of the user's Stop, the one that the attempt gives its SDK. Once it has aborted, the run is cancelled in the
+   * user's name: what breaks then is never retried, whether the SDK's error or the abort is seen first. A run whose signal
+   * has aborted before sends nothing. A signal that aborts by a timeout interrupts the run as an unsigned caller does.
+   */
+  readonly signal?: AbortSignal;
   /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
   readonly reveal?: "live" | "on_complete";
   /**

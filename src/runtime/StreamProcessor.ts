@@ -20,7 +20,7 @@ import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
-import { stopperOf } from "./InterruptSignature.ts";
+import { passSignaturesOn, stopperOf } from "./InterruptSignature.ts";
 import { revive, settle } from "./Recovery.ts";
 import { RetryGate } from "./RetryGate.ts";
 import * as Revival from "./Revival.ts";
@@ -28,6 +28,7 @@ import { Run } from "./Run.ts";
 import { type RunEvent, RunInterrupted } from "./RunEvent.ts";
 import { problemOf, type ResumeOptions, type RunOptions } from "./RunOptions.ts";
 import type { Shared } from "./Shared.ts";
+import { stopperOfSignal } from "./Stopper.ts";
 import { Throttle } from "./Throttle.ts";
 import { ToolGuard } from "./ToolGuard.ts";
 import { UserDecisions } from "./UserDecisions.ts";
@@ -89,6 +90,7 @@ export class StreamProcessor extends Context.Service<
 type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done">;
 
 const makeProcessor = Effect.gen(function* () {
+  yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
   const shared: Shared = {
     recorder: yield* RunRecorder,
     decisions: yield* UserDecisions,
@@ -197,8 +199,10 @@ const enrol = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scop
   const { ledger, runId, shared } = run;
   register.live.set(runId, run);
   shared.guard.enrol(runId, ledger);
+  run.heed();
   return Scope.addFinalizerExit(scope, (exit) => {
-    if (!ledger.ended) run.stop(stopperOf(exit));
+    run.unheed();
+    if (!ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {

@@ -29,6 +29,8 @@ const byLibrary = (node: Outcome, undici: Outcome) =>
 
 const closed = byLibrary(broken("ECONNRESET"), broken("UND_ERR_SOCKET"));
 const aborted = retryable("cancelled", { by: "provider" });
+/** The SDKs say themselves that it was their caller. */
+const ownWord = final("cancelled", { by: "caller" });
 const damaged = retryable("protocol", { reason: "damaged_frame" });
 
 const expected: Expected = {
@@ -66,12 +68,14 @@ const expected: Expected = {
   ],
   "abort by a signal before the head": [
     [["node:http"], { ...aborted, code: "ABORT_ERR" }],
-    [except(everyone, "node:http", ...aiSdk), aborted],
+    [except(everyone, "node:http", ...sdks, ...aiSdk), aborted],
+    [sdks, ownWord],
     [aiSdk, "no error"],
   ],
   "AbortSignal.timeout before the head": [
     [[...raw, "openai"], broken()],
-    [[...effect, ...anthropic], aborted],
+    [effect, aborted],
+    [anthropic, ownWord],
     [aiSdk, "no error"],
   ],
 

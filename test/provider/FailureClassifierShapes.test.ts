@@ -150,7 +150,19 @@ describe("SDK errors by structure", () => {
     });
     expectFailure(classify(new APIUserAbortError(undefined, undefined, undefined, "Request was aborted.")), {
       kind: "cancelled",
-      by: "provider",
+      by: "caller",
+    });
+    expectFailure(classify(Object.assign(new Error("canceled"), { name: "CanceledError", code: "ERR_CANCELED" })), {
+      kind: "cancelled",
+      by: "caller",
+      retryable: false,
+    });
+    const limit = new DOMException("The operation timed out.", "TimeoutError");
+    expectFailure(classify(new APIUserAbortError(undefined, undefined, undefined, "Request was aborted.", limit)), {
+      kind: "transport",
+    });
+    expectFailure(classify(new APIUserAbortError(500, undefined, undefined, "Request was aborted.")), {
+      kind: "server_error",
     });
   });
 

@@ -1,0 +1,48 @@
+/**
+ * Holds the mutants of the runtime: hand-over, tools, questions, revival and interrupts.
+ */
+import type { Mutant } from "./Mutant.ts";
+
+/** What went wrong in the runtime once. */
+export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "the SDKs' own word for their caller's abort is taken for the provider's cancel, and replayed",
+    breaks: "L10, break 15",
+    within: "aborted",
+    find: 'const aborted: Shape = { strength: "cancelled", by: "caller" };',
+    replace: 'const aborted: Shape = { strength: "cancelled", by: "provider" };',
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is the caller's, and is not replayed" }],
+  },
+  {
+    name: "a run does not hear its caller's own signal",
+    breaks: "L10, break 15",
+    within: "heed",
+    find: 'this.options.signal?.addEventListener("abort", this.#heard, { once: true });\n    this.#heard();',
+    replace: "",
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "stops the run in the user's name" }],
+  },
+  {
+    name: "the error that an abort makes is decided before the abort is looked at",
+    breaks: "L10, break 15",
+    within: "ended",
+    find: 'if (outcome._tag === "failed" && this.stopper === undefined) this.#heard();',
+    replace: "",
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is known when its error is seen before it" }],
+  },
+  {
+    name: "a signal keeps the listeners of runs that have ended",
+    breaks: "L11, break 15",
+    within: "unheed",
+    find: 'this.options.signal?.removeEventListener("abort", this.#heard);',
+    replace: "",
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "keeps no listener of those that have ended" }],
+  },
+  {
+    name: "a signed interrupt loses its signature below a timeout, a race or a toolkit",
+    breaks: "L10, break 16",
+    within: "makeProcessor",
+    find: "yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));",
+    replace: "",
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is the signer's below" }],
+  },
+];
