@@ -25,6 +25,9 @@ const stallBar = 50;
 /** From a break to the next request, in milliseconds. */
 const nextRequestBar = 10;
 
+/** Four times the arguments, in CPU. */
+const argumentsBar = 8;
+
 const idleRuns = 10_000;
 
 const cpuLine = (what: string, contender: string, pace: Pace, deltas: number, bar?: number) => ({
@@ -225,5 +228,45 @@ const latency: Group = {
   ],
 };
 
+const argumentLine = (protocol: "openai-chat" | "openai-responses" | "anthropic-messages" | "google-gemini") => ({
+  what: `arguments of a call, ${protocol}`,
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const measured = { protocol, short: 100_000, long: 400_000, rounds: size.quick ? 3 : 7 };
+    const results = await Processes.several(Math.min(3, size.processes), "arguments", measured);
+    const ratio = spread(results.map((it) => it.ratio));
+    const ns = median(results.map((it) => it.ns));
+    return [
+      {
+        what: `arguments of 400,000 characters against 100,000, ${protocol}`,
+        value: `${spreadText(ratio, 1, "×")}, ${ns.toFixed(0)} ns a character`,
+        bar: `≤ ${argumentsBar} ×`,
+        verdict: verdict(ratio.median, argumentsBar),
+        numbers: { ratio: ratio.median, ns },
+      },
+    ];
+  },
+});
+
+const toolArguments: Group = {
+  name: "arguments",
+  lines: [
+    argumentLine("openai-chat"),
+    argumentLine("openai-responses"),
+    argumentLine("anthropic-messages"),
+    argumentLine("google-gemini"),
+  ],
+};
+
 /** All groups. */
-export const groups: ReadonlyArray<Group> = [saturated, arrays, paced, idle, growth, decide, latency, sqlite, adapters];
+export const groups: ReadonlyArray<Group> = [
+  saturated,
+  arrays,
+  paced,
+  idle,
+  growth,
+  toolArguments,
+  decide,
+  latency,
+  sqlite,
+  adapters,
+];

@@ -2,6 +2,7 @@
  * Names what a child process can measure, and what each measurement takes and gives.
  */
 import type { Adapters, AdaptersSize } from "./Adapters.ts";
+import type { Arguments, ArgumentsSize } from "./Arguments.ts";
 import type { Deciding, DecidingSize } from "./Deciding.ts";
 import type { Growth, GrowthSize } from "./Growth.ts";
 import type { Idle, IdleSize } from "./Idle.ts";
@@ -19,6 +20,7 @@ export interface Measurements {
   readonly stalls: { readonly size: StallsSize; readonly result: Stalls };
   readonly sqlite: { readonly size: SqliteSize; readonly result: Sqlite };
   readonly adapters: { readonly size: AdaptersSize; readonly result: Adapters };
+  readonly arguments: { readonly size: ArgumentsSize; readonly result: Arguments };
   readonly next_request: { readonly size: NextRequestSize; readonly result: NextRequest };
 }
 
@@ -41,5 +43,6 @@ const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }
   stalls: () => import("./Stalls.ts"),
   sqlite: () => import("./Sqlite.ts"),
   adapters: () => import("./Adapters.ts"),
+  arguments: () => import("./Arguments.ts"),
   next_request: () => import("./NextRequest.ts"),
 } satisfies Record<MeasurementName, unknown>;

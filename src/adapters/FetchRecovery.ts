@@ -33,7 +33,7 @@ export type { RelayEvent } from "./RelayReader.ts";
 
 /** How a recovering fetch works; everything has a default. */
 export interface FetchRecoveryOptions
-  extends Pick<Relay.RelayOptions, "reveal" | "head" | "budget" | "clocks" | "policy" | "onEvent"> {
+  extends Pick<Relay.RelayOptions, "reveal" | "head" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"> {
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
   /** What the tools of the requests do, by name. Tools that are not named are taken to do anything. */

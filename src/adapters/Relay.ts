@@ -33,6 +33,7 @@
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
 import type { Budget } from "../domain/Run.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import type { Tolerance } from "../provider/Protocol.ts";
 import { fromAsyncIterable } from "../runtime/AsyncSource.ts";
 import type { ClockOptions } from "../runtime/Clocks.ts";
 import type { RunInterrupted } from "../runtime/RunEvent.ts";
@@ -59,6 +60,8 @@ export interface RelayOptions {
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
   readonly policy?: RecoveryPolicy;
+  /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
+  readonly tolerance?: Tolerance;
   /** Where failed requests are remembered, so that a client's own retries share a budget. Shared by all requests. */
   readonly repeats?: RelayRepeats;
   /** Comments while something is held back, every so many milliseconds; never for Gemini, whose client refuses them. */
@@ -143,7 +146,8 @@ const runOptions = Effect.fnUntraced(function* (
     );
   const source = (context: RelaySourceContext) =>
     new RelaySource({
-      plan,
+      plan:
+        options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } },
       transport: options.transport,
       context,
       heads,

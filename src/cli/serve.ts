@@ -129,6 +129,13 @@ const flags = {
     ["abort", "error_event"],
     "A shown answer that breaks for good ends as an aborted connection; error_event: with the protocol's own error event before it",
   ).pipe(Flag.withDefault("abort" as const)),
+  doneCompletes: Flag.Boolean("done-completes").pipe(
+    Flag.withDescription(
+      "Take [DONE] for the end of a chat completion also where a server that sends finish_reason never filled it; only for servers that are known to end so ($STREAM_RECOVERY_DONE_COMPLETES)",
+    ),
+    Flag.withFallbackConfig(Config.Boolean("STREAM_RECOVERY_DONE_COMPLETES")),
+    Flag.withDefault(false),
+  ),
   onQuestion: word(
     "on-question",
     "STREAM_RECOVERY_ON_QUESTION",
@@ -169,10 +176,11 @@ export const serveCommand = Command.make(
   flags,
   Effect.fn("serve")(function* (given) {
     const { allowHost, db, holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal, token } = given;
-    const { anthropic, gemini, openai } = given;
+    const { anthropic, doneCompletes, gemini, openai } = given;
     const program = {
       ...{ holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal },
       upstreams: { openai, anthropic, gemini },
+      ...(doneCompletes ? { tolerance: { doneWithoutFinish: true } } : {}),
       limits: limitsOf(given),
       allowedHosts: allowHost.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()])),
       ...(Option.isSome(db) && db.value !== "" ? { db: db.value } : {}),

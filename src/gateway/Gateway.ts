@@ -77,6 +77,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       reveal: settings.reveal,
       keepAliveMs: settings.keepAliveMs,
       repeats: new RelayRepeats(),
+      ...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),
       ...(options.budget === undefined ? {} : { budget: options.budget }),
       ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     },

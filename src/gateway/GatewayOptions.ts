@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect";
 import type { Budget } from "../domain/Run.ts";
+import type { Tolerance } from "../provider/Protocol.ts";
 import type { ClockOptions } from "../runtime/Clocks.ts";
 
 /** The providers whose addresses a gateway knows. */
@@ -80,6 +81,8 @@ export interface GatewayOptions {
   readonly token?: string;
   /** Names besides this machine's own that a request's Host may say, such as `host.docker.internal`. */
   readonly allowedHosts?: ReadonlyArray<string>;
+  /** How the upstreams' healthy streams differ: `doneWithoutFinish` for servers that end a chat with `[DONE]` alone. */
+  readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /** Milliseconds between comments to a client that waits. */
   readonly keepAliveMs?: number;
   readonly limits?: Partial<GatewayLimits>;

@@ -9,6 +9,7 @@ import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import type { CallSignal } from "../domain/Observation.ts";
 import type { Executor } from "../domain/SideEffects.ts";
+import * as JsonScan from "./JsonScan.ts";
 import { isBlank } from "./Payload.ts";
 
 /** Most calls of one choice. */
@@ -22,6 +23,10 @@ export interface Call {
   readonly tool: string;
   readonly executor: Executor;
   readonly input: string;
+  /** How far the input has come as JSON: no delta reads what came before it (L11). */
+  readonly scan: JsonScan.JsonScan;
+  /** The input is whole JSON: an object with fields, one without, or another value. */
+  readonly whole: "object" | "empty" | "value" | undefined;
   /** A custom tool: its input is any text. */
   readonly text: boolean;
   readonly settled: boolean;
@@ -75,8 +80,8 @@ export const close = (
   const signals: Array<CallSignal> = [];
   const closed = calls.map((call, ordinal) => {
     if (call.executor === "provider" || call.ready) return call;
-    const valid = call.tool !== "" && (call.text || isReadable(call.input));
-    if (finish === "unsure" && (!valid || call.text || isBlank(call.input))) return call;
+    const valid = call.tool !== "" && (call.text || isReadable(call));
+    if (finish === "unsure" && (!valid || call.text || isEmpty(call))) return call;
     invalid ||= !valid;
     if (!valid) signals.push(signal(call, choice, ordinal, "input_complete"));
     else signals.push({ ...signal(call, choice, ordinal, "ready"), input: inputOf(call) });
@@ -94,12 +99,15 @@ export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =
   calls.every(
     (call) =>
       call.executor === "provider" ||
-      (call.tool !== "" && (call.text ? blank : isReadable(call.input) && (blank || !isBlank(call.input)))),
+      (call.tool !== "" && (call.text ? blank : isReadable(call) && (blank || !isEmpty(call)))),
   );
 
-const isReadable = (input: string): boolean => isBlank(input) || Json.parse(input) !== undefined;
+/** No argument text at all is a call without arguments. */
+const isEmpty = (call: Call): boolean => call.scan.phase === "blank";
 
-const inputOf = (call: Call): string => (call.text || !isBlank(call.input) ? call.input : "{}");
+const isReadable = (call: Call): boolean => isEmpty(call) || call.whole !== undefined;
+
+const inputOf = (call: Call): string => (call.text || !isEmpty(call) ? call.input : "{}");
 
 interface Gathering {
   calls: ReadonlyArray<Call>;
@@ -131,7 +139,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
   if (ordinal === undefined || call === undefined) {
     // Servers that fill every field send calls of nothing beside text.
     if (delta.id === "" && delta.tool === "" && delta.input === "") return;
-    const begun: Call = { ...delta, executor: "runtime", settled: false, ready: false };
+    const begun: Call = { ...delta, ...grown(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
     gathering.begins = true;
     gathering.signals.push(signal(begun, choice, gathering.calls.length, "input_started"));
     gathering.calls = [...gathering.calls, begun];
@@ -141,21 +149,42 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
     ...call,
     id: call.id === "" ? delta.id : call.id,
     tool: call.tool === "" ? delta.tool : call.tool,
-    input: joined(call, delta.input),
+    ...joined(call, delta.input),
   });
+};
+
+const unsettled = { settled: false, ready: false };
+
+type Input = Pick<Call, "input" | "scan" | "whole">;
+
+const fresh: Input = { input: "", scan: JsonScan.start, whole: undefined };
+
+/** An input with a further piece. It is parsed once, where its end has come. */
+const grown = (before: Input, piece: string, text: boolean): Input => {
+  const input = before.input + piece;
+  const scan = text ? before.scan : JsonScan.scan(before.scan, piece);
+  if (scan.phase === before.scan.phase && scan.phase !== "word") return { input, scan, whole: before.whole };
+  return { input, scan, whole: scan.phase === "whole" || scan.phase === "word" ? wholeOf(input) : undefined };
+};
+
+const wholeOf = (input: string): Call["whole"] => {
+  const parsed = Json.parse(input);
+  if (parsed === undefined) return undefined;
+  const said = Json.record(parsed.json);
+  return said === undefined ? "value" : Object.keys(said).length === 0 ? "empty" : "object";
 };
 
 /**
  * The argument text with a further piece. Nothing may follow whole JSON, so that what follows it stands in its place: the
  * same arguments said again, or those that an empty object held the place for.
  */
-const joined = (call: Call, piece: string): string => {
-  if (call.text || call.ready || isBlank(piece) || isBlank(call.input))
-    return call.ready ? call.input : call.input + piece;
-  const said = Json.record(Json.parse(call.input)?.json);
-  if (said === undefined) return call.input + piece;
-  return Object.keys(said).length === 0 || piece.trim() === call.input.trim() ? piece : call.input + piece;
+const joined = (call: Call, piece: string): Input => {
+  if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
+  const held = !call.text && !isBlank(piece) && (call.whole === "empty" || saysAgain(call, piece));
+  return grown(held ? fresh : call, piece, call.text);
 };
+
+const saysAgain = (call: Call, piece: string): boolean => call.whole === "object" && piece.trim() === call.input.trim();
 
 interface Delta {
   readonly key: number | undefined;
@@ -181,7 +210,7 @@ const begins = (call: Call, delta: Delta): boolean => {
   if (delta.tool === "" || call.tool === "") return false;
   if (delta.id !== "" && delta.id === call.id) return false;
   if (delta.tool !== call.tool) return true;
-  const whole = !isBlank(call.input) && isReadable(call.input);
+  const whole = call.whole !== undefined;
   // The same name with another id is a second call, unless the first one's arguments are still open: then ids are made up per delta.
   if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
   return whole && delta.input !== "";
@@ -203,10 +232,9 @@ const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonReco
     id: Json.string(entry.id),
     tool: executedNames.get(type) ?? type,
     executor: "provider",
-    input: "",
+    ...fresh,
     text: false,
-    settled: false,
-    ready: false,
+    ...unsettled,
   };
   const at = known === undefined ? gathering.calls.length : ordinal;
   if (known === undefined) gathering.signals.push(signal(call, choice, at, "input_started"));

@@ -45,9 +45,15 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
   ["unexpected_tool_call", "invalid_call"],
 ]);
 
-/** The ending that a reason names; a reason that nobody knows is an end as any other. */
-export const ending = (reason: string): Ending => {
+/**
+ * The ending that a reason names; a reason that no row knows is an end as any other.
+ *
+ * @param native the word of the server behind a gateway (OpenRouter's `native_finish_reason`): a limit or a filter that it
+ *   names may have cut a call, whatever the gateway makes of it
+ */
+export const ending = (reason: string, native = ""): Ending => {
   const known = endings.get(reason.toLowerCase());
+  if ((known ?? "whole") === "whole" && endings.get(native.toLowerCase()) === "cut") return "cut";
   if (known !== undefined) return known;
   // Gemini's compatible endpoint: `function_call_filter: MALFORMED_FUNCTION_CALL`.
   return /malformed_function_call|unexpected_tool_call/i.test(reason) ? "invalid_call" : "whole";

@@ -22,7 +22,8 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
   let gathered = pieces;
   for (const entry of partialArgs) {
     const piece = read(Json.record(entry) ?? {});
-    if (piece === undefined) continue;
+    // Past the limit the call is unreadable anyway: nothing more is held of it.
+    if (piece === undefined || gathered.length > piecesMax) continue;
     const last = gathered.at(-1);
     const joins = last?.open === true && last.path === piece.path && typeof last.value === "string";
     gathered = joins

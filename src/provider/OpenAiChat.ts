@@ -6,8 +6,12 @@
  * - with `choices` given (the request's `n`), when that many have finished;
  * - without it, when all choices from 0 to the highest seen have; if one below the highest was never seen, the finish is
  *   the marker only together with a clean end or `[DONE]`;
+ * - `[DONE]` stands for the finish of the other choices where at least one has finished (LiteLLM finishes choice 0 only), and
+ *   for that of a choice whose audio has said when it expires (OpenAI's audio models never send a finish);
  * - `[DONE]` without a finish is the marker where the server never sends the field `finish_reason` at all (Snowflake), and
  *   on demand (`doneWithoutFinish: true`) also where it sends it as null; never after an error.
+ *
+ * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit speaks.
  *
  * A finish that comes with a call, or with the first content of its choice, may stand in every chunk (gateways in front of
  * Gemini do that): it is the marker only together with a clean end or `[DONE]`, and content without one takes it back.
@@ -42,6 +46,8 @@ interface Choice {
   readonly spoke: boolean;
   /** The finish says that the calls are whole. */
   readonly whole: boolean;
+  /** Its audio is over: the last delta of audio says when the audio expires. */
+  readonly audioOver: boolean;
 }
 
 /** The fold's state. Immutable; a text delta leaves it as it is. */
@@ -126,7 +132,8 @@ const onDone = (state: State): Stepped => {
   const quiet: Observation = { ...none, quiet: true };
   if (state.terminal || state.failure !== undefined || state.choices.length === 0) return [state, quiet];
   const open = state.choices.filter((choice) => choice.finish === undefined);
-  const tolerated = state.tolerance.doneWithoutFinish ?? !state.saysFinish;
+  const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
+  const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
   // No arguments at all are no proof here: this server would not say that they were cut.
   if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
     return [state, quiet];
@@ -183,15 +190,24 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const saysFinish = state.saysFinish || "finish_reason" in entry;
   const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
   const says = Payload.saysError(entry.error);
-  if (position !== -1 && gathered === undefined && reason === "" && saysFinish === state.saysFinish) {
+  const audioOver = before.audioOver || endsAudio(delta);
+  if (
+    position !== -1 &&
+    gathered === undefined &&
+    reason === "" &&
+    saysFinish === state.saysFinish &&
+    audioOver === before.audioOver
+  ) {
     if (says) seen.failure ??= classifyEvent({ error: entry.error });
     if (!goesOn || (before.spoke && before.finish === undefined)) return state;
   }
-  let choice: Choice = gathered === undefined ? before : { ...before, calls: gathered.calls };
+  let choice: Choice = { ...before, audioOver, calls: gathered?.calls ?? before.calls };
   if (goesOn) choice = { ...choice, spoke: true, finish: undefined };
   let invalid = false;
   if (reason !== "" && !before.sure) {
-    const ended = end(choice, reason, before.spoke && !gathered?.begins, says ? { error: entry.error } : chunk);
+    const native = Payload.reason(entry.native_finish_reason);
+    const sure = before.spoke && !gathered?.begins;
+    const ended = end(choice, { reason, native }, sure, says ? { error: entry.error } : chunk);
     choice = ended.choice;
     invalid = ended.invalid;
     seen.calls = [...seen.calls, ...ended.signals];
@@ -209,7 +225,18 @@ const hasCalls = (delta: Json.JsonRecord): boolean =>
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-const fresh: Choice = { index: 0, calls: [], finish: undefined, sure: false, spoke: false, whole: false };
+const endsAudio = (delta: Json.JsonRecord): boolean =>
+  isObject(delta.audio) && Json.natural(Json.record(delta.audio)?.expires_at) !== undefined;
+
+const fresh: Choice = {
+  index: 0,
+  calls: [],
+  finish: undefined,
+  sure: false,
+  spoke: false,
+  whole: false,
+  audioOver: false,
+};
 
 /** Whether the delta shows anything. */
 const look = (delta: Json.JsonRecord, seen: Seen): boolean => {
@@ -221,6 +248,12 @@ const look = (delta: Json.JsonRecord, seen: Seen): boolean => {
   return shown.text || shown.reasoning;
 };
 
+/** The choice's finish, and beside it the word of the server behind a gateway; empty where there is none. */
+interface Finish {
+  readonly reason: string;
+  readonly native: string;
+}
+
 interface Ended {
   readonly choice: Choice;
   readonly signals: ReadonlyArray<CallSignal>;
@@ -228,8 +261,8 @@ interface Ended {
   readonly failure: Failure | undefined;
 }
 
-const end = (choice: Choice, reason: string, sure: boolean, carrier: unknown): Ended => {
-  const ending = ChatFinish.ending(reason);
+const end = (choice: Choice, { native, reason }: Finish, sure: boolean, carrier: unknown): Ended => {
+  const ending = ChatFinish.ending(reason, native);
   if (ending === "failed") {
     const failure = classifyEvent(carrier) ?? ChatFinish.failureOf(reason);
     return { choice: { ...choice, finish: undefined }, signals: [], invalid: false, failure };

@@ -23,6 +23,7 @@ import {
   produced,
   put,
   type Slot,
+  settled,
   signal,
 } from "./ResponsesSlots.ts";
 
@@ -34,7 +35,7 @@ export const added = (output: Output, frame: Json.JsonRecord): Change => {
   const slot = output.slots.get(key);
   // The same item sent twice is one; another call under the index of an open one is another call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
-  return again ? [output, produced] : open(output, key, item);
+  return again ? [output, produced] : open(settled(output), key, item);
 };
 
 /** `response.output_item.done`: a call is whole now, or has its result. */
@@ -44,7 +45,7 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
   const id = Json.string(item.call_id);
   const named = ([, slot]: readonly [Key, Slot]) => !slot.done && slot.callId === id && slot.type === item.type;
   const found = id === "" ? undefined : [...output.slots].find(named);
-  return close(output, found?.[0] ?? keyOf(frame), item);
+  return close(settled(output), found?.[0] ?? keyOf(frame), item);
 };
 
 /** A delta of text, a refusal or a transcript. */
@@ -67,14 +68,17 @@ export const showWhole = (output: Output, frame: Json.JsonRecord, characters: nu
  * @param field `arguments`, `input`, `code`, …; empty for the call itself
  * @param status `delta`, `done`, `in_progress`, `completed`, `failed`, …
  */
-export const about = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
+export const about = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change =>
+  aboutOf(status === "delta" ? output : settled(output), frame, type, field, status);
+
+const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
   const key = keyFor(output, frame);
   const slot = output.slots.get(key);
   if (slot?.call === undefined) {
     if (slot !== undefined && !slot.done) return [output, produced];
     // The server skipped `added`. The output of a call streams under an index of its own.
     const own = field.startsWith("output") ? `${type}_output` : type;
-    const opened = open(output, key, { ...frame, type: own, id: frame.item_id });
+    const opened = open(settled(output), key, { ...frame, type: own, id: frame.item_id });
     return opened && merge(opened[1], about(opened[0], frame, type, field, status));
   }
   if (status === "partial_image") return [output, { ...produced, shows: "text" }];
@@ -96,7 +100,10 @@ export const about = (output: Output, frame: Json.JsonRecord, type: string, fiel
 const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => {
   const characters = output.characters + piece.length;
   if (characters > inputCharactersMax) return undefined;
-  return put({ ...output, characters }, key, { ...slot, streamed: (slot.streamed ?? "") + piece }, produced);
+  const { growing } = output;
+  const before = growing?.key === key ? output : settled(output);
+  const text = (growing?.key === key ? growing.text : (slot.streamed ?? "")) + piece;
+  return [{ ...before, characters, growing: { key, text } }, produced];
 };
 
 /**
@@ -111,7 +118,7 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
     .filter((item) => item !== undefined);
   const told = (type: unknown) => items.filter((item) => item.type === type).length;
   const known = [...output.slots.values()];
-  let change: Change = [output, Observation.none];
+  let change: Change = [settled(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
     // Gateways leave items out of the final list and so move the others: then their number says what was seen.

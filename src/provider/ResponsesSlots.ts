@@ -46,13 +46,22 @@ export type Key = number | string;
 export interface Output {
   readonly slots: ReadonlyMap<Key, Slot>;
   readonly calls: number;
-  /** Input text held in `slots`, in UTF-16 code units. */
+  /** Input text held in `slots` and `growing`, in UTF-16 code units. */
   readonly characters: number;
+  /** The input that comes delta by delta now, apart from its slot: a delta does not copy every item of the response (L11). */
+  readonly growing?: { readonly key: Key; readonly text: string };
   /** A finished runtime call has arguments that are no JSON. */
   readonly broken: boolean;
   /** The response exposes xAI's `x_search`. */
   readonly hostsXSearch: boolean;
 }
+
+/** The output with the input that was growing in its slot, as everything but the next delta of it wants it. */
+export const settled = ({ growing, ...output }: Output): Output => {
+  const slot = growing && output.slots.get(growing.key);
+  if (growing === undefined || slot === undefined) return output;
+  return { ...output, slots: new Map(output.slots).set(growing.key, { ...slot, streamed: growing.text }) };
+};
 
 /** The output before the first item. */
 export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken: false, hostsXSearch: false };

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, References } from "effect";
@@ -65,6 +66,33 @@ describe("stream-recovery serve", () => {
       assert.strictEqual((yield* post(url, "openai-chat")).status, 200);
       const long = JSON.stringify({ ...bodies["openai-chat"], x: "x".repeat(1000) });
       assert.strictEqual((yield* post(url, "openai-chat", { body: long })).status, 413);
+    }),
+  );
+
+  it.live("takes [DONE] for the end of a chat that never finished only where it is told to", () =>
+    Effect.gen(function* () {
+      const chunk = JSON.stringify({ choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: null }] });
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const made = createServer((_, response) => {
+            response.writeHead(200, { "content-type": "text/event-stream" });
+            response.end(`data: ${chunk}\n\ndata: [DONE]\n\n`);
+          });
+          await new Promise<void>((resolve) => made.listen(0, "127.0.0.1", resolve));
+          return made;
+        }),
+        (made) => Effect.sync(() => made.close()),
+      );
+      const address = server.address();
+      const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+      const args = ["--port", "0", "--db", "memory", ...urls(url)];
+      const plain = yield* serve(args);
+      assert.isTrue((yield* post(plain.url, "openai-chat")).broken);
+      const told = yield* serve(args, { STREAM_RECOVERY_DONE_COMPLETES: "true" });
+      const got = yield* post(told.url, "openai-chat");
+      assert.isFalse(got.broken);
+      const asked = yield* serve([...args, "--done-completes"]);
+      assert.isFalse((yield* post(asked.url, "openai-chat")).broken);
     }),
   );
 

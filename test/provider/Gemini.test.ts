@@ -175,3 +175,12 @@ describe("Gemini: streamed arguments", () => {
     assert.strictEqual(build({ jsonPath: "$..a", stringValue: "y" }), undefined);
   });
 });
+
+describe("Gemini: pieces of arguments past their limit", () => {
+  it("are not held: the call is unreadable, and what is kept does not grow", () => {
+    let pieces: ReturnType<typeof GeminiArguments.gather> = [];
+    for (let index = 0; index < 3 * GeminiArguments.piecesMax; index += 1)
+      pieces = GeminiArguments.gather(pieces, [{ jsonPath: `$.c${index}`, stringValue: "x" }]);
+    assert.strictEqual(pieces.length, GeminiArguments.piecesMax + 1);
+  });
+});

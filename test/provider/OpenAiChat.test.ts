@@ -53,6 +53,9 @@ suite(OpenAiChat.protocol, {
     "groq-compound.sse": { end: "complete", text: 12, reasoning: 9, calls: ["web_search"], inputs: [], finish: "stop" },
     "fields-and-crlf.sse": { end: "complete", text: 2, finish: "stop" },
     "media.sse": { end: "complete", text: 5, finish: "stop" },
+    "native-finish-length.sse": { end: "complete", calls: ["write_file"], inputs: [], finish: "tool_calls" },
+    "audio-done.sse": { end: "complete", text: 8, finish: "done" },
+    "one-finish-of-two.sse": { end: "complete", text: 8, finish: "stop", tolerance: { choices: 2 } },
   },
   error: 'data: {"error":{"message":"The server had an error","type":"server_error","code":"internal_error"}}\n\n',
 });
@@ -128,6 +131,46 @@ describe("OpenAiChat: the terminal rule", () => {
   it("a filtered call that Gemini's compatible endpoint could not read is an invalid input, with the marker seen", () => {
     const [part] = observations([chunk({}, "function_call_filter: MALFORMED_FUNCTION_CALL")]);
     assert.deepInclude(part, { terminal: true, failure: { kind: "invalid_tool_input", in_band: true } });
+  });
+});
+
+describe("OpenAiChat: ends that are said in other words", () => {
+  const write = { index: 0, id: "c1", type: "function", function: { name: "write", arguments: '{"a' } };
+  const finish = (native: string | null, finish_reason = "tool_calls"): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason, native_finish_reason: native }] })}\n\n`;
+
+  it("a limit that the server behind a gateway names cut the call: it is the marker, and nothing is malformed", () => {
+    for (const native of ["length", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded"]) {
+      const { end, parts } = run([chunk({ tool_calls: [write] }), finish(native), done]);
+      assert.strictEqual(endOf(end), "complete", native);
+      assert.isTrue(parts[1]?.observation.terminal);
+      assert.deepStrictEqual(readyInputs(parts), []);
+    }
+  });
+
+  it("a native word that is no limit changes nothing", () => {
+    for (const native of ["stop", "tool_calls", "completed", "", null]) {
+      const { end } = run([chunk({ tool_calls: [write] }), finish(native), done]);
+      assert.strictEqual(endOf(end), "invalid_tool_input", String(native));
+    }
+    assert.strictEqual(endOf(run([chunk({ content: "a" }), finish("length", "error"), done]).end), "server_error");
+  });
+
+  it("audio without its expiry, and a choice beside it that is open, are no end", () => {
+    const audio = (fields: object, index = 0): string => chunk({ audio: fields }, null, index);
+    assert.strictEqual(endOf(run([audio({ id: "a", transcript: "Hi" }), done]).end), "truncated");
+    assert.strictEqual(endOf(run([audio({ expires_at: 1 })]).end), "truncated", "without [DONE]");
+    const beside = [audio({ expires_at: 1 }), chunk({ content: "b" }, null, 1), done];
+    assert.strictEqual(endOf(run(beside).end), "truncated");
+    assert.strictEqual(endOf(run([audio({ expires_at: 1 }), audio({ expires_at: 1 }, 1), done]).end), "complete");
+  });
+
+  it("[DONE] behind the finish of one choice proves no call of another that is cut", () => {
+    const open = chunk({ tool_calls: [write] }, null, 1);
+    assert.strictEqual(endOf(run([chunk({ content: "a" }), chunk({}, "stop"), open, done]).end), "truncated");
+    const error = 'data: {"error":{"message":"no","type":"server_error"}}\n\n';
+    const failed = [chunk({ content: "a" }, null, 1), chunk({ content: "b" }), chunk({}, "stop"), error, done];
+    assert.strictEqual(endOf(run(failed).end), "server_error");
   });
 });
 
