@@ -19,7 +19,7 @@ import { ToolGuard } from "../runtime/ToolGuard.ts";
 import { type Base, type Options, remember, unnamed } from "./EffectAiBase.ts";
 import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./EffectAiCall.ts";
 import { closed } from "./EffectAiHistory.ts";
-import type { Sent } from "./EffectAiParts.ts";
+import { errorIn, type Sent } from "./EffectAiParts.ts";
 import type { AnyTools } from "./EffectAiTools.ts";
 import { ofRun } from "./LanguageModelError.ts";
 
@@ -139,14 +139,8 @@ const handOver = (call: Call, sent: ReadonlyArray<Sent>): StreamParts => {
   return sent.flatMap((it) => it.parts) as unknown as StreamParts;
 };
 
-const errorOf = (method: string, interrupted: RunInterrupted): AiError.AiError => {
-  const { cause } = interrupted;
-  return ofRun(method, interrupted, isSent(cause) ? cause.error : cause);
-};
-
-/** The part that carried an error is what a run gives as its cause. */
-const isSent = (cause: unknown): cause is Sent =>
-  typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
+const errorOf = (method: string, interrupted: RunInterrupted): AiError.AiError =>
+  ofRun(method, interrupted, errorIn(interrupted.cause));
 
 type Streaming = (options: CallOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>;
 interface Answer {

@@ -27,6 +27,12 @@ export interface Sent {
   readonly error?: unknown;
 }
 
+/** The original error of a run (law L12): the part that carried it is what the run gives as its cause. */
+export const errorIn = (cause: unknown): unknown => (isSent(cause) ? cause.error : cause);
+
+const isSent = (cause: unknown): cause is Sent =>
+  typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
+
 /** What a part of `ProviderModel` says of calls that the provider ran itself: `metadata.stream_recovery.calls`. */
 export const hostedMetadata = "stream_recovery";
 
@@ -159,7 +165,7 @@ export class PartFold {
     if (known.executor === "provider")
       return seen(Observation.calls([...first, this.#signal(known, id, name, "input_complete")]));
     if (!this.#exposed.deferred && !this.#exposed.names.has(name))
-      return failedBy({ kind: "invalid_tool_input", in_band: true }, undeclared(name, this.#exposed));
+      return failedBy({ kind: "invalid_tool_input", in_band: true, retryable: false }, undeclared(name, this.#exposed));
     // A second call with the same id is another call.
     this.#open.delete(id);
     return {

@@ -6,14 +6,14 @@
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
-import type { PartEvent, RunCompleted, RunEvent, RunInterrupted } from "../runtime/RunEvent.ts";
+import { type PartEvent, type RunCompleted, type RunEvent, RunInterrupted } from "../runtime/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../runtime/RunOptions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../runtime/ToolGuard.ts";
 import { type Base, unwrap } from "./EffectAiBase.ts";
 import { attemptOf, Call, type StepRequest } from "./EffectAiCall.ts";
 import type { AgentEvent, ToolSettled } from "./EffectAiEvent.ts";
-import type { Sent } from "./EffectAiParts.ts";
+import { errorIn, type Sent } from "./EffectAiParts.ts";
 import type { AnyToolkit, AnyTools } from "./EffectAiTools.ts";
 import { Transcript } from "./EffectAiTranscript.ts";
 
@@ -49,10 +49,18 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
       const processor = yield* StreamProcessor;
       // Which tools they are is nothing that a step depends on.
       const step = new Step(yield* ToolGuard, model, base, options as unknown as AgentOptions<AnyTools>);
-      return played(processor.run(step.run), step);
+      return played(Stream.mapError(processor.run(step.run), withOriginal), step);
     }),
     // The handlers' errors and services are those of the toolkit that was given.
   ) as ReturnType<typeof run<Tools>>;
+
+/** The same error with the provider's own as its cause, where a part carried it (law L12). */
+const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
+  const cause = errorIn(interrupted.cause);
+  if (cause === interrupted.cause) return interrupted;
+  const { attempts, failure, message, reason, rule, run_id } = interrupted;
+  return new RunInterrupted({ attempts, failure, message, reason, rule, run_id, cause });
+};
 
 /** One step with what is known of it. */
 class Step {

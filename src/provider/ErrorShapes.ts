@@ -23,6 +23,8 @@ const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = verdict({ kind: "invalid_tool_input" });
+/** A call that came whole and does not fit the caller's tools: nothing of the stream broke. */
+const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
 const caller = own({ kind: "caller_failed" });
 const truncated = verdict({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
@@ -91,11 +93,11 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["InternalProviderError", verdict({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
-  ["StructuredOutputError", damaged],
+  ["StructuredOutputError", caller], // the answer was whole, and is not what the caller's schema asks for
   ["UnsupportedSchemaError", malformed],
   ["InvalidUserInputError", malformed],
-  ["ToolNotFoundError", badCall],
-  ["ToolParameterValidationError", badCall],
+  ["ToolNotFoundError", misfitCall],
+  ["ToolParameterValidationError", misfitCall],
   ["InvalidToolResultError", caller],
   ["ToolResultEncodingError", caller],
   ["ToolConfigurationError", caller],
@@ -110,7 +112,7 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
 export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");
   const reason = get(error, "reason");
-  if (tag === "AiError" && isObject(reason)) return aiReason(reason);
+  if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
   if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
@@ -130,6 +132,13 @@ const aiReason = (reason: object): Shape | undefined => {
     return verdict({ kind: "rejected", reason: "permission" });
   return aiReasons.get(tag);
 };
+
+/**
+ * `effect/ai` checks the parts of an answer against the caller's schemas after its provider has read the wire, and says a
+ * misfit by the reason that providers have for a frame that cannot be read. Only the module tells them apart.
+ */
+const isMisfit = (error: object, reason: object): boolean =>
+  text(error, "module") === "LanguageModel" && text(reason, "_tag") === "InvalidOutputError";
 
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
 
