@@ -8,9 +8,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "the adapter of Effect AI brings the client of Node along",
     breaks: "./effect-ai bundles for browsers and edge",
-    within: "EffectAi",
-    find: `export * as EffectAi from "./EffectAiModel.ts";`,
-    replace: `export * as EffectAi from "./EffectAiModel.ts";\nexport * as ProviderModel from "./ProviderModel.ts";`,
+    within: "CurrentAttempt",
+    find: `"effect-stream-recovery/effect-ai/CurrentAttempt",`,
+    replace: `(void import("../client/index.ts"), "effect-stream-recovery/effect-ai/CurrentAttempt"),`,
     proofs: [{ test: "test/portable/Portable.test.ts", named: "./effect-ai" }],
   },
   {
