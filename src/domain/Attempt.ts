@@ -2,7 +2,7 @@
  * Holds what is known about one attempt at a provider: the facts that a decision is taken on.
  *
  * Facts only grow within an attempt (law L1): every field is a chain, a flag, a counter or a growing ledger. The order of
- * the literals is the order of growth; `rank` compares two of them.
+ * the literals is the order of growth; `atMost` compares two of them.
  */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
@@ -99,13 +99,23 @@ export const callKey = (choice: number, ordinal: number): string => `${choice}.$
 type Chain<A extends string> = { readonly literals: ReadonlyArray<A> };
 
 /**
+ * The place of a value in a growing chain. A word that the chain does not have (of a newer version, or a slip of plain
+ * JavaScript) stands above all of them, so that no join loses it and nothing is permitted for its sake.
+ *
+ * @param chain the schema whose literals stand in growing order
+ */
+const rank = <A extends string>(chain: Chain<A>, value: A): number => {
+  const at = chain.literals.indexOf(value);
+  return at < 0 ? chain.literals.length : at;
+};
+
+/**
  * Compares two values of a growing chain.
  *
  * @param chain the schema whose literals stand in growing order
  * @returns whether `a` is at or below `b`
  */
-export const atMost = <A extends string>(chain: Chain<A>, a: A, b: A): boolean =>
-  chain.literals.indexOf(a) <= chain.literals.indexOf(b);
+export const atMost = <A extends string>(chain: Chain<A>, a: A, b: A): boolean => rank(chain, a) <= rank(chain, b);
 
 /** The higher of two values of a growing chain. */
 export const higher = <A extends string>(chain: Chain<A>, a: A, b: A): A => (atMost(chain, a, b) ? b : a);

@@ -5,15 +5,16 @@
  * error. `retryable`, `not_processed` and `in_band` may be left out; `resolve` then says them from the table below.
  */
 import * as Schema from "effect/Schema";
+import * as Http2Errors from "./Http2Errors.ts";
 import { Label, Milliseconds, Status } from "./Limits.ts";
+import * as TransportCodes from "./TransportCodes.ts";
+import { TransportOperation } from "./TransportCodes.ts";
+
+export { TransportOperation } from "./TransportCodes.ts";
 
 /** The clock that ran out. Defaults and meaning: README, "Clocks". */
 export const ClockName = Schema.Literals(["connect", "first_progress", "idle", "silence", "attempt", "run"]);
 export type ClockName = typeof ClockName.Type;
-
-/** The part of a request during which a transport failed. */
-export const TransportOperation = Schema.Literals(["connect", "write", "head", "body"]);
-export type TransportOperation = typeof TransportOperation.Type;
 
 /** Why a provider refused a request. */
 export const RejectedReason = Schema.Literals([
@@ -66,6 +67,8 @@ export const kinds = {
   transport: kind("transport", {
     operation: Schema.optionalKey(TransportOperation),
     http2_code: Schema.optionalKey(Label),
+    /** This process reached the host before: then a failed name lookup is a network that is away, not a wrong name. */
+    reached_host_before: Schema.optionalKey(Schema.Boolean),
   }),
   /** The bytes ended cleanly before the provider's terminal marker. */
   truncated: kind("truncated", {}),
@@ -107,23 +110,37 @@ export type Resolved = Failure & {
   readonly in_band: boolean;
 };
 
+/** A kind's failure, as the record of kinds gives it. */
+type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
+
+/**
+ * 5xx that the same request meets again: RFC 9110 (501 method, 505 version not known), RFC 2295 (506), RFC 5842 (508), RFC 2774
+ * (510), RFC 6585 (511, a captive portal), Cloudflare's 525 and 526 (TLS to the origin).
+ */
+export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
+
 /**
  * Fills in the flags that a failure leaves open.
  *
- * The defaults are those of the kind when neither code, status nor headers said otherwise: 501 and 505 are not retryable
- * (RFC 9110, 15.6: the server does not know the method or the version), 503 is not processed, REFUSED_STREAM is not
- * processed (RFC 9113, 8.7), `attempt` and `run` clocks are the caller's own limits and not retried.
+ * A code, an HTTP/2 code and a status are judged by the tables that the classifier reads; what they leave open is the
+ * kind's default: 503 is not processed, REFUSED_STREAM is not processed (RFC 9113, 8.7), `attempt` and `run` clocks are
+ * the caller's own limits and not retried. A kind or a flag that this version does not know is never retried.
  */
 export const resolve = (failure: Failure): Resolved => ({
   ...failure,
-  retryable: failure.retryable ?? defaultRetryable(failure),
-  not_processed: failure.not_processed ?? defaultNotProcessed(failure),
-  in_band: failure.in_band ?? false,
+  retryable: flag(failure.retryable, () => defaultRetryable(failure)),
+  not_processed: flag(failure.not_processed, () => defaultNotProcessed(failure)),
+  in_band: failure.in_band === true,
 });
+
+/** A flag that is no boolean (a slip of plain JavaScript) permits nothing. */
+const flag = (given: boolean | undefined, otherwise: () => boolean): boolean =>
+  given === undefined ? otherwise() : given === true;
 
 const defaultRetryable = (failure: Failure): boolean => {
   switch (failure.kind) {
     case "transport":
+      return transportRetryable(failure);
     case "truncated":
     case "rate_limited":
     case "overloaded":
@@ -132,17 +149,35 @@ const defaultRetryable = (failure: Failure): boolean => {
     case "crashed":
       return true;
     case "stalled":
-      return failure.clock !== "attempt" && failure.clock !== "run";
+      return retriedClocks.has(failure.clock);
     case "server_error":
-      return failure.status !== 501 && failure.status !== 505;
+      return failure.status === undefined || !permanentStatuses.has(failure.status);
     case "protocol":
-      return failure.reason !== "oversize";
+      return failure.reason === "damaged_frame" || failure.reason === "not_a_stream";
     case "cancelled":
       return failure.by === "provider";
-    case "rejected":
-    case "caller_failed":
-    case "unknown":
+    default:
       return false;
+  }
+};
+
+/** Clocks whose end is the provider's fault. The other two are the caller's own limits. */
+const retriedClocks: ReadonlySet<string> = new Set<ClockName>(["connect", "first_progress", "idle", "silence"]);
+
+/** How HTTP/2 ended says more than the code of the error around it, as for the classifier. */
+const transportRetryable = ({ code, http2_code, reached_host_before }: Of<"transport">): boolean => {
+  if (http2_code !== undefined) return Http2Errors.survivable(http2_code);
+  if (code === undefined) return true;
+  if (Http2Errors.isNodeCode(code)) return Http2Errors.ofNodeCode(code).retryable;
+  switch (TransportCodes.lookup(code)?.meaning) {
+    case "never":
+    case "malformed":
+    case "oversize":
+      return false;
+    case "dns":
+      return reached_host_before === true;
+    default:
+      return true;
   }
 };
 
@@ -155,8 +190,13 @@ const defaultNotProcessed = (failure: Failure): boolean => {
     case "server_error":
       return failure.status === 503;
     case "transport":
-      return failure.http2_code === "REFUSED_STREAM";
+      return transportNotProcessed(failure);
     default:
       return false;
   }
 };
+
+const transportNotProcessed = ({ code, http2_code }: Of<"transport">): boolean =>
+  http2_code === undefined
+    ? code !== undefined && Http2Errors.isNodeCode(code) && Http2Errors.ofNodeCode(code).not_processed === true
+    : Http2Errors.nameOf(http2_code) === "REFUSED_STREAM";

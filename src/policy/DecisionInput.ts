@@ -12,6 +12,7 @@ import { AttemptFacts, fresh as freshFacts } from "../domain/Attempt.ts";
 import * as Failure from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
 import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/Run.ts";
+import type { RunIncident } from "../domain/RunIncident.ts";
 
 /** What `decide` takes. */
 export interface DecisionInput {
@@ -47,6 +48,29 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
   }
   const decoded = decoders[kind ?? "unknown"](filled);
   return Result.mapError(decoded, (error) => explained(error.issue, filled));
+};
+
+/**
+ * Gives what a stored incident was decided on, so that the rules of today give its decision again (law L9).
+ *
+ * Version 1 knew no codes: a failure that left its flags open was retried by its kind alone. And it asked about every refused
+ * continuation, also where credentials could be refreshed.
+ *
+ * @param incident an incident as it is stored
+ */
+export const ofIncident = (incident: RunIncident): DecisionInput => {
+  const { budget, decision, facts, failure, jitter, run } = incident;
+  if (decision.policy_version !== "1") return { facts, failure, run, budget, jitter };
+  const asked = run.mode === "continue" ? { ...run, can_refresh_credentials: false } : run;
+  return { facts, failure: failureOfVersion1(failure), run: asked, budget, jitter };
+};
+
+const failureOfVersion1 = (failure: Failure.Failure): Failure.Failure => {
+  if (failure.kind === "transport")
+    return { retryable: true, not_processed: failure.http2_code === "REFUSED_STREAM", ...failure };
+  if (failure.kind === "server_error")
+    return { retryable: failure.status !== 501 && failure.status !== 505, ...failure };
+  return failure;
 };
 
 const document = <const K extends Failure.FailureKind>(kind: K) =>

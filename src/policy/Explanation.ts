@@ -7,15 +7,17 @@
 import type { AttemptFacts } from "../domain/Attempt.ts";
 import type { Decision } from "../domain/Decision.ts";
 import type { Failure, RejectedReason } from "../domain/Failure.ts";
+import * as FailureReading from "../domain/FailureReading.ts";
 
 /**
  * The sentence of a decision.
  *
  * @param decision what was decided
- * @param failure the failure that it was decided on
+ * @param given the failure that it was decided on
  * @param facts the facts that it was decided on
  */
-export const explain = (decision: Decision, failure: Failure, facts: AttemptFacts): string => {
+export const explain = (decision: Decision, given: Failure, facts: AttemptFacts): string => {
+  const failure = FailureReading.read(given);
   const happened = decision.rule === "already_complete" ? completed(failure) : whatHappened(failure);
   return `${happened}; ${byRule(decision, failure, facts)}`;
 };

@@ -21,9 +21,18 @@ export { atMost, join } from "./FactsOrder.ts";
 /** Starts the facts of one attempt. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
 
-const progressRank = { none: 0, started: 1, reasoning: 2, output: 3 } as const;
-const shownRank = { nothing: 0, reasoning: 1, text: 2 } as const;
-const deliveryRank = { not_sent: 0, ambiguous: 1, accepted: 2 } as const;
+const progressRank: Ranks = { none: 0, started: 1, reasoning: 2, output: 3 };
+const shownRank: Ranks = { nothing: 0, reasoning: 1, text: 2 };
+const deliveryRank: Ranks = { not_sent: 0, ambiguous: 1, accepted: 2 };
+
+interface Ranks {
+  readonly [word: string]: number;
+}
+
+/** Above every known word: a foreign one is kept, so that a decision sees that it does not understand it. */
+const foreignRank = 4;
+
+const outranks = (ranks: Ranks, a: string, b: string): boolean => (ranks[a] ?? foreignRank) > (ranks[b] ?? foreignRank);
 
 class Fold implements FactsFold {
   readonly #options: FactsOptions;
@@ -62,7 +71,7 @@ class Fold implements FactsFold {
     this.#characters += o.characters;
     if (o.usage !== undefined) this.#use(o.usage);
     let changed = this.delivery("accepted");
-    if (o.progress !== this.#progress && progressRank[o.progress] > progressRank[this.#progress]) {
+    if (o.progress !== this.#progress && outranks(progressRank, o.progress, this.#progress)) {
       this.#progress = o.progress;
       changed = true;
     }
@@ -83,7 +92,7 @@ class Fold implements FactsFold {
       if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls))
         this.#callThrough = this.#next();
     }
-    if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) {
+    if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) {
       this.#shown = shows;
       changed = true;
     }
@@ -111,7 +120,7 @@ class Fold implements FactsFold {
 
   wouldShow(o: Observation): boolean {
     const shows = this.#shows(o);
-    if (shows !== this.#shown && shownRank[shows] > shownRank[this.#shown]) return true;
+    if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) return true;
     // Text behind a call or a settle is a transition too: what was closed by the call is open again (row 18).
     if (shows === "text" && this.#textThrough !== this.#tick) return true;
     if (o.calls.length === 0) return false;
@@ -124,7 +133,7 @@ class Fold implements FactsFold {
   }
 
   delivery(d: Delivery): boolean {
-    if (d === this.#delivery || deliveryRank[d] <= deliveryRank[this.#delivery]) return false;
+    if (d === this.#delivery || !outranks(deliveryRank, d, this.#delivery)) return false;
     this.#delivery = d;
     this.#snapshot = undefined;
     return true;

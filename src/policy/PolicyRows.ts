@@ -44,8 +44,8 @@ export const endRows: ReadonlyArray<PolicyRow> = [
     6,
     "recovery_refused",
     "ask_user",
-    "failure not retryable in an attempt of mode continue",
-    (s) => !s.resolved.retryable && s.run.mode === "continue",
+    "failure not retryable in an attempt of mode continue, and not an auth that passes as in row 7",
+    (s) => !s.resolved.retryable && s.run.mode === "continue" && !s.credentials,
   ),
   stopRow(
     7,

@@ -19,7 +19,7 @@ export type { DecisionInput } from "./DecisionInput.ts";
 export { PolicyError, type Stricter } from "./Stricter.ts";
 
 /** Version of the rules. Raised whenever a stored incident could be decided differently (law L9). */
-export const version = "1";
+export const version = "2";
 
 /** A policy: a name to store with an incident, the version of its rules, and the decision. */
 export interface RecoveryPolicy {

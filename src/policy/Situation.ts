@@ -4,6 +4,7 @@
 import type { AttemptFacts, Shown } from "../domain/Attempt.ts";
 import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
+import * as Restricted from "./Restricted.ts";
 
 /** What the rows of the ledger say together. A row that is not read_only "changes". */
 export interface LedgerFacts {
@@ -39,8 +40,9 @@ export interface Situation extends DecisionInput {
   readonly malformed: boolean;
 }
 
-/** Reads an input once. */
-export const make = (input: DecisionInput): Situation => {
+/** Reads an input once; what is not understood is taken at its worst. */
+export const make = (given: DecisionInput): Situation => {
+  const input = Restricted.input(given);
   const { facts, failure, run } = input;
   const resolved = Failure.resolve(failure);
   return {

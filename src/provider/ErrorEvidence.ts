@@ -1,12 +1,13 @@
 /**
  * Collects what an unknown error proves, from every object of its cause chain, before anything is concluded.
  */
+import type { Http2End } from "../domain/Http2Errors.ts";
+import { lookup, operationOf, type TransportRow } from "../domain/TransportCodes.ts";
 import { className, get, isInstance, isObject, type Link, number, text, walk } from "./CauseChain.ts";
 import * as ErrorBody from "./ErrorBody.ts";
 import { recognise, type Shape } from "./ErrorShapes.ts";
 import * as Http2Codes from "./Http2Codes.ts";
 import { isError } from "./HttpStatus.ts";
-import { lookup, operationOf, type TransportRow } from "./TransportCodes.ts";
 
 /** A finding, and the object of the cause chain that it was read from. */
 export interface Found<A> {
@@ -20,7 +21,7 @@ export interface Found<A> {
 export interface TransportFinding {
   readonly row: TransportRow;
   readonly code?: string;
-  readonly http2?: Http2Codes.Http2End;
+  readonly http2?: Http2End;
 }
 
 /** Everything that a cause chain proves; `FailureClassifier` concludes from it in its order of precedence. */

@@ -4,7 +4,9 @@
  * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there. So nothing is passed on because it
  * looks harmless; a code passes when it is a known one or made only of words that error codes are made of.
  */
+import * as Http2Errors from "../domain/Http2Errors.ts";
 import { label } from "../domain/Limits.ts";
+import * as TransportCodes from "../domain/TransportCodes.ts";
 
 /** Longest code that is repeated, in UTF-16 code units. */
 export const codeCharactersMax = 64;
@@ -41,7 +43,7 @@ const words = new Set(
   ),
 );
 
-const knownCodes = new Set<string>();
+const knownCodes = new Set<string>([...TransportCodes.codes, ...Http2Errors.names, ...Http2Errors.nodeCodes]);
 
 /** Makes the codes of a table repeatable. Called by the tables when they load. */
 export const known = (codes: Iterable<string>): void => {

@@ -2,7 +2,7 @@
  * Reads what only a sentence says: the last resort, after codes, statuses and classes have said nothing.
  */
 import type { TransportOperation } from "../domain/Failure.ts";
-import type { TransportMeaning } from "./TransportCodes.ts";
+import type { TransportMeaning } from "../domain/TransportCodes.ts";
 
 /** What a sentence means, and the part of the request that it speaks of. */
 export interface TextRow {

@@ -5,6 +5,7 @@
  * transport code, the class of the error, and last its text. What nothing explains is `unknown`, which asks.
  */
 import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
+import * as TransportCodes from "../domain/TransportCodes.ts";
 import { className, elements, get, isObject, type Link, text } from "./CauseChain.ts";
 import * as ErrorBody from "./ErrorBody.ts";
 import { collect, type Evidence, type Found, type TransportFinding } from "./ErrorEvidence.ts";
@@ -15,7 +16,6 @@ import * as HttpStatus from "./HttpStatus.ts";
 import { lookupText } from "./ProviderErrors.ts";
 import { codeOf, ofBody, ofStatus, withHeaderCode } from "./ProviderFailure.ts";
 import * as RetryAfter from "./RetryAfter.ts";
-import * as TransportCodes from "./TransportCodes.ts";
 
 /** What a caller knows beside the error. */
 export interface ClassifyContext {

@@ -1,7 +1,7 @@
 /**
  * Says what an HTTP status means for the request that got it.
  */
-import type { RejectedReason } from "../domain/Failure.ts";
+import { permanentStatuses, type RejectedReason } from "../domain/Failure.ts";
 
 /** What a table row says: a kind and, for a rejection, its reason. */
 export type Verdict =
@@ -29,12 +29,6 @@ const verdicts: ReadonlyMap<number, Verdict> = new Map<number, Verdict>([
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
-/**
- * 5xx that the same request meets again: RFC 9110 (501 method, 505 version not known), RFC 2295 (506), RFC 5842 (508), RFC 2774
- * (510), RFC 6585 (511, a captive portal), Cloudflare's 525 and 526 (TLS to the origin).
- */
-const permanent: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
-
 /** Statuses with which a proxy in front of the provider answers for it: nobody knows what the provider did. */
 const proxied: ReadonlySet<number> = new Set([503, 529]);
 
@@ -47,7 +41,7 @@ export const verdict = (status: number): Verdict =>
   verdicts.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
 
 /** Whether the same request may succeed later, or undefined where the kind's default stands. */
-export const retryable = (status: number): boolean | undefined => (permanent.has(status) ? false : undefined);
+export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);
 
 /**
  * Whether a status alone may be believed to say that nothing was processed.

@@ -11,10 +11,8 @@ import { Choice, Rule } from "../domain/Decision.ts";
 import { ClockName, kinds } from "../domain/Failure.ts";
 import { AttemptMode } from "../domain/Run.ts";
 import { codeLabel } from "../provider/ErrorLabel.ts";
-// The tables make their codes known when they load; without them such a code is numbered.
-import "../provider/Http2Codes.ts";
+// The table makes its codes known when it loads; without it such a code is numbered.
 import "../provider/ProviderErrors.ts";
-import "../provider/TransportCodes.ts";
 import { families, isVendor, modelWords, words } from "./ExportWords.ts";
 
 /** Longest name that is exported, in UTF-16 code units; a longer one is numbered. */

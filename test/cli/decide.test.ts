@@ -71,7 +71,7 @@ describe("stream-recovery decide", () => {
       rule: "tool_calls_fenced",
       mode: "replay",
       delay_ms: 375,
-      policy_version: "1",
+      policy_version: "2",
     });
   });
 

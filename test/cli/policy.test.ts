@@ -23,7 +23,7 @@ describe("stream-recovery policy", () => {
 
   it("prints the same rows as JSON", async () => {
     const { policy, policy_version, rows } = JSON.parse((await run("--json")).stdout);
-    assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "1", 22]);
+    assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "2", 22]);
     assert.deepStrictEqual(rows[1], {
       number: 2,
       if: "user cancelled",

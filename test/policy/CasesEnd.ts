@@ -38,8 +38,58 @@ export const endCases: ReadonlyArray<Case> = [
   {
     name: "a continuation with old credentials",
     failure: auth,
-    run: { mode: "continue", ...refreshable },
+    run: { mode: "continue" },
     is: "ask recovery_refused",
+  },
+  {
+    name: "a continuation with credentials that can be refreshed",
+    facts: { delivery: "accepted" },
+    failure: auth,
+    run: { mode: "continue", ...refreshable },
+    is: "replay credentials_refreshed",
+  },
+  {
+    name: "a continuation with credentials that were refreshed before",
+    failure: auth,
+    run: { mode: "continue", ...refreshable, credential_refreshes: 1 },
+    is: "ask recovery_refused",
+  },
+  ...["CERT_HAS_EXPIRED", "ERR_TLS_CERT_ALTNAME_INVALID", "ERR_SSL_WRONG_VERSION_NUMBER", "ENOTFOUND", "EMFILE"].map(
+    (code): Case => ({
+      name: `the code ${code} by itself`,
+      failure: { kind: "transport", code },
+      is: "stop not_retryable",
+    }),
+  ),
+  ...["PROTOCOL_ERROR", "NGHTTP2_FRAME_SIZE_ERROR", "COMPRESSION_ERROR"].map(
+    (http2_code): Case => ({
+      name: `the HTTP/2 code ${http2_code} by itself`,
+      failure: { kind: "transport", http2_code },
+      is: "stop not_retryable",
+    }),
+  ),
+  ...[501, 505, 511, 525].map(
+    (status): Case => ({
+      name: `the status ${status} by itself`,
+      failure: { kind: "server_error", status },
+      is: "stop not_retryable",
+    }),
+  ),
+  {
+    name: "a name that does not resolve, of a host that was reached before",
+    failure: { kind: "transport", code: "ENOTFOUND", reached_host_before: true },
+    is: "replay not_sent",
+  },
+  {
+    name: "a code whose failure says itself that it is retryable",
+    failure: { kind: "transport", code: "CERT_HAS_EXPIRED", retryable: true },
+    is: "replay not_sent",
+  },
+  { name: "a reset", failure: { kind: "transport", code: "ECONNRESET" }, is: "replay not_sent" },
+  {
+    name: "a code that no table has",
+    failure: { kind: "transport", code: "E_SOMETHING" },
+    is: "replay not_sent",
   },
   {
     name: "a bill that is not paid",

@@ -4,7 +4,7 @@ import { Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 
-const decision = (rule: Rule) => ({ action: "ask_user", rule, delay_ms: 0, policy_version: "1", because: [] }) as const;
+const decision = (rule: Rule) => ({ action: "ask_user", rule, delay_ms: 0, policy_version: "2", because: [] }) as const;
 const facts: AttemptFacts = {
   ...freshFacts,
   tools: [{ call: "planted-call", tool: "planted-tool", executor: "runtime", effect: "mutating", phase: "settled" }],

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Decision } from "../../domain/Decision.ts";
 import type { Budget } from "../../domain/Run.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import { ofIncident } from "../../policy/DecisionInput.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import { policyNamed } from "../../runtime/CrashRecovery.ts";
 
@@ -20,7 +21,7 @@ export type Check =
 export const check = (incident: RunIncident): Check => {
   const policy = policyNamed(incident.policy, []);
   if (policy === undefined) return { _tag: "unknown_policy" };
-  const again = policy.decide(incident);
+  const again = policy.decide(ofIncident(incident));
   if (isDeepStrictEqual(withoutVersion(again), withoutVersion(incident.decision))) return { _tag: "same" };
   return { _tag: again.policy_version === incident.decision.policy_version ? "violation" : "other_version", again };
 };

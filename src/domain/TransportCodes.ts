@@ -1,8 +1,12 @@
 /**
- * Says what the error codes of Node, undici, Bun, Deno and browsers mean for a request.
+ * Says what the error codes of Node, undici, Bun, Deno and browsers mean for a request: the one table that the classifier
+ * and `decide` read.
  */
-import type { TransportOperation } from "../domain/Failure.ts";
-import { known } from "./ErrorLabel.ts";
+import * as Schema from "effect/Schema";
+
+/** The part of a request during which a transport failed. */
+export const TransportOperation = Schema.Literals(["connect", "write", "head", "body"]);
+export type TransportOperation = typeof TransportOperation.Type;
 
 /**
  * What a code means. `retry`: the connection broke. `never`: the same request fails again. `dns`: retryable only where the
@@ -113,7 +117,8 @@ const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
   [/^HPE_[A-Z_]{1,48}$/, { meaning: "damaged" }],
 ];
 
-known(table.keys());
+/** Every code that has a row of its own. */
+export const codes: ReadonlyArray<string> = [...table.keys()];
 
 /**
  * Looks a code up.

@@ -1,0 +1,168 @@
+/**
+ * Reads a failure of unknown origin: what a caller's `classify` gave, or a value that no schema has checked.
+ *
+ * Nothing is refused here, because an attempt that broke has to be decided. A word that is not known becomes the one that
+ * permits least, a wait that is no number becomes one that is longer than any budget, and what only describes is left out.
+ */
+
+import {
+  CancelledBy,
+  ClockName,
+  type Failure,
+  type FailureKind,
+  Fingerprint,
+  kinds,
+  RejectedReason,
+  TransportOperation,
+} from "./Failure.ts";
+import * as Json from "./Json.ts";
+import { label, labelCharactersMax } from "./Limits.ts";
+
+/** The wait of a Retry-After that is no number: longer than any budget, and a number that JSON can hold. */
+const endlessMs = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The failure that a value means.
+ *
+ * @param value anything
+ * @returns the value itself where it is a failure already, else the most restrictive reading; `unknown` where it has no kind
+ */
+export const read = (value: unknown): Failure => {
+  if (isFailure(value)) return value;
+  const given = Json.record(value);
+  const kind = given?.kind;
+  if (given === undefined || !isKind(kind)) return { kind: "unknown" };
+  const common = commonOf(given);
+  switch (kind) {
+    case "transport":
+      return { kind, ...common, ...transportOf(given) };
+    case "stalled":
+      return { kind, ...common, clock: isClock(given.clock) ? given.clock : "run" };
+    case "rejected":
+      return { kind, ...common, reason: isReason(given.reason) ? given.reason : "invalid_request" };
+    case "protocol":
+      return { kind, ...common, reason: isProtocolReason(given.reason) ? given.reason : "oversize" };
+    case "cancelled":
+      return { kind, ...common, by: isBy(given.by) ? given.by : "caller" };
+    default:
+      return { kind, ...common };
+  }
+};
+
+const commonOf = (given: Json.JsonRecord) => {
+  const { code, fingerprint, status } = given;
+  const wait = given.retry_after_ms;
+  return {
+    ...flagOf("retryable", given),
+    ...flagOf("not_processed", given),
+    ...flagOf("in_band", given),
+    ...(wait === undefined ? {} : { retry_after_ms: isWait(wait) ? wait : endlessMs }),
+    ...(isStatus(status) ? { status } : {}),
+    ...labelOf("code", code),
+    ...(isFingerprint(fingerprint) ? { fingerprint } : {}),
+  };
+};
+
+const transportOf = (given: Json.JsonRecord) => ({
+  ...(isOperation(given.operation) ? { operation: given.operation } : {}),
+  ...labelOf("http2_code", given.http2_code),
+  ...flagOf("reached_host_before", given),
+});
+
+/** A flag that is no boolean permits nothing. */
+const flagOf = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
+  const value = given[name];
+  // A computed key widens the record; it holds this key and no other.
+  return value === undefined ? {} : ({ [name]: value === true } as { readonly [_ in K]: boolean });
+};
+
+/** A number is a code too: gRPC's and Node's errno are. */
+const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_ in K]?: string } => {
+  const text = typeof value === "number" ? String(value) : Json.string(value);
+  // A computed key widens the record; it holds this key and no other.
+  return text === "" ? {} : ({ [name]: label(text) } as { readonly [_ in K]: string });
+};
+
+const isWait = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
+const isStatus = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
+const isFlag = (value: unknown): boolean => value === undefined || typeof value === "boolean";
+const isLabel = (value: unknown): boolean =>
+  value === undefined || (typeof value === "string" && value.length <= labelCharactersMax);
+
+const isKind = (value: unknown): value is FailureKind => typeof value === "string" && Object.hasOwn(kinds, value);
+
+const among = <A extends string>({ literals }: { readonly literals: ReadonlyArray<A> }) => {
+  const words: ReadonlySet<unknown> = new Set(literals);
+  return (value: unknown): value is A => words.has(value);
+};
+const isClock = among(ClockName);
+const isReason = among(RejectedReason);
+const isProtocolReason = among(kinds.protocol.fields.reason);
+const isBy = among(CancelledBy);
+const isOperation = among(TransportOperation);
+
+const isFingerprint = (value: unknown): value is Fingerprint => {
+  const print = Json.record(value);
+  return (
+    print !== undefined &&
+    hasOnly(printFields, print) &&
+    typeof print.name === "string" &&
+    isLabel(print.name) &&
+    isLabel(print.code) &&
+    Json.natural(print.depth) !== undefined
+  );
+};
+
+/** Whether a value is a failure as it stands. By hand: every decision asks it, and a schema takes longer than the decision. */
+const isFailure = (value: unknown): value is Failure => {
+  const given = Json.record(value);
+  return (
+    given !== undefined &&
+    isKind(given.kind) &&
+    hasOnly(fieldNames.get(given.kind) ?? printFields, given) &&
+    hasCommon(given) &&
+    hasOwn(given.kind, given)
+  );
+};
+
+/** A key that holds `undefined` is none in JSON; one that the schema does not name may hold anything, a secret too. */
+const hasOnly = (names: ReadonlySet<string>, given: Json.JsonRecord): boolean => {
+  for (const key in given) if (given[key] === undefined || !names.has(key)) return false;
+  return true;
+};
+
+const fieldNames: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries(kinds).map(([kind, { fields }]) => [kind, new Set(Object.keys(fields))]),
+);
+const printFields: ReadonlySet<string> = new Set(Object.keys(Fingerprint.fields));
+
+const hasCommon = (given: Json.JsonRecord): boolean =>
+  isFlag(given.retryable) &&
+  isFlag(given.not_processed) &&
+  isFlag(given.in_band) &&
+  (given.retry_after_ms === undefined || isWait(given.retry_after_ms)) &&
+  (given.status === undefined || isStatus(given.status)) &&
+  isLabel(given.code) &&
+  (given.fingerprint === undefined || isFingerprint(given.fingerprint));
+
+const hasOwn = (kind: FailureKind, given: Json.JsonRecord): boolean => {
+  switch (kind) {
+    case "transport":
+      return (
+        (given.operation === undefined || isOperation(given.operation)) &&
+        isLabel(given.http2_code) &&
+        isFlag(given.reached_host_before)
+      );
+    case "stalled":
+      return isClock(given.clock);
+    case "rejected":
+      return isReason(given.reason);
+    case "protocol":
+      return isProtocolReason(given.reason);
+    case "cancelled":
+      return isBy(given.by);
+    default:
+      return true;
+  }
+};

@@ -1,0 +1,223 @@
+/**
+ * Reads the input of a decision that no schema has checked: what the vocabulary does not have is taken at its worst.
+ *
+ * `decide` is typed, and its callers are not always: plain JavaScript, a cast, a record of a newer version. An input that
+ * fits is given back as it is, so that this costs a decision a few comparisons. A value that does not fit becomes the one
+ * that permits least (laws L2 and L8): a foreign word the top of its chain, a counter that is no number a spent one, a
+ * limit that is no number none at all.
+ */
+import {
+  type AttemptFacts,
+  type Delivery,
+  fresh,
+  type Progress,
+  type Shown,
+  ToolPhase,
+  type ToolRow,
+} from "../domain/Attempt.ts";
+import * as FailureReading from "../domain/FailureReading.ts";
+import * as Json from "../domain/Json.ts";
+import { type AttemptMode, type Budget, fresh as freshRun, type RunFacts } from "../domain/Run.ts";
+import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
+import type { DecisionInput } from "./DecisionInput.ts";
+
+/** The input as far as it can be believed; the same object where all of it can. */
+export const input = (given: DecisionInput): DecisionInput => {
+  const failure = FailureReading.read(given.failure);
+  const facts = isFacts(given.facts) ? given.facts : restrictedFacts(given.facts);
+  const run = isRun(given.run) ? given.run : restrictedRun(given.run);
+  const budget = isBudget(given.budget) ? given.budget : restrictedBudget(given.budget);
+  const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
+  const same =
+    failure === given.failure &&
+    facts === given.facts &&
+    run === given.run &&
+    budget === given.budget &&
+    jitter === given.jitter;
+  if (same) return given;
+  // Neither answer is safe to a marker that may have come: it would be a false success, or an answer asked for twice.
+  const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
+  return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
+};
+
+// Spelt out, word by word and field by field: every decision asks this, and has about a microsecond.
+const isDelivery = (it: unknown): it is Delivery => it === "accepted" || it === "ambiguous" || it === "not_sent";
+const isProgress = (it: unknown): it is Progress =>
+  it === "output" || it === "started" || it === "reasoning" || it === "none";
+const isShown = (it: unknown): it is Shown => it === "nothing" || it === "text" || it === "reasoning";
+const isExecutor = (it: unknown): it is Executor => it === "runtime" || it === "provider";
+const isEffect = (it: unknown): it is ToolEffect => it === "read_only" || it === "mutating" || it === "unknown";
+const phases: ReadonlySet<unknown> = new Set(ToolPhase.literals);
+const isPhase = (it: unknown): it is ToolPhase => phases.has(it);
+const isMode = (it: unknown): it is AttemptMode =>
+  it === "first" || it === "replay" || it === "continue" || it === "resume";
+
+/** A count or a time that a decision may rely on. */
+const isAmount = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value < Number.POSITIVE_INFINITY;
+
+const isFacts = (it: AttemptFacts): boolean =>
+  Json.record(it) !== undefined &&
+  isDelivery(it.delivery) &&
+  isProgress(it.progress) &&
+  isShown(it.shown) &&
+  isAmount(it.text_through) &&
+  isAmount(it.call_through) &&
+  isAmount(it.settled_through) &&
+  typeof it.terminal_seen === "boolean" &&
+  (it.side_effects === null || isSnapshot(it.side_effects)) &&
+  Array.isArray(it.tools) &&
+  it.tools.every(isRow);
+
+const isRow = (row: ToolRow): boolean =>
+  Json.record(row) !== undefined &&
+  typeof row.call === "string" &&
+  typeof row.tool === "string" &&
+  isExecutor(row.executor) &&
+  isEffect(row.effect) &&
+  isPhase(row.phase);
+
+const isSnapshot = (it: SideEffects): boolean =>
+  Json.record(it) !== undefined &&
+  typeof it.guarded === "boolean" &&
+  typeof it.complete === "boolean" &&
+  typeof it.reason === "string" &&
+  isCounts(it.runtime) &&
+  isCounts(it.provider);
+
+const isCounts = (it: SideEffects["runtime"]): boolean =>
+  Json.record(it) !== undefined && isAmount(it.read_only) && isAmount(it.mutating) && isAmount(it.unknown);
+
+const restrictedFacts = (given: AttemptFacts): AttemptFacts => {
+  // What is no object at all has every field missing.
+  const it: Partial<AttemptFacts> = Json.record(given) === undefined ? {} : given;
+  return {
+    ...fresh,
+    ...it,
+    delivery: isDelivery(it.delivery) ? it.delivery : "accepted",
+    progress: isProgress(it.progress) ? it.progress : "output",
+    shown: isShown(it.shown) ? it.shown : "text",
+    // Text of an unknown time stands behind every call, and a call of an unknown time before every text.
+    text_through: isAmount(it.text_through) ? it.text_through : Number.MAX_SAFE_INTEGER,
+    call_through: isAmount(it.call_through) ? it.call_through : 0,
+    settled_through: isAmount(it.settled_through) ? it.settled_through : 0,
+    terminal_seen: it.terminal_seen === true,
+    // A snapshot that cannot be read is missing.
+    side_effects:
+      it.side_effects !== undefined && it.side_effects !== null && isSnapshot(it.side_effects) ? it.side_effects : null,
+    tools: Array.isArray(it.tools)
+      ? it.tools.map((row: ToolRow) => (isRow(row) ? row : restrictedRow(row)))
+      : [worstRow],
+  };
+};
+
+/** A call of which nothing is known: it may have run, and may have done anything. */
+const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
+
+/** Of a call that is run by a foreign word, neither its effect nor its outcome is known. */
+const restrictedRow = (given: ToolRow): ToolRow => {
+  const row: Partial<ToolRow> = Json.record(given) === undefined ? {} : given;
+  const { effect, executor, phase } = row;
+  return {
+    ...worstRow,
+    call: Json.string(row.call),
+    tool: Json.string(row.tool),
+    ...(isExecutor(executor)
+      ? {
+          executor,
+          effect: isEffect(effect) ? effect : worstRow.effect,
+          phase: isPhase(phase) ? phase : worstRow.phase,
+        }
+      : {}),
+  };
+};
+
+const counters = [
+  "credential_refreshes",
+  "throttle_wait_ms",
+  "auto_retries",
+  "not_processed_retries",
+  "retries_after_shown",
+  "retries_after_stall",
+  "elapsed_ms",
+] as const satisfies ReadonlyArray<keyof RunFacts>;
+
+/** Flags with the value that permits least. */
+const worstFlags = {
+  user_cancelled: true,
+  lifecycle_closed: true,
+  can_continue: false,
+  resumable: false,
+  discardable: false,
+  can_refresh_credentials: false,
+} as const satisfies Partial<RunFacts>;
+// `Object.entries` loses the literal keys of the record.
+const flags = Object.entries(worstFlags) as ReadonlyArray<[keyof typeof worstFlags, boolean]>;
+
+const isRun = (it: RunFacts): boolean =>
+  Json.record(it) !== undefined &&
+  isMode(it.mode) &&
+  (it.continue_text === "ask" || it.continue_text === "auto") &&
+  typeof it.user_cancelled === "boolean" &&
+  typeof it.lifecycle_closed === "boolean" &&
+  typeof it.can_continue === "boolean" &&
+  typeof it.resumable === "boolean" &&
+  typeof it.discardable === "boolean" &&
+  typeof it.can_refresh_credentials === "boolean" &&
+  isAmount(it.credential_refreshes) &&
+  isAmount(it.throttle_wait_ms) &&
+  isAmount(it.auto_retries) &&
+  isAmount(it.not_processed_retries) &&
+  isAmount(it.retries_after_shown) &&
+  isAmount(it.retries_after_stall) &&
+  isAmount(it.elapsed_ms);
+
+const restrictedRun = (given: RunFacts): RunFacts => {
+  const it: Partial<RunFacts> = Json.record(given) === undefined ? {} : given;
+  const run: RunFacts = { ...freshRun, ...it };
+  return {
+    ...run,
+    // A failure in a continuation that is not retryable asks, where any other mode stops.
+    mode: isMode(it.mode) ? it.mode : "first",
+    continue_text: it.continue_text === "auto" ? "auto" : "ask",
+    ...Object.fromEntries(flags.map(([flag, worst]) => [flag, typeof it[flag] === "boolean" ? it[flag] : worst])),
+    ...Object.fromEntries(
+      counters.map((counter) => [counter, isAmount(it[counter]) ? it[counter] : Number.MAX_SAFE_INTEGER]),
+    ),
+  };
+};
+
+const limits = [
+  "max_auto_retries",
+  "max_not_processed",
+  "max_after_shown",
+  "max_after_stall",
+  "max_elapsed_ms",
+  "max_retry_after_ms",
+] as const satisfies ReadonlyArray<keyof Budget>;
+
+const isBudget = (it: Budget): boolean =>
+  Json.record(it) !== undefined &&
+  isAmount(it.max_auto_retries) &&
+  isAmount(it.max_not_processed) &&
+  isAmount(it.max_after_shown) &&
+  isAmount(it.max_after_stall) &&
+  isAmount(it.max_elapsed_ms) &&
+  isAmount(it.max_retry_after_ms);
+
+const nothingAllowed: Budget = {
+  max_auto_retries: 0,
+  max_not_processed: 0,
+  max_after_shown: 0,
+  max_after_stall: 0,
+  max_elapsed_ms: 0,
+  max_retry_after_ms: 0,
+};
+
+const restrictedBudget = (given: Budget): Budget => {
+  const it: Partial<Budget> = Json.record(given) === undefined ? {} : given;
+  return {
+    ...nothingAllowed,
+    ...Object.fromEntries(limits.map((limit) => [limit, isAmount(it[limit]) ? it[limit] : 0])),
+  };
+};

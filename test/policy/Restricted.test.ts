@@ -1,0 +1,318 @@
+/** What `decide` does with values that its types do not have: it permits no more than for the worst value that they have. */
+import { assert, describe, it } from "@effect/vitest";
+import { Schema } from "effect";
+import {
+  type AttemptFacts,
+  atMost,
+  Delivery,
+  fresh as freshFacts,
+  higher,
+  Progress,
+  Shown,
+  ToolPhase,
+} from "../../src/domain/Attempt.ts";
+import { type Action, Decision } from "../../src/domain/Decision.ts";
+import { Failure, resolve } from "../../src/domain/Failure.ts";
+import * as FailureReading from "../../src/domain/FailureReading.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import type { RunIncident } from "../../src/domain/RunIncident.ts";
+import { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
+import { type DecisionInput, ofIncident } from "../../src/policy/DecisionInput.ts";
+import { explain } from "../../src/policy/Explanation.ts";
+import * as Facts from "../../src/policy/Facts.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+
+const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
+
+/** Values that no field of a decision's input has. */
+const foreign: ReadonlyArray<unknown> = [
+  undefined,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  -1,
+  "running",
+  "",
+  "constructor",
+  "__proto__",
+  {},
+  [],
+  () => 0,
+  Symbol("word"),
+  10n,
+];
+
+const row = { call: "0.0", tool: "pay", executor: "runtime", effect: "mutating", phase: "handed_over" } as const;
+const guarded = { ...freshFacts.side_effects, guarded: true, complete: true, reason: "all_classified" as const };
+const counts = { read_only: 0, mutating: 0, unknown: 0 };
+
+const inputs: ReadonlyArray<DecisionInput> = [
+  { ...freshFacts, delivery: "accepted" as const },
+  { ...freshFacts, delivery: "accepted" as const, shown: "reasoning" as const },
+  {
+    ...freshFacts,
+    delivery: "accepted" as const,
+    progress: "output" as const,
+    call_through: 1,
+    tools: [row],
+    side_effects: { ...guarded, runtime: { ...counts, mutating: 1 }, provider: counts },
+  },
+  {
+    ...freshFacts,
+    delivery: "accepted" as const,
+    progress: "output" as const,
+    settled_through: 2,
+    call_through: 1,
+    tools: [{ ...row, phase: "settled" as const }],
+    side_effects: { ...guarded, runtime: { ...counts, mutating: 1 }, provider: counts },
+  },
+].flatMap(
+  (facts): ReadonlyArray<DecisionInput> =>
+    [freshRun, { ...freshRun, can_continue: true }, { ...freshRun, resumable: true }].map((run) => ({
+      facts,
+      failure: { kind: "transport" },
+      run,
+      budget: defaultBudget,
+      jitter: 0.5,
+    })),
+);
+
+type Json = { readonly [key: string]: unknown };
+type Path = ReadonlyArray<string>;
+
+/** Every field of a value and of what it holds, as paths. */
+const pathsOf = (value: unknown, path: Path = []): ReadonlyArray<Path> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, held]) => [[...path, key], ...pathsOf(held, [...path, key])])
+    : [];
+
+const replaced = (value: unknown, [key, ...rest]: Path, by: unknown): unknown => {
+  if (key === undefined) return by;
+  if (Array.isArray(value)) return value.map((held, at) => (String(at) === key ? replaced(held, rest, by) : held));
+  // Only paths of the value itself are asked for.
+  const held = value as Json;
+  return { ...held, [key]: replaced(held[key], rest, by) };
+};
+
+const at = (value: unknown, path: Path): unknown =>
+  // Only paths of the value itself are asked for.
+  path.reduce<unknown>((held, key) => (held as Json)[key], value);
+
+/** What a decision reads: counters and names are for reports. */
+const decides = (path: Path): boolean =>
+  !["counters", "call", "tool", "reason", "complete", "read_only"].some((name) => path.includes(name));
+
+const known = Schema.is(Decision);
+
+describe("decide over values that it does not know", () => {
+  it("is total: whatever stands in whatever field, the decision fits its schema and has a sentence", () => {
+    for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict]) {
+      for (const input of inputs) {
+        for (const path of pathsOf(input)) {
+          for (const value of foreign) {
+            // A caller without types gives this.
+            const given = replaced(input, path, value) as DecisionInput;
+            const decision = policy.decide(given);
+            assert.isTrue(known(decision), `${path.join(".")} = ${String(value)}: ${JSON.stringify(decision)}`);
+            assert.match(explain(decision, given.failure, freshFacts), /^[A-Z].*\.$/);
+          }
+        }
+      }
+    }
+  });
+
+  it("L2 fails closed: it permits no more than for any value that the field may have", () => {
+    const chains: ReadonlyArray<readonly [Path, ReadonlyArray<unknown>]> = [
+      [["facts", "delivery"], Delivery.literals],
+      [["facts", "progress"], Progress.literals],
+      [["facts", "shown"], Shown.literals],
+      [
+        ["facts", "text_through"],
+        [0, 1, 2, 3],
+      ],
+      [["facts", "call_through"], [0]],
+      [["facts", "settled_through"], [0]],
+      [["facts", "tools", "0", "executor"], Executor.literals],
+      [["facts", "tools", "0", "effect"], ToolEffect.literals],
+      [["facts", "tools", "0", "phase"], ToolPhase.literals],
+      [["facts", "side_effects"], [null]],
+      ...(["user_cancelled", "lifecycle_closed", "can_continue", "resumable", "discardable"] as const).map(
+        (flag) =>
+          [
+            ["run", flag],
+            [true, false],
+          ] as const,
+      ),
+      ...(["auto_retries", "elapsed_ms", "throttle_wait_ms"] as const).map(
+        (counter) =>
+          [
+            ["run", counter],
+            [0, 1, 400_000],
+          ] as const,
+      ),
+      ...Object.keys(defaultBudget).map(
+        (limit) =>
+          [
+            ["budget", limit],
+            [0, 5],
+          ] as const,
+      ),
+    ];
+    for (const input of inputs) {
+      for (const [path, values] of chains) {
+        if (path[2] === "0" && input.facts.tools.length === 0) continue;
+        // A caller without types gives these.
+        const decide = (value: unknown) => RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
+        const most = Math.max(...values.map((value) => rank[decide(value).action]));
+        for (const value of foreign) {
+          if (typeof value === "number" && value >= 0 && value < Infinity) continue;
+          const { action } = decide(value);
+          assert.isAtLeast(rank[action], most, `${path.join(".")} = ${String(value)} over ${JSON.stringify(input)}`);
+        }
+      }
+    }
+  });
+
+  it("no foreign value of any field that it reads makes a replay of a question", () => {
+    for (const input of inputs) {
+      const before = RecoveryPolicy.decide(input);
+      if (before.action === "auto_retry_once") continue;
+      for (const path of pathsOf(input).filter(decides)) {
+        for (const value of foreign) {
+          if (Array.isArray(value) && path.at(-1) === "tools") continue;
+          // A caller without types gives this.
+          const { mode } = RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
+          assert.notStrictEqual(mode, "replay", `${path.join(".")} = ${String(value)}, was ${String(at(input, path))}`);
+        }
+      }
+    }
+  });
+
+  it("a call in a phase of a newer version is asked about, not repeated", () => {
+    for (const phase of ["running", "", "toString"]) {
+      const facts = { ...freshFacts, delivery: "accepted", tools: [{ ...row, phase }] };
+      // A record of a newer version is read like this.
+      const input = { ...inputs[0], facts } as unknown as DecisionInput;
+      assert.strictEqual(RecoveryPolicy.decide(input).rule, "tool_outcome_unknown");
+    }
+  });
+
+  it("a budget that is no number allows nothing", () => {
+    for (const limit of [Number.NaN, Number.POSITIVE_INFINITY, -1]) {
+      const [input] = inputs;
+      assert.isDefined(input);
+      const budget = { ...defaultBudget, max_elapsed_ms: limit };
+      assert.strictEqual(RecoveryPolicy.decide({ ...input, budget }).rule, "budget_exhausted");
+    }
+  });
+
+  it("a wait that is no number is longer than any budget, and a jitter that is none waits longest", () => {
+    const [input] = inputs;
+    assert.isDefined(input);
+    for (const retry_after_ms of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      const decision = RecoveryPolicy.decide({ ...input, failure: { kind: "rate_limited", retry_after_ms } });
+      assert.strictEqual(decision.rule, "retry_after_too_long");
+    }
+    assert.strictEqual(RecoveryPolicy.decide({ ...input, jitter: Number.NaN }).delay_ms, 500);
+  });
+});
+
+describe("L9 replayable", () => {
+  const [first] = inputs;
+  const { facts, run } = first ?? assert.fail("no input");
+  const incident = (failure: Failure, more: Partial<typeof freshRun>, decision: Partial<Decision>): RunIncident => ({
+    schema_version: 1,
+    id: "r.1",
+    run_id: "r",
+    attempt: 1,
+    mode: "first",
+    at: 0,
+    provider: { id: "p" },
+    facts,
+    failure,
+    run: { ...run, ...more },
+    budget: defaultBudget,
+    jitter: 0.5,
+    policy: "default",
+    decision: { action: "ask_user", rule: "text_shown", delay_ms: 0, policy_version: "1", because: [], ...decision },
+    message: "",
+    status: "open",
+  });
+
+  it("an incident of version 1 decides as it did, whatever later versions learnt of codes and credentials", () => {
+    const old: ReadonlyArray<readonly [RunIncident, Decision["rule"]]> = [
+      [incident({ kind: "transport", code: "CERT_HAS_EXPIRED" }, {}, {}), "nothing_shown"],
+      [incident({ kind: "transport", http2_code: "PROTOCOL_ERROR" }, {}, {}), "nothing_shown"],
+      [incident({ kind: "transport", code: "ERR_HTTP2_GOAWAY_SESSION" }, {}, {}), "nothing_shown"],
+      [incident({ kind: "server_error", status: 511 }, {}, {}), "nothing_shown"],
+      [incident({ kind: "server_error", status: 501 }, {}, {}), "not_retryable"],
+      [
+        incident({ kind: "rejected", reason: "auth" }, { mode: "continue", can_refresh_credentials: true }, {}),
+        "recovery_refused",
+      ],
+    ];
+    for (const [it, rule] of old) {
+      assert.strictEqual(RecoveryPolicy.decide(ofIncident(it)).rule, rule);
+      const now = { ...it, decision: { ...it.decision, policy_version: RecoveryPolicy.version } };
+      const { budget, failure, jitter } = now;
+      assert.deepStrictEqual(ofIncident(now), { facts, failure, run: now.run, budget, jitter });
+    }
+  });
+});
+
+describe("the chains", () => {
+  it("a word that a chain does not have stands above it and is lost in no join", () => {
+    // A caller without types gives this.
+    const word = "running" as "settled";
+    for (const phase of ToolPhase.literals) {
+      assert.isFalse(atMost(ToolPhase, word, phase));
+      assert.isTrue(atMost(ToolPhase, phase, word));
+      assert.strictEqual(higher(ToolPhase, word, phase), word);
+      assert.strictEqual(higher(ToolPhase, phase, word), word);
+    }
+  });
+
+  it("L1 the fold keeps it: no later part takes a foreign word back", () => {
+    const fold = Facts.make({ sideEffects: null, discardable: true, boundaries: [], guarded: false });
+    const part = { quiet: false, keep_alive: false, characters: 1, calls: [], terminal: false } as const;
+    // A caller without types gives this.
+    const word = "image" as "text";
+    fold.passed([{ ...part, progress: "output", shows: word }]);
+    fold.passed([{ ...part, progress: "output", shows: "text" }]);
+    const facts: AttemptFacts = fold.snapshot();
+    assert.strictEqual(facts.shown, word);
+  });
+});
+
+describe("A failure of unknown origin", () => {
+  const isFailure = Schema.is(Failure);
+
+  it("is read as one that fits its schema, and a failure that fits is given back as it is", () => {
+    const values = [...foreign, null, 5, { kind: "oops" }, { kind: 5 }, { kind: "toString" }];
+    for (const value of values) assert.deepStrictEqual(FailureReading.read(value), { kind: "unknown" });
+    const failure: Failure = { kind: "rate_limited", status: 429, retry_after_ms: 5, code: "x" };
+    assert.strictEqual(FailureReading.read(failure), failure);
+    const kinds = ["transport", "stalled", "rejected", "protocol", "cancelled", "server_error", "crashed"];
+    const fields = ["retryable", "not_processed", "in_band", "retry_after_ms", "status", "code", "fingerprint"];
+    const own = ["operation", "http2_code", "reached_host_before", "clock", "reason", "by"];
+    for (const kind of kinds) {
+      for (const field of [...fields, ...own]) {
+        for (const value of [...foreign, null, 1.5, 1_000, "x".repeat(300), true]) {
+          const read = FailureReading.read({ kind, [field]: value });
+          assert.isTrue(isFailure(read), `${kind}.${field} = ${String(value)}: ${JSON.stringify(read)}`);
+          const sent = Schema.decodeUnknownSync(Failure)(JSON.parse(JSON.stringify(read)));
+          assert.deepStrictEqual({ ...resolve(sent) }, { ...resolve(read) });
+        }
+      }
+    }
+  });
+
+  it("permits least: a flag that is no boolean is false, a foreign reason is not retried", () => {
+    const retryable = (value: unknown) => resolve(FailureReading.read(value)).retryable;
+    assert.isFalse(retryable({ kind: "transport", retryable: "yes" }));
+    assert.isFalse(retryable({ kind: "stalled", clock: "lunar" }));
+    assert.isFalse(retryable({ kind: "protocol", reason: "new" }));
+    assert.isFalse(retryable({ kind: "cancelled", by: "newcomer" }));
+    assert.isFalse(retryable({ kind: "rejected" }));
+    assert.isTrue(retryable({ kind: "transport" }));
+  });
+});
