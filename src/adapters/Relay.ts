@@ -27,7 +27,8 @@
  * they would see without us; a run that then fails breaks the connection. With `head: "content"` the head waits for the
  * first bytes, is the one of the attempt that they come from, and a failure before keeps its status and body.
  *
- * An error event of the provider that ends the run is handed on as it came, and then the connection breaks. Bytes that
+ * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
+ * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where nothing repeats it. Bytes that
  * nobody sent are never written, but for the comments of `keepAlive`.
  */
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";

@@ -42,6 +42,8 @@ export class RelayFrames {
   /** Bytes that the next event takes more (a comment inside it) or less (a line end that went before) than it is told. */
   #owed = 0;
   #terminal = false;
+  /** The event that carries the provider's error, with the bytes of all that has come behind it. */
+  #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
 
   /** @param decoder a fresh one */
   constructor(decoder: Decoder.Decoder) {
@@ -51,6 +53,22 @@ export class RelayFrames {
   /** The first failure of the bytes or of an event; none after the terminal marker. */
   get failure(): Decoder.Decoder["failure"] {
     return this.#decoder.failure;
+  }
+
+  /**
+   * The event with which the provider said that it failed, or finished with a call that cannot be read. No method gives it:
+   * what has come behind it goes with it, and tells more of the failure where the provider says it twice.
+   */
+  get failed(): RelayPart | undefined {
+    if (this.#failed === undefined) return undefined;
+    const { chunks, observation } = this.#failed;
+    const failure = this.#decoder.failure ?? observation.failure;
+    return { bytes: joined(chunks), observation: failure === undefined ? observation : { ...observation, failure } };
+  }
+
+  /** Bytes that have come behind it. */
+  get behindBytes(): number {
+    return this.#failed?.chunks.slice(1).reduce((sum, chunk) => sum + chunk.byteLength, 0) ?? 0;
   }
 
   /**
@@ -69,12 +87,14 @@ export class RelayFrames {
     const { end, parts } = this.#decoder.end();
     const last = [...this.#cut(parts)];
     // A clean end is what the decoder's word rests on, so that bytes behind the marker take nothing back.
+    this.#failed?.chunks.push(this.#take(this.#pendingBytes));
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
     return { parts: last, end };
   }
 
   #cut(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#terminal) return this.#behindMarker(parts);
+    if (this.#failed !== undefined) return this.#behindFailure(this.#failed.chunks, parts);
     const out: Array<RelayPart> = [];
     let carried = 0;
     for (const [index, part] of parts.entries()) {
@@ -82,6 +102,10 @@ export class RelayFrames {
       // Several answers in one event: its bytes may leave only when the last of them may.
       const open = parts[index + 1]?.event.bytes === 0;
       const size = carried + part.event.bytes;
+      if (Decoder.isTold(observation.failure)) {
+        this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
+        return [...out, ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
+      }
       carried = open ? size : 0;
       out.push({ bytes: open ? empty : this.#bytesOf(part, size), observation });
       if (!observation.terminal || observation.failure !== undefined) continue;
@@ -98,6 +122,12 @@ export class RelayFrames {
     const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
     const bytes = this.#take(this.#pendingBytes);
     return [{ bytes, observation: usage === undefined ? behind : { ...behind, usage } }];
+  }
+
+  /** Whole events only: a piece of one says nothing. */
+  #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
+    for (const part of parts) chunks.push(this.#bytesOf(part, part.event.bytes));
+    return [];
   }
 
   #bytesOf(part: Part, told: number): Uint8Array<ArrayBuffer> {

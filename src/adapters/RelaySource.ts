@@ -37,6 +37,12 @@ export interface RelaySourceOptions {
 /** First bytes that are kept until they prove to be a stream, so that an answer that is none can be handed on as it came. */
 export const unprovenBytesMax = 64 * 1024;
 
+/** Longest wait for what stands behind a provider's error event, in milliseconds: it comes at once or not at all. */
+export const behindMs = 500;
+
+/** Most bytes that are read behind it; a failed Responses answer repeats its whole request there. */
+export const behindBytesMax = 1024 * 1024;
+
 /** The parts of one attempt. */
 export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<RelayPart> {
   readonly #options: RelaySourceOptions;
@@ -87,14 +93,24 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     return part;
   }
 
+  /** An iterator that fails is not asked to return: what it holds open it gives up itself. */
   async #read(): Promise<IteratorResult<RelayPart>> {
+    try {
+      return await this.#readNext();
+    } catch (error) {
+      this.#exchange.abort();
+      throw error;
+    }
+  }
+
+  async #readNext(): Promise<IteratorResult<RelayPart>> {
     if (this.#head === undefined) await this.#open();
     for (;;) {
       const part = this.#take();
       if (part !== undefined) return { done: false, value: part };
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#ended) return { done: true, value: undefined };
-      await this.#more();
+      await (this.#frames.failed === undefined ? this.#more() : this.#behindFailure());
     }
   }
 
@@ -145,17 +161,48 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
       this.#keepUnproven(chunk);
       this.#add(this.#frames.push(chunk));
     }
-    const failure = this.#frames.failure;
+    const { failed, failure } = this.#frames;
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
       return this.#refuse(this.#unproven);
     }
-    if (this.#ready.length > 0) {
+    if (this.#ready.length > 0 || failed !== undefined) {
       this.#unproven = undefined;
       heads.release(context.attempt);
+    }
+    if (failed !== undefined) {
+      if (late !== undefined) this.#fail(failed);
+      return;
     }
     if (late?.end.complete === false) this.#failure = relayError(late.end.failure);
     else if (failure !== undefined) this.#failure = relayError(failure);
     else this.#ended = late !== undefined;
+  }
+
+  /** What a provider says behind its error, or behind a finish that cannot be read, leaves with it: a short wait brings it. */
+  async #behindFailure(): Promise<void> {
+    await this.#options.within(
+      behindMs,
+      this.#drain().catch(() => undefined),
+    );
+    const { failed } = this.#frames;
+    if (failed !== undefined && this.#failure === undefined) this.#fail(failed);
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#failure === undefined && this.#frames.behindBytes <= behindBytesMax) {
+      const chunks = await this.#exchange.read();
+      if (this.#failure !== undefined) return;
+      if (chunks === undefined) {
+        this.#frames.end();
+        return;
+      }
+      for (const chunk of chunks) this.#frames.push(chunk);
+    }
+  }
+
+  #fail(failed: RelayPart): void {
+    this.#add([failed]);
+    this.#failure = relayError(failed.observation.failure ?? { kind: "server_error" });
   }
 
   #pass(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {

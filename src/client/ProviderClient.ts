@@ -156,7 +156,7 @@ const reading = <S, Id extends AnyProtocolId>(
     if (answered === undefined) yield* begin;
     while (last === undefined) {
       const chunks = yield* arrived;
-      const parts = chunks === undefined ? [] : decode(decoder, chunks);
+      let parts = chunks === undefined ? [] : decode(decoder, chunks);
       unproven?.push(...(chunks ?? []));
       const late = chunks === undefined ? decoder.end() : undefined;
       parts.push(...(late?.parts ?? []));
@@ -165,6 +165,7 @@ const reading = <S, Id extends AnyProtocolId>(
         last = yield* refused(answered, unproven);
       else if (late !== undefined) last = late.end.complete ? done(telling) : fail(late.end.failure, evidence(parts));
       else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
+      if (Decoder.isTold(decoder.failure)) parts = told(parts, decoder.failure);
       if (late === undefined && last !== undefined) exchange.abort();
       if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
       const [first, ...rest] = parts;
@@ -203,7 +204,14 @@ const decode = <Id extends AnyProtocolId>(
 
 /** The JSON of the event that carried the failure: the provider's own words. */
 const evidence = (parts: ReadonlyArray<Part<AnyProtocolId>>): unknown =>
-  parts.findLast((part) => part.observation.failure !== undefined)?.json;
+  parts.find((part) => part.observation.failure !== undefined)?.json;
+
+/** The event that failed with all that the provider said about it: the run decides on the first one that it sees. */
+const told = <Id extends AnyProtocolId>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
+  const at = parts.findIndex(({ observation }) => observation.failure !== undefined);
+  const part = parts[at];
+  return part === undefined ? parts : parts.with(at, { ...part, observation: { ...part.observation, failure } });
+};
 
 const isMarker = ({ observation }: Part<AnyProtocolId>): boolean =>
   observation.terminal && observation.failure === undefined;

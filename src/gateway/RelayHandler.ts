@@ -17,7 +17,10 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
 export interface RelayMeans {
-  readonly options: Pick<Relay.RelayOptions, "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks">;
+  readonly options: Pick<
+    Relay.RelayOptions,
+    "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance"
+  >;
   readonly meter: TrafficMeter["Service"];
   /** Whether a client hears of a break in its protocol's own words before the connection breaks. */
   readonly settings: Pick<GatewaySettings, "onBreak">;

@@ -5,7 +5,8 @@
  * the parts that `StreamProcessor.run` observes.
  */
 import type { Failure } from "../domain/Failure.ts";
-import { type Observation, ping } from "../domain/Observation.ts";
+import { none, type Observation, ping } from "../domain/Observation.ts";
+import { better } from "./BetterFailure.ts";
 import * as Payload from "./Payload.ts";
 import type { AnyProtocolId, End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
@@ -22,7 +23,8 @@ export interface Options {
 export interface Decoder<Id extends AnyProtocolId = ProtocolId> {
   /**
    * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
-   * a part that carries an in-stream error is given too, and is the last one. Never throws.
+   * a part that carries an in-stream error is given too, and what the provider says behind it: those parts prove nothing but
+   * usage. Behind bytes that are damaged or no stream there are no parts. Never throws.
    */
   readonly push: (bytes: Uint8Array) => ReadonlyArray<Part<Id>>;
   /**
@@ -30,7 +32,10 @@ export interface Decoder<Id extends AnyProtocolId = ProtocolId> {
    * It is complete only after the provider's terminal marker (law L5); what comes after the marker changes nothing.
    */
   readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
-  /** The first failure, sticky: `protocol`, or the one that an event carried. None after the terminal marker. */
+  /**
+   * `protocol`, or the failure that an event carried; sticky, but that a provider which says its failure twice is believed
+   * where it tells more. None after the terminal marker.
+   */
   readonly failure: Failure | undefined;
 }
 
@@ -45,6 +50,10 @@ export const make = <S, Id extends AnyProtocolId>(protocol: Protocol<S, Id>, opt
 const nothing: ReadonlyArray<never> = [];
 const pingAtEnd: Observation = { ...ping, terminal_at_end: true };
 
+/** Whether the provider itself said the failure, so that what it says behind it belongs to it. */
+export const isTold = (failure: Failure | undefined): failure is Failure =>
+  failure !== undefined && failure.kind !== "protocol" && failure.kind !== "truncated";
+
 class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
   readonly #protocol: Protocol<S, Id>;
@@ -52,6 +61,8 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   #state: S;
   #terminal = false;
   #atEnd = false;
+  /** The event that failed was the marker too: a later error is another one's. */
+  #marked = false;
   #last: End | undefined = undefined;
 
   constructor(protocol: Protocol<S, Id>, options: Options) {
@@ -61,13 +72,13 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   }
 
   push(bytes: Uint8Array): ReadonlyArray<Part<Id>> {
-    if (this.failure !== undefined || this.#last !== undefined) return nothing;
+    if (this.#stopped || this.#last !== undefined) return nothing;
     const frames = this.#framer.feed(bytes);
     const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
       if (Sse.isComment(frame)) parts.push(this.#comment(frame));
       else this.#events(frame, parts);
-      if (this.failure !== undefined) return parts;
+      if (this.#stopped) return parts;
     }
     this.#framing();
     return parts;
@@ -77,7 +88,7 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
     if (this.#last !== undefined) return { parts: nothing, end: this.#last };
     const parts: Array<Part<Id>> = [];
     let cut = false;
-    if (this.failure === undefined) {
+    if (!this.#stopped) {
       for (const event of this.#framer.end()) {
         // Without its blank line only its data can say whether the event is whole: a cut one is dropped, never guessed.
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
@@ -102,8 +113,13 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   #events(frame: SseEvent, parts: Array<Part<Id>>): void {
     for (const event of Payload.several(frame) ?? [frame]) {
       parts.push(this.#event(event));
-      if (this.failure !== undefined) return;
+      if (this.#stopped) return;
     }
+  }
+
+  /** Nothing is read behind bytes that are no stream of this protocol. */
+  get #stopped(): boolean {
+    return this.failure !== undefined && !isTold(this.failure);
   }
 
   #event(event: SseEvent): Part<Id> {
@@ -113,12 +129,24 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
     const [state, part] = this.#protocol.step(this.#state, event);
     this.#state = state;
     const { observation } = part;
+    if (this.failure !== undefined) return { ...part, observation: this.#behind(this.failure, observation) };
     if (!this.#terminal) {
       this.failure = observation.failure;
+      this.#marked = observation.terminal;
       this.#terminal = observation.terminal && observation.failure === undefined;
       this.#atEnd = observation.terminal_at_end === true;
     }
     return part;
+  }
+
+  /** What stands behind a failure proves nothing; what it says of the failure may tell more. */
+  #behind(first: Failure, { failure, usage }: Observation): Observation {
+    if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
+    return {
+      ...none,
+      ...(usage === undefined ? {} : { usage }),
+      ...(failure === undefined ? {} : { failure }),
+    };
   }
 
   #comment(frame: SseComment): Part<Id> {

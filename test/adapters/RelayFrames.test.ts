@@ -106,6 +106,30 @@ describe("RelayFrames", () => {
     assert.isTrue(frames.end().end.complete);
   });
 
+  it("keeps an event that failed apart, with all that comes behind it", () => {
+    const error = 'event: error\ndata: {"type":"error","code":"server_error","message":"x"}\n\n';
+    const failed = `event: response.failed\ndata: ${JSON.stringify({
+      type: "response.failed",
+      response: { status: "failed", error: { code: "insufficient_quota", message: "your plan" } },
+    })}\n\n`;
+    const frames = new RelayFrames(decoderOf("openai-responses", {}));
+    assert.strictEqual(together(frames.push(bytesOf(error))), "");
+    assert.strictEqual(together(frames.push(bytesOf(`: ping\n\n${failed.slice(0, 30)}`))), "");
+    assert.strictEqual(frames.failed?.observation.failure?.kind, "server_error");
+    assert.strictEqual(Buffer.from(frames.failed?.bytes ?? []).toString(), `${error}: ping\n`, "whole events only");
+    frames.push(bytesOf(failed.slice(30)));
+    assert.strictEqual(Buffer.from(frames.failed?.bytes ?? []).toString(), `${error}: ping\n\n${failed}`);
+    assert.deepInclude(frames.failed?.observation.failure, { kind: "rejected", reason: "quota" });
+    frames.push(bytesOf("data: rest"));
+    frames.end();
+    assert.isTrue(
+      Buffer.from(frames.failed?.bytes ?? [])
+        .toString()
+        .endsWith("data: rest"),
+      "all of a clean end",
+    );
+  });
+
   const manifest = existsSync(`${folder}/manifest.json`)
     ? Json.list(Json.record(Json.parse(readFileSync(`${folder}/manifest.json`, "utf8"))?.json)?.streams)
     : [];

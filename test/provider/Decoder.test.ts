@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import * as Decoder from "../../src/provider/Decoder.ts";
 import * as Gemini from "../../src/provider/Gemini.ts";
 import * as OpenAiChat from "../../src/provider/OpenAiChat.ts";
+import * as OpenAiResponses from "../../src/provider/OpenAiResponses.ts";
 import { encode, endOf } from "./Decoded.ts";
 
 const text = (content: string, finish: string | null = null): string =>
@@ -23,6 +24,50 @@ describe("Decoder", () => {
     assert.strictEqual(last.parts.length, 0);
     assert.deepStrictEqual(last.end, { complete: false, failure: { kind: "protocol", reason: "damaged_frame" } });
     assert.deepStrictEqual(decoder.end().end, last.end, "the answer stays");
+  });
+
+  it("gives what a provider says behind its error, which proves nothing but usage", () => {
+    const decoder = make();
+    const error = 'data: {"error":{"message":"no","type":"server_error"}}\n\n';
+    const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3}}\n\n';
+    const parts = decoder.push(encode(`${text("a")}${error}${text("b", "stop")}${usage}data: [DONE]\n\n`));
+    assert.lengthOf(parts, 5);
+    for (const { observation } of parts.slice(2))
+      assert.deepInclude(observation, { progress: "started", shows: "nothing", calls: [], terminal: false });
+    assert.deepStrictEqual(parts[3]?.observation.usage, { input_tokens: 3 });
+    assert.strictEqual(endOf(decoder.end().end), "server_error");
+  });
+
+  it("believes the word that tells more where a provider says its failure twice, in whatever order", () => {
+    const vague = { type: "error", code: "server_error", message: "The server had an error", param: null };
+    const quota = { code: "insufficient_quota", message: "You exceeded your current quota" };
+    const limit = { code: "rate_limit_exceeded", message: "Rate limit reached. Please try again in 2s." };
+    const failed = (error: object) => ({ type: "response.failed", response: { status: "failed", error } });
+    const rows = [
+      [vague, failed(quota), "rejected", undefined],
+      [{ type: "error", error: quota }, failed({ code: "server_error", message: "x" }), "rejected", undefined],
+      [vague, failed(limit), "rate_limited", 2_000],
+      [{ type: "error", error: { code: "rate_limit_exceeded", message: "x" } }, failed(limit), "rate_limited", 2_000],
+    ] as const;
+    for (const [first, then, kind, wait] of rows) {
+      const decoder = Decoder.make(OpenAiResponses.protocol);
+      const [part] = decoder.push(encode(`data: ${JSON.stringify(first)}\n\n`));
+      assert.isDefined(part?.observation.failure);
+      assert.lengthOf(decoder.push(encode(`data: ${JSON.stringify(then)}\n\n`)), 1);
+      assert.strictEqual(decoder.failure?.kind, kind);
+      assert.strictEqual(decoder.failure?.retry_after_ms, wait);
+      assert.isTrue(decoder.failure?.in_band);
+    }
+  });
+
+  it("an error behind a finish whose call cannot be read is another one's", () => {
+    const decoder = make();
+    const call = { tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: '{"a' } }] };
+    const frame = (delta: object, finish_reason: string | null) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    decoder.push(encode(frame(call, null) + frame({}, "tool_calls")));
+    decoder.push(encode('data: {"error":{"code":"insufficient_quota","message":"x"}}\n\n'));
+    assert.strictEqual(decoder.failure?.kind, "invalid_tool_input");
   });
 
   it("gives the parts before an oversize line, and fails at the line", () => {

@@ -34,6 +34,8 @@ suite(OpenAiResponses.protocol, {
     "refusal.sse": { end: "complete", text: 24 },
     "invalid-arguments.sse": { end: "invalid_tool_input", calls: ["write_file"], inputs: [], finish: "completed" },
     "quota.sse": { end: "rejected" },
+    "error-then-failed.sse": { end: "rejected" },
+    "too-large.sse": { end: "rejected" },
   },
   error:
     'event: error\ndata: {"type":"error","sequence_number":9,"error":{"type":"server_error","code":"server_error","message":"x"}}\n\n',
