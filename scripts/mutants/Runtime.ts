@@ -45,4 +45,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "",
     proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is the signer's below" }],
   },
+  {
+    name: "a second pull does not wait for the write that the first one has begun",
+    breaks: "L8, break 04",
+    within: "#slot",
+    find: "if (transit.record !== undefined) return Deferred.await(transit.record);",
+    replace: "",
+    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "once its write has ended" }],
+  },
+  {
+    name: "a run is decided, and ended, before the write that a pull has left behind",
+    breaks: "L8, break 04",
+    within: "settled",
+    find: "yield* attempt.flow.written;",
+    replace: "",
+    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "ends behind the write" }],
+  },
+  {
+    name: "what was frozen is handed over while its write is under way",
+    breaks: "L8, break 04",
+    within: "#recorded",
+    find: "Effect.forEach(writes, (write) => Deferred.await(write)),",
+    replace: "Effect.succeed([true]),",
+    proofs: [
+      { test: "test/runtime/PullTimeout.test.ts", named: "hands over behind its write what an error came with" },
+    ],
+  },
 ];

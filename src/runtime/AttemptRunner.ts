@@ -36,8 +36,11 @@ export interface AttemptHost<P> {
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly now: () => number;
-  /** Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. */
-  readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<void>;
+  /**
+   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Whether
+   * they may be handed over then.
+   */
+  readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** Called when the first part of an attempt has arrived. */
   readonly answered: () => void;
   /** Called once, in the step that decided the end. Must not block. */
@@ -138,7 +141,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#host.note(this.attempt, "suspended");
   }
 
-  recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<void> {
+  recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
     return this.#host.recordShown(this, calls);
   }
 

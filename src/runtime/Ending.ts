@@ -147,25 +147,17 @@ export const handOverResumed = <P, E, R>(
   });
 };
 
-/** Hands over frozen parts; what they show is on record before (law L8). */
+/**
+ * Hands over frozen parts; what they show is on record before (law L8).
+ *
+ * @returns whether they were: a call that could not be recorded is not
+ */
 export const handOverFrozen = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   textOnly: boolean,
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const before = attempt.facts.snapshot();
-    const events = attempt.flow.releaseFrozen(textOnly);
-    if (events.length === 0) return Effect.void;
-    const after = attempt.facts.snapshot();
-    const raised = before.shown !== after.shown || before.tools !== after.tools;
-    return Effect.andThen(
-      raised
-        ? run.recordShown(
-            attempt,
-            events.flatMap(({ calls }) => calls ?? []),
-          )
-        : Effect.void,
-      Effect.sync(() => run.handoff.push(...events)),
-    );
+): Effect.Effect<boolean> =>
+  Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
+    if (events !== undefined) run.handoff.push(...events);
+    return events !== undefined;
   });

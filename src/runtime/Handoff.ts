@@ -12,8 +12,11 @@ type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], Run
 
 /** Parts that have arrived and were not taken. */
 export interface Slot<P> {
-  /** What must be on record before the parts may be handed over; undefined when nothing must. */
-  readonly record: () => Effect.Effect<void> | undefined;
+  /**
+   * Puts on record what must be there before the parts may be handed over, and says whether they may; undefined when nothing
+   * must. Each pull waits for the one write, also for one that an interrupted pull has begun.
+   */
+  readonly record: () => Effect.Effect<boolean> | undefined;
   /** Counts the parts as shown and gives their events. */
   readonly deliver: () => ReadonlyArray<RunEvent<P>>;
   /** Tells the reader that the slot is free. */
@@ -73,20 +76,25 @@ export class Handoff<P> {
       return Effect.succeed(queue);
     }
     if (this.#slot !== undefined) return this.#takeSlot(this.#slot);
-    if (this.#end !== undefined) return this.#end;
-    return Effect.callback((resume) => {
-      this.#waiting = resume;
-      return Effect.sync(() => {
-        if (this.#waiting === resume) this.#waiting = undefined;
-      });
+    return this.#end ?? this.#awaited;
+  });
+
+  /** What comes next, where there is nothing to take now. */
+  readonly #awaited: Taken<P> = Effect.callback((resume) => {
+    this.#waiting = resume;
+    return Effect.sync(() => {
+      if (this.#waiting === resume) this.#waiting = undefined;
     });
   });
 
   #takeSlot(slot: Slot<P>): Taken<P> {
     const record = slot.record();
-    if (record !== undefined)
-      return Effect.flatMap(record, () => (this.#slot === slot ? this.#empty(slot) : this.take));
-    return this.#empty(slot);
+    if (record === undefined) return this.#empty(slot);
+    return Effect.flatMap(record, (may) => {
+      if (this.#slot !== slot) return this.take;
+      // What may not be handed over stays until the attempt that it belongs to has been decided.
+      return may ? this.#empty(slot) : this.#awaited;
+    });
   }
 
   #empty(slot: Slot<P>): Taken<P> {

@@ -1,9 +1,12 @@
 /**
  * Carries the parts of one attempt to the caller: through the slot, or frozen until a decision says what becomes of them.
  *
- * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order.
+ * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order. Parts
+ * whose hand-over must be on record are handed over behind their one write, whatever becomes of the pull or of the attempt
+ * meanwhile (law L8).
  */
-import type * as Effect from "effect/Effect";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried } from "./Reveal.ts";
 import type { PartEvent, ReadyCall } from "./RunEvent.ts";
@@ -18,8 +21,11 @@ export interface FlowHost<P> {
 
 /** What the flow needs of its attempt. */
 export interface FlowOwner extends LedgerAttempt {
-  /** Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. */
-  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<void>;
+  /**
+   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Whether they
+   * may be handed over then.
+   */
+  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** The slot is free again. */
   readonly taken: () => void;
 }
@@ -27,6 +33,8 @@ export interface FlowOwner extends LedgerAttempt {
 /** Parts on their way, and how far they are counted in the facts. */
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
+  /** The write that the hand-over waits for, from its beginning on; whether the parts may be handed over behind it. */
+  record?: Deferred.Deferred<boolean>;
 }
 
 /** The parts of one attempt on their way to the caller. */
@@ -37,6 +45,7 @@ export class PartFlow<P> {
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
   #frozen: Array<Transit<P>> = [];
+  #lastWrite: Deferred.Deferred<boolean> | undefined;
 
   constructor(host: FlowHost<P>, owner: FlowOwner) {
     this.#host = host;
@@ -62,6 +71,13 @@ export class PartFlow<P> {
   /** Whether parts wait for the consumer: nothing more is read meanwhile. */
   get full(): boolean {
     return this.#inSlot !== undefined;
+  }
+
+  /** Waits for a write that an interrupted pull has left behind: what follows on record follows it. */
+  get written(): Effect.Effect<unknown> {
+    return Effect.suspend(() =>
+      this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
+    );
   }
 
   /** Hands parts to a consumer that waits, or leaves them in the slot. */
@@ -111,32 +127,61 @@ export class PartFlow<P> {
     const end = firstCall < 0 ? observations.length : firstCall;
     const content = begun || observations.slice(0, end).some((it) => it.shows !== "nothing");
     const from = content ? end : 0;
-    this.#frozen = [{ parts: parts.slice(0, from), observations: observations.slice(0, from), counted: "decoded" }];
+    this.#frozen = firstOf(this.#frozen, from);
     if (from === parts.length) return content ? { parts: [], observations: [], begun: true } : undefined;
     return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
   }
 
   /**
-   * Counts frozen parts as handed over and gives their events.
+   * Counts frozen parts as handed over, puts that on record and gives their events.
    *
    * @param textOnly only what shows something and holds no call
+   * @returns undefined where they may not be handed over
    */
-  releaseFrozen(textOnly: boolean): ReadonlyArray<PartEvent<P>> {
-    const frozen = this.#frozen;
-    this.#frozen = [];
-    return frozen.flatMap((transit) => {
-      const kept = textOnly ? onlyText(transit) : transit;
-      this.#count(kept);
-      return this.#events(kept);
+  releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
+    return Effect.suspend(() => {
+      const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
+      this.#frozen = [];
+      const raising = kept.filter((transit) => this.#raises(transit));
+      for (const transit of kept) this.#count(transit);
+      if (raising.length > 0) {
+        const write = this.#written(raising.flatMap(wholeOf));
+        for (const transit of raising) transit.record = write.record;
+        return Effect.andThen(write.begin, this.#recorded(kept));
+      }
+      return this.#recorded(kept);
     });
+  }
+
+  /** The events of these parts, once every write that they wait for has ended. */
+  #recorded(parts: ReadonlyArray<Transit<P>>): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
+    const writes = [...new Set(parts.flatMap(({ record }) => record ?? []))];
+    return Effect.map(
+      Effect.forEach(writes, (write) => Deferred.await(write)),
+      (may) => (may.every(Boolean) ? parts.flatMap((transit) => this.#events(transit)) : undefined),
+    );
+  }
+
+  /** A write in a fiber of its own: a pull that is interrupted leaves it to the next one. */
+  #written(calls: ReadonlyArray<NamedCall>): {
+    readonly record: Deferred.Deferred<boolean>;
+    readonly begin: Effect.Effect<unknown>;
+  } {
+    const record = Deferred.makeUnsafe<boolean>();
+    this.#lastWrite = record;
+    const write = Deferred.into(this.#owner.recordShown(calls), record);
+    return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
   }
 
   #slot(transit: Transit<P>): Slot<P> {
     return {
       record: () => {
+        if (transit.record !== undefined) return Deferred.await(transit.record);
         if (!this.#raises(transit)) return undefined;
         this.#count(transit);
-        return this.#owner.recordShown(transit.observations.flatMap(({ calls }) => wholeCalls(calls)));
+        const write = this.#written(wholeOf(transit));
+        transit.record = write.record;
+        return Effect.andThen(write.begin, Deferred.await(write.record));
       },
       deliver: () => {
         this.#inSlot = undefined;
@@ -151,7 +196,11 @@ export class PartFlow<P> {
   #raises(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;
-    for (const observation of transit.observations) if (facts.wouldShow(observation)) return true;
+    for (const observation of transit.observations) {
+      if (facts.wouldShow(observation)) return true;
+      // A whole call is named on record, also where its row was folded and shows nothing new.
+      if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
+    }
     return false;
   }
 
@@ -195,11 +244,25 @@ export class PartFlow<P> {
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
 
+const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
+  observations.flatMap(({ calls }) => wholeCalls(calls));
+
+/** The first parts of these, so many. */
+const firstOf = <P>(transits: ReadonlyArray<Transit<P>>, count: number): Array<Transit<P>> => {
+  let left = count;
+  return transits.flatMap((transit) => {
+    const taken = Math.min(left, transit.parts.length);
+    left -= taken;
+    if (taken === 0) return [];
+    return { ...transit, parts: transit.parts.slice(0, taken), observations: transit.observations.slice(0, taken) };
+  });
+};
+
 const onlyText = <P>(transit: Transit<P>): Transit<P> => {
   const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);
   return {
+    ...transit,
     parts: transit.parts.filter((_, index) => keep[index] === true),
     observations: transit.observations.filter((_, index) => keep[index] === true),
-    counted: transit.counted,
   };
 };

@@ -41,6 +41,7 @@ export const settle = <P, E, R>(
 const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Effect.Effect<void, never, R> =>
   Effect.gen(function* () {
     const closed = yield* beginClose(run, attempt);
+    yield* attempt.flow.written;
     const broken = brokenBy(run, attempt, outcome);
     let next: Next;
     if (broken === undefined) next = yield* Ending.complete(run, attempt, undefined);

@@ -272,7 +272,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
   }
 
-  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<void> {
+  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
     this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.attempt, call, id, tool }),
@@ -281,6 +281,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return Effect.map(this.write([...handedOver, raised], true), (recorded) => {
       const outcome = recorded ? undefined : keptBack(this, calls);
       if (outcome !== undefined) attempt.decide(outcome);
+      return outcome === undefined;
     });
   }
 
