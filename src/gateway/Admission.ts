@@ -18,9 +18,11 @@ export interface Admitted {
 
 /** A request that may not, and why, in words for whoever set the client up. */
 export interface Refused {
-  readonly status: 400 | 401 | 403 | 404 | 413 | 429 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
   readonly reason: string;
   readonly message: string;
+  /** Headers that the status demands. */
+  readonly headers?: RelayHeaders;
 }
 
 /** What of a request is looked at. */
@@ -35,12 +37,7 @@ export const admit = (
   request: Asking,
   settings: Pick<GatewaySettings, "allowedHosts" | "local" | "token">,
 ): Admitted | Refused => {
-  if (!request.target.startsWith("/"))
-    return {
-      status: 400,
-      reason: "target",
-      message: "The gateway is no forward proxy: set it as the client's base URL.",
-    };
+  if (!request.target.startsWith("/")) return noProxy;
   const { token } = settings;
   const { given, target } = token === undefined ? { given: undefined, target: request.target } : tokenOf(request);
   if (token !== undefined && (given === undefined || !equal(given, token)))
@@ -49,7 +46,7 @@ export const admit = (
       reason: "token",
       message: `The gateway's token is missing or wrong: send it as ${tokenHeader}.`,
     };
-  if (!isKnownHost(headerOf(request.headers, "host"), settings))
+  if (!isKnownHost(request.headers, settings))
     return {
       status: 403,
       reason: "host",
@@ -61,8 +58,79 @@ export const admit = (
       reason: "origin",
       message: "The gateway takes no requests that a browser sends for another site.",
     };
-  return { target };
+  return unserved(request) ?? { target };
 };
+
+/** Methods and upgrades that the gateway does not serve at any path. What it cannot serve it does not turn into something else. */
+const unserved = ({ headers, method }: Asking): Refused | undefined => {
+  // Both send a request back as it came, its credentials too, to whatever asked for it.
+  if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
+  const upgrades = all(headers, "upgrade").flatMap((value) => value.split(","));
+  // A server may leave these two unanswered (RFC 9110, 7.8), and Java's client asks for h2c with every request.
+  const asked = upgrades
+    .map((word) => word.trim().toLowerCase())
+    .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
+  // A proxy in front may have taken the hop-by-hop part of a WebSocket's request away.
+  const isSocket = headers.some(([name]) => name.toLowerCase() === "sec-websocket-key");
+  return asked.length > 0 || isSocket ? noUpgrade : undefined;
+};
+
+const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+const noMethod: Refused = { status: 405, reason: "method", message: "The gateway does not serve this method." };
+
+const noUpgrade: Refused = {
+  status: 426,
+  reason: "upgrade",
+  message: "The gateway does not serve WebSockets or other upgrades: use the same API over HTTP.",
+  headers: [
+    ["upgrade", "HTTP/1.1"],
+    ["connection", "close"],
+  ],
+};
+
+/** A refusal of a client that takes the gateway for a proxy. */
+export const noProxy: Refused = {
+  status: 400,
+  reason: "target",
+  message: "The gateway is no forward proxy: set it as the client's base URL.",
+};
+
+/** What a browser loads without a script that asked for it, and with a link. `empty` is what a script asks for. */
+const isLoaded = (destination: string): boolean => destination !== "" && destination !== "empty";
+
+/**
+ * Refuses what a browser asks for by itself: a page, a frame, an image, a script, a worker. An upstream's response would
+ * become a document of the gateway's own origin, where the record of runs is read and questions are answered.
+ *
+ * @returns undefined for a request of a program
+ */
+export const browsed = ({ headers }: Pick<Asking, "headers">, query: string): Refused | undefined => {
+  const has = (name: string) => headerOf(headers, name) !== undefined;
+  const navigates =
+    /^(?:navigate|nested-navigate|websocket)$/.test(headerOf(headers, "sec-fetch-mode") ?? "") ||
+    isLoaded(headerOf(headers, "sec-fetch-dest") ?? "") ||
+    has("service-worker") ||
+    has("upgrade-insecure-requests") ||
+    /prefetch|prerender/.test(`${headerOf(headers, "sec-purpose")} ${headerOf(headers, "purpose")}`);
+  // A browser that does not say what it loads asks for a page so, and has no key of a provider.
+  const asksForPage = /\btext\/html\b/i.test(headerOf(headers, "accept") ?? "") && !isKeyed(headers, query);
+  return navigates || asksForPage ? onlyPrograms : undefined;
+};
+
+const isKeyed = (headers: RelayHeaders, query: string): boolean =>
+  headers.some(([name]) => /^(?:authorization|api-key|x-api-key|x-goog-api-key)$/i.test(name)) ||
+  /[?&](?:api-key|key)=/.test(query);
+
+const onlyPrograms: Refused = {
+  status: 403,
+  reason: "browser",
+  message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider answers.",
+};
+
+/** The path and query that a request asks for, without the token before them. */
+export const targetOf = (target: string, { token }: Pick<GatewaySettings, "token">): string =>
+  token === undefined ? target : tokenOf({ method: "", headers: [], target }).target;
 
 /** A token in the path, `/t/TOKEN/…`, is for clients that can set a base URL and no header. */
 const tokenOf = ({ headers, target }: Asking): { readonly given: string | undefined; readonly target: string } => {
@@ -77,11 +145,13 @@ const equal = (given: string, token: string): boolean => timingSafeEqual(digest(
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** With a token on another address the Host proves nothing that the token does not. */
+/** With a token on another address the Host proves nothing that the token does not. Two of them prove nothing either. */
 const isKnownHost = (
-  host: string | undefined,
+  headers: RelayHeaders,
   { allowedHosts, local }: Pick<GatewaySettings, "allowedHosts" | "local">,
 ): boolean => {
+  const [host, ...others] = all(headers, "host");
+  if (others.length > 0) return false;
   if (!local && allowedHosts.length === 0) return true;
   const name = nameOf(host);
   if (name === undefined) return false;
@@ -93,13 +163,17 @@ const isKnownHost = (
   );
 };
 
+const all = (headers: RelayHeaders, name: string): ReadonlyArray<string> =>
+  headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
+
 const nameOf = (host: string | undefined): string | undefined =>
   host === undefined || !URL.canParse(`http://${host}`) ? undefined : new URL(`http://${host}`).hostname;
 
 const isCrossSite = ({ headers, method }: Asking): boolean => {
-  const origin = headerOf(headers, "origin");
+  const origins = all(headers, "origin");
   const host = headerOf(headers, "host");
-  if (origin !== undefined) return !(origin === `http://${host}` || origin === `https://${host}`);
+  if (origins.length > 0)
+    return !origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`);
   // A link that a person follows to the page comes from anywhere; what it loads does not.
   const site = headerOf(headers, "sec-fetch-site") ?? "none";
   const navigates = method === "GET" && headerOf(headers, "sec-fetch-mode") === "navigate";

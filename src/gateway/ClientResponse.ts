@@ -8,7 +8,7 @@ import type { RelayHead } from "../adapters/RelayTransport.ts";
 import type { Refused } from "./Admission.ts";
 import type { Bytes } from "./ContentDecoding.ts";
 import type { UpstreamName } from "./GatewayOptions.ts";
-import { without } from "./Passing.ts";
+import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Passing.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;
@@ -66,8 +66,9 @@ export class ClientResponse {
    */
   head({ headers, status, statusText }: RelayHead, stream = false): void {
     if (this.#gone || this.begun) return;
-    const sent = stream ? without(headers, "content-length") : headers;
-    this.#response.writeHead(status, statusText, sent.flat());
+    const whole = stream ? without(headers, "content-length") : headers;
+    const sent = isEventStream(headers) ? unbuffered(whole) : whole;
+    this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
     // Alone, `flushHeaders` would send bytes above ASCII in a header as UTF-8; beside a buffer they stay what they are.
     this.#response.write(empty);
     this.#response.flushHeaders();
@@ -77,6 +78,7 @@ export class ClientResponse {
   write(chunks: ReadonlyArray<Bytes>): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#gone) return Effect.void;
+      if (this.#over) return Effect.die(new Error("A response was written to after its end"));
       const response = this.#response;
       // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
       for (const chunk of chunks) response.write(chunk);
@@ -109,24 +111,39 @@ export class ClientResponse {
     return Effect.andThen(Effect.timeoutOption(flushed, flushMs), cut);
   });
 
+  /** Breaks what has not been ended, whatever state it is in: no client waits behind a handler that has left it. */
+  readonly settle: Effect.Effect<void> = Effect.suspend(() => (this.#over ? Effect.void : this.break)).pipe(
+    Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())),
+  );
+
+  /** Says that a defect is why nothing else comes: by a status where no head has left, and else by a break. */
+  readonly fail: Effect.Effect<void> = Effect.suspend(() => {
+    if (!this.begun && !this.#over) this.refuse(defect, undefined);
+    return this.settle;
+  }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+
   /** Answers with a document of the gateway's own, in the words that the provider's clients read. */
   refuse(
-    { message, reason, status }: Refused,
+    { headers: demanded = [], message, reason, status }: Refused,
     upstream: UpstreamName | undefined,
     extra: RelayHead["headers"] = [],
   ): void {
     if (this.#gone || this.begun) return;
-    const body = Buffer.from(JSON.stringify(errorBody(status, reason, message, upstream)));
+    const body = Buffer.from(JSON.stringify(errorBody({ status, reason, message }, upstream)));
     this.#over = true;
     const headers: RelayHead["headers"] = [
       ["content-type", "application/json"],
       ["content-length", String(body.byteLength)],
+      ["x-content-type-options", "nosniff"],
       ["x-recovery-refused", reason],
+      ...demanded,
       ...extra,
       // What is left of a body that was not read would be taken for the next request.
-      ...(this.#response.req.complete ? [] : [["connection", "close"] as const]),
+      ...(this.#response.req.complete || demanded.some(([name]) => name === "connection")
+        ? []
+        : [["connection", "close"] as const]),
     ];
-    this.#response.writeHead(status, headers.flat());
+    this.#response.writeHead(status, sendable(headers).flat());
     this.#response.end(body);
   }
 
@@ -141,9 +158,20 @@ export class ClientResponse {
 
 const empty = Buffer.alloc(0);
 
-const errorBody = (status: number, type: string, message: string, upstream: UpstreamName | undefined): object => {
+const defect: Refused = {
+  status: 500,
+  reason: "defect",
+  message: "A defect of the gateway ended this request; its log has the place.",
+};
+
+/**
+ * A refusal as JSON, in the shape that a provider's clients read.
+ *
+ * @param upstream the provider; OpenAI's shape without one
+ */
+export const errorBody = ({ message, reason, status }: Refused, upstream?: UpstreamName): object => {
   const said = `stream-recovery gateway: ${message}`;
-  if (upstream === "gemini") return { error: { code: status, message: said, status: type.toUpperCase() } };
-  const error = { type: `gateway_${type}`, message: said, param: null, code: type };
+  if (upstream === "gemini") return { error: { code: status, message: said, status: reason.toUpperCase() } };
+  const error = { type: `gateway_${reason}`, message: said, param: null, code: reason };
   return upstream === "anthropic" ? { type: "error", error } : { error };
 };

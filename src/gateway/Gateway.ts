@@ -8,12 +8,15 @@
  * (anything else) or by `PageHandler` (the gateway's own paths). A shutdown takes no new request, waits for what runs within a
  * limit, closes the processor so that the rest ends as `lifecycle_closed`, and then the connections.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Context, Effect, FiberSet, Layer, Option, type Scope } from "effect";
+import type { Duplex } from "node:stream";
+import { Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
 import { RelayRepeats } from "../adapters/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { ClientResponse, flushMs } from "./ClientResponse.ts";
+import { noProxy, targetOf } from "./Admission.ts";
+import { ClientResponse, errorBody, flushMs } from "./ClientResponse.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./GatewayOptions.ts";
 import { isOwn } from "./PageHandler.ts";
 import { BodyStore } from "./RequestBody.ts";
@@ -65,6 +68,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const upstream = yield* Upstream.make;
   const bodies = new BodyStore(limits);
   let draining = false;
+  const closing = yield* Deferred.make<void>();
   const desk: Desk = {
     settings,
     upstream,
@@ -72,6 +76,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     meter,
     page: Option.getOrUndefined(yield* Effect.serviceOption(Page)),
     draining: () => draining,
+    closing: Deferred.await(closing),
     options: {
       transport: upstream.transport,
       reveal: settings.reveal,
@@ -88,7 +93,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const server = serverOf(settings, (request, response) => {
     const client = new ClientResponse(response, limits.slowClientMs);
-    const start = isOwn(request.url ?? "") ? runPage : run;
+    const start = isOwn(targetOf(request.url ?? "", settings)) ? runPage : run;
     start(take(request, client, desk));
   });
   const sockets = countSockets(server);
@@ -96,6 +101,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     Effect.suspend(() => {
       draining = true;
       meter.draining();
+      Deferred.doneUnsafe(closing, Effect.void);
       return drained(server, served, pages, limits.drainMs, processor);
     }),
   );
@@ -126,7 +132,22 @@ const serverOf = (
     listener,
   );
   server.maxConnections = limits.maxConnections;
+  server.on("connect", refuseTunnel);
   return server;
+};
+
+/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy is told. */
+const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
+  const body = JSON.stringify(errorBody(noProxy));
+  const head = [
+    "HTTP/1.1 400 Bad Request",
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-recovery-refused: ${noProxy.reason}`,
+    "connection: close",
+  ];
+  socket.on("error", () => undefined);
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
 };
 
 const countSockets = (server: Server): (() => number) => {
@@ -163,7 +184,8 @@ const drained = Effect.fnUntraced(function* (
   processor: StreamProcessor["Service"],
 ) {
   yield* Effect.sync(() => void server.close());
-  // A live feed of the page ends when somebody closes it: nobody waits for that.
+  // Feeds have ended by now; what the page answers in one piece takes no longer than this.
+  yield* within(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
   yield* within(FiberSet.awaitEmpty(served), drainMs);
   yield* processor.close("the gateway shuts down");

@@ -6,7 +6,8 @@ import { Context, Effect } from "effect";
 import type { RelayHeaders } from "../adapters/RelayTransport.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
-import { without } from "./Passing.ts";
+import { logged } from "./Defect.ts";
+import { isEventStream, without } from "./Passing.ts";
 import type { Page } from "./Seam.ts";
 
 /** Most bytes of a request to the page: answers are short. */
@@ -22,12 +23,19 @@ export interface PageRequest {
   readonly body: Bytes | undefined;
 }
 
+/** What serving the page needs of the gateway. */
+export interface PageMeans {
+  readonly page: Page["Service"] | undefined;
+  /** Done when a shutdown begins. */
+  readonly closing: Effect.Effect<void>;
+}
+
 /** Serves a request to the end of its answer, which a live feed reaches when the client goes away. */
 export const serve = (
   request: IncomingMessage,
   asked: PageRequest,
   client: ClientResponse,
-  page: Page["Service"] | undefined,
+  { closing, page }: PageMeans,
 ): Effect.Effect<void> =>
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
@@ -39,14 +47,16 @@ export const serve = (
           undefined,
         );
       const { status, statusText } = response;
-      client.head({ status, statusText, headers: [...response.headers] });
-      if (response.body !== null) yield* copied(response.body, client);
+      const headers = [...response.headers];
+      client.head({ status, statusText, headers });
+      // A feed ends when its reader leaves or the gateway stops; any other answer has an end of its own.
+      if (response.body !== null) yield* copied(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
     });
     return served.pipe(
-      Effect.catchDefect((defect) =>
+      Effect.catchCause((cause) =>
         Effect.andThen(
-          Effect.logError("the page has failed", { class: defect instanceof Error ? defect.name : typeof defect }),
+          logged("the page has failed", cause),
           client.begun ? client.break : Effect.sync(() => client.refuse(failed, undefined)),
         ),
       ),
@@ -54,13 +64,21 @@ export const serve = (
     );
   });
 
-const copied = (body: ReadableStream<Uint8Array<ArrayBuffer>>, client: ClientResponse): Effect.Effect<void> =>
+const copied = (
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  client: ClientResponse,
+  closing: Effect.Effect<void>,
+): Effect.Effect<void> =>
   Effect.acquireUseRelease(
     Effect.sync(() => body.getReader()),
     (reader) =>
       Effect.gen(function* () {
+        const ended = Effect.as(closing, { done: true } as const);
         for (;;) {
-          const next = yield* Effect.promise(() => reader.read());
+          const next = yield* Effect.raceFirst(
+            Effect.promise(() => reader.read()),
+            ended,
+          );
           if (next.done) return;
           yield* client.write([next.value]);
         }

@@ -5,13 +5,15 @@ import { Context, Effect, Schema } from "effect";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
+import { told } from "./Defect.ts";
 import type { UpstreamName } from "./GatewayOptions.ts";
 import { BodyRefused } from "./RequestBody.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
 
-/** The provider was not reached, or its answer broke. The error itself is nobody's to print: it may name an address. */
+/** The provider was not reached, or its answer broke. Of the error itself only class and code are told: it may name an address. */
 class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
   reason: Schema.Literals(["unreachable", "broken", "too_long"]),
+  error: Schema.Unknown,
 }) {}
 
 /**
@@ -28,8 +30,11 @@ export const pass = (
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
     return passed(request, client, upstream).pipe(
-      Effect.catchTag("PassFailed", ({ reason }) =>
-        client.begun ? client.break : Effect.sync(() => client.refuse(words[reason], name)),
+      Effect.catchTag("PassFailed", ({ error, reason }) =>
+        Effect.andThen(
+          Effect.logWarning(`a request that passes through failed: ${reason}`, told(error)),
+          client.begun ? client.break : Effect.sync(() => client.refuse(words[reason], name)),
+        ),
       ),
       Effect.onInterrupt(() => client.break),
       Effect.scoped,
@@ -40,7 +45,7 @@ const passed = Effect.fnUntraced(function* (request: PassedRequest, client: Clie
   const { body, head } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: (signal) => upstream.pass(request, signal),
-      catch: (error) => new PassFailed({ reason: error instanceof BodyRefused ? "too_long" : "unreachable" }),
+      catch: (error) => new PassFailed({ reason: error instanceof BodyRefused ? "too_long" : "unreachable", error }),
     }),
     ({ body }) => Effect.sync(() => void body.on("error", ignored).destroy()),
     { interruptible: true },
@@ -55,7 +60,7 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
   for (;;) {
     const next = yield* Effect.tryPromise({
       try: () => chunks.next(),
-      catch: () => new PassFailed({ reason: "broken" }),
+      catch: (error) => new PassFailed({ reason: "broken", error }),
     });
     if (next.done === true) return;
     yield* client.write([next.value]);

@@ -11,6 +11,7 @@ import { InterruptSignature } from "../runtime/InterruptSignature.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
+import { logged } from "./Defect.ts";
 import { errorEvent } from "./ErrorEvent.ts";
 import type { GatewaySettings, UpstreamName } from "./GatewayOptions.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
@@ -70,7 +71,8 @@ const relayed = Effect.fnUntraced(function* (
   if (answer === undefined) return;
   // Once the marker has left, a client that goes away cancels nothing: the run is over, as its reader is.
   const leave = Effect.flatMap(answer.cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
-  client.whenGone(() => void Effect.runForkWith(services)(leave));
+  const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
+  client.whenGone(() => void Effect.runForkWith(services)(left));
   client.head(answer.head, plan.streaming);
   yield* Effect.catchTag(copied(answer, client), "RelayInterrupted", (error) => {
     const tells = settings.onBreak === "error_event" && plan.streaming;

@@ -2,13 +2,14 @@
  * Takes a request in: admits it, finds where it goes, and says whether it is relayed, passed through or the page's.
  */
 import type { IncomingMessage } from "node:http";
-import { Effect, type Scope } from "effect";
+import { Cause, Effect, Exit, type Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/RelayPlan.ts";
-import { headerOf, type RelayRequest } from "../adapters/RelayTransport.ts";
+import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { type Admitted, admit, type Refused } from "./Admission.ts";
+import { type Admitted, admit, browsed, type Refused, targetOf } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import { type Bytes, decodedWhole, isEncoded } from "./ContentDecoding.ts";
+import { logged } from "./Defect.ts";
 import type { GatewaySettings, UpstreamName } from "./GatewayOptions.ts";
 import { isOwn, pageBodyBytesMax, serve } from "./PageHandler.ts";
 import { pass } from "./PassHandler.ts";
@@ -27,10 +28,28 @@ export interface Desk extends RelayMeans {
   readonly page: Page["Service"] | undefined;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
+  /** Done when a shutdown begins. */
+  readonly closing: Effect.Effect<void>;
 }
 
-/** Serves one request to its end; whatever becomes of it stands in its response. */
+/**
+ * Serves one request to its end; whatever becomes of it stands in its response. Every request goes through here, so that no
+ * defect behind one is silence (L11): it is logged, and the client is told or broken off.
+ */
 export const take = (
+  request: IncomingMessage,
+  client: ClientResponse,
+  desk: Desk,
+): Effect.Effect<void, never, StreamProcessor> =>
+  served(request, client, desk).pipe(
+    Effect.onExit((exit) =>
+      Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
+        ? client.settle
+        : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
+    ),
+  );
+
+const served = (
   request: IncomingMessage,
   client: ClientResponse,
   desk: Desk,
@@ -40,11 +59,14 @@ export const take = (
     const method = request.method ?? "GET";
     const admitted = admit({ method, target: request.url ?? "", headers }, desk.settings);
     const refused = desk.draining() ? closing : "reason" in admitted ? admitted : undefined;
-    if (refused !== undefined || !isAdmitted(admitted)) return refuse(refused ?? closing, undefined, client, desk);
+    if (refused !== undefined || !isAdmitted(admitted))
+      return refuse(refused ?? closing, spokenBy(request, headers, refused, desk), client, desk);
     const { target } = admitted;
     if (isOwn(target)) return own(request, { target, headers }, client, desk);
     const route = routeOf(target, headers, desk.settings.upstreams);
-    if (route === undefined) return refuse(nowhere, undefined, client, desk);
+    const page = browsed({ headers }, target);
+    if (page !== undefined) return refuse(page, undefined, client, desk);
+    if ("refused" in route) return refuse(route.refused, route.upstream, client, desk);
     const asked: Asked = { method, headers, ...route };
     const anthropic = headerOf(headers, "anthropic-version") !== undefined;
     if (!mayBeRelayed(method, route.url, anthropic)) return through(request, asked, client, desk);
@@ -52,6 +74,17 @@ export const take = (
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, desk)),
     );
   });
+
+/** A client that was admitted is told in its provider's words that its upgrade or method is not served. */
+const spokenBy = (
+  { url }: IncomingMessage,
+  headers: RelayHeaders,
+  refused: Refused | undefined,
+  { settings }: Desk,
+): UpstreamName | undefined =>
+  refused?.status === 426 || refused?.status === 405
+    ? routeOf(targetOf(url ?? "/", settings), headers, settings.upstreams).upstream
+    : undefined;
 
 type Asked = Route & Pick<RelayRequest, "method" | "headers">;
 
@@ -112,7 +145,7 @@ const own = (
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const body = hasBody(request) ? yield* pageBodies.read(request) : undefined;
-    yield* serve(request, { ...asked, body }, client, desk.page);
+    yield* serve(request, { ...asked, body }, client, desk);
   }).pipe(
     Effect.scoped,
     Effect.catchTag("BodyRefused", (error) => refuseBody(error, undefined, client, desk)),
@@ -139,7 +172,6 @@ const refuseBody = (
   reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, desk);
 
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
-const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
 const tooLong: Refused = {
   status: 413,
   reason: "body",

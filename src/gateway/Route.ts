@@ -1,8 +1,11 @@
 /**
- * Says where a request goes, by its path and headers alone. Addresses come from the configuration and nowhere else.
+ * Says where a request goes, by its path and headers alone. Addresses come from the configuration and nowhere else, and a
+ * credential goes to its own vendor's upstream or to none.
  */
-import { headerOf, type RelayHeaders } from "../adapters/RelayTransport.ts";
+import type { RelayHeaders } from "../adapters/RelayTransport.ts";
+import type { Refused } from "./Admission.ts";
 import type { UpstreamName, Upstreams } from "./GatewayOptions.ts";
+import { claimOf, ownerOf, type PathClaim, plainPath, type Sign, signsOf, type Vendor, vendorWords } from "./Vendor.ts";
 
 /** Where a request goes. */
 export interface Route {
@@ -11,32 +14,99 @@ export interface Route {
   readonly url: string;
 }
 
+/** A request that goes nowhere, and whose clients' words say so. */
+export interface Unrouted {
+  readonly refused: Refused;
+  readonly upstream: UpstreamName | undefined;
+}
+
 /**
  * Finds the provider and the address of a request.
  *
- * `/v1beta…` and any request with an `x-goog-api-key` is Gemini's, `/v1/messages…` and any with an `anthropic-version` is
- * Anthropic's, all others are OpenAI's, with `/v1` or without it.
+ * A path that one vendor alone has goes to that vendor's upstream. Any other path goes where the request's own headers say
+ * (`anthropic-version`, `x-goog-api-key`, a key that names its vendor), and without such a word to OpenAI's, with `/v1` or
+ * without it. What carries another vendor's credential than its upstream's is refused.
  *
  * @param target path and query, as the client sent them
- * @returns undefined for a path that leaves the configured address
  */
-export const routeOf = (target: string, headers: RelayHeaders, upstreams: Upstreams): Route | undefined => {
-  const upstream = upstreamOf(target, headers);
-  const base = upstreams[upstream].replace(/\/+$/, "");
+export const routeOf = (target: string, headers: RelayHeaders, upstreams: Upstreams): Route | Unrouted => {
+  const asked = URL.canParse(`http://gateway${target}`) ? new URL(`http://gateway${target}`) : undefined;
+  const path = asked === undefined ? undefined : plainPath(asked.pathname);
+  if (asked === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
+  const claim = claimOf(path);
+  const all = signsOf(headers, asked.searchParams);
+  const signs = claim.vertex === true ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
+  const upstream = candidates(claim, signs, upstreams).find((name) => mayGo(claim, signs, name, upstreams));
+  if (upstream === undefined) return foreign(claim, signs, upstreams);
+  const url = addressOf(target, upstream, upstreams[upstream]);
+  return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
+};
+
+/** Upstreams in the order in which they are tried. A name that others use too (`x-api-key`, `?key=`) moves no request. */
+const candidates = (
+  { upstreams: known, vertex }: PathClaim,
+  signs: ReadonlyArray<Sign>,
+  upstreams: Upstreams,
+): ReadonlyArray<UpstreamName> => {
+  // Vertex AI serves several vendors' models: an upstream that is there is meant, whatever its name.
+  if (vertex === true)
+    return [...known.filter((name) => /aiplatform\.googleapis\.com$/.test(hostOf(upstreams[name]))), "gemini"];
+  const signed = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
+  const [likeliest] = known;
+  const keyed = signed("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
+  return [...signed("protocol"), ...keyed, ...(likeliest === undefined ? [] : [likeliest]), ...signed("value")];
+};
+
+const bearer = "authorization";
+
+const is = (sign: Sign, kind: Sign["kind"], vendor: Vendor): boolean => sign.kind === kind && sign.vendor === vendor;
+
+const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName, upstreams: Upstreams): boolean =>
+  (claim.foreign === undefined || isAtHome(claim.foreign, name, upstreams)) &&
+  signs.every(({ vendor }) => isAtHome(vendor, name, upstreams));
+
+/**
+ * Whether what is a vendor's may go to an upstream: one of its name, of its domain, or at the address that is configured for
+ * the vendor. A vendor that has no upstream may go to a host that is no other vendor's: whoever configured it knows it.
+ */
+const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boolean => {
+  if (vendor === name) return true;
+  const owner = ownerOf(hostOf(upstreams[name]));
+  if (owner === vendor) return true;
+  if (!isUpstream(vendor)) return owner === undefined;
+  return new URL(upstreams[vendor]).origin === new URL(upstreams[name]).origin;
+};
+
+const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
+  vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
+
+const hostOf = (address: string): string => new URL(address).hostname;
+
+/** In the words of the vendor whose client it seems to be. */
+const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
+  const [target = "openai"] = candidates(claim, signs, upstreams);
+  const strange = signs.find(({ vendor }) => !isAtHome(vendor, target, upstreams));
+  const carried =
+    strange === undefined
+      ? `This is a path of ${vendorWords[claim.foreign ?? target]}`
+      : `The request carries a credential or a header of ${vendorWords[strange.vendor]} (${strange.at})`;
+  const message = `${carried} and would go to the upstream of ${vendorWords[target]} (--${target}-url), so the gateway has not sent it. Check the client's key and base URL; where one server takes both, configure it for both.`;
+  const upstream =
+    claim.upstreams.length === 1 ? target : (signs.map(({ vendor }) => vendor).find(isUpstream) ?? target);
+  return { refused: { status: 400, reason: "vendor", message }, upstream };
+};
+
+const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
+
+const addressOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
+  const base = address.replace(/\/+$/, "");
   const url = base + (upstream === "openai" ? behind(base, target) : once(base, target));
   if (!URL.canParse(url)) return undefined;
   const { href, origin, pathname } = new URL(url);
   const root = new URL(base);
   // Dots in a path are resolved: what is left must still be inside.
   if (origin !== root.origin || !`${pathname}/`.startsWith(root.pathname.replace(/\/?$/, "/"))) return undefined;
-  return { upstream, url: href };
-};
-
-const upstreamOf = (target: string, headers: RelayHeaders): UpstreamName => {
-  if (/^(?:\/upload|\/download)?\/v1(?:beta|alpha)\w*(?:[/?]|$)/.test(target)) return "gemini";
-  if (/^\/v1\/messages(?:[/?]|$)/.test(target)) return "anthropic";
-  if (headerOf(headers, "anthropic-version") !== undefined) return "anthropic";
-  return headerOf(headers, "x-goog-api-key") === undefined ? "openai" : "gemini";
+  return href;
 };
 
 /** OpenAI's base address has the version in it, also where it is spelt otherwise; one without a path is a server's root. */

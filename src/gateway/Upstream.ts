@@ -9,7 +9,7 @@ import * as Connections from "../client/Connections.ts";
 import * as Connector from "../client/Connector.ts";
 import { Origins } from "../client/Origin.ts";
 import { connectMsDefault } from "../client/ProviderClient.ts";
-import { endToEnd, forwarded, pairsOf } from "./Passing.ts";
+import { forwarded, handedOn, pairsOf } from "./Passing.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
 /** A request that passes through. */
@@ -76,7 +76,7 @@ export const make: Effect.Effect<Upstream, ClientConfigError, Scope.Scope> = Eff
       });
       // undici's type says an object; `raw` gives the flat list (its documentation of `responseHeaders`).
       const flat = raw as unknown as ReadonlyArray<string | Buffer>;
-      return { head: { status: statusCode, statusText, headers: endToEnd(pairsOf(flat)) }, body };
+      return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
     },
   };
 });

@@ -12,7 +12,7 @@ import type { Wire } from "../client/ProviderRequest.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { classify } from "../provider/FailureClassifier.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
-import { endToEnd, forwarded, pairsOf, without } from "./Passing.ts";
+import { forwarded, handedOn, pairsOf, without } from "./Passing.ts";
 
 /** What an exchange needs of the gateway. */
 export interface UpstreamMeans {
@@ -32,7 +32,7 @@ class RawExchange extends Exchange {
     const [controller, status, headers, statusText] = given;
     const { rawHeaders } = controller;
     const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
-    if (status >= 200) this.head_ = { status, statusText: statusText ?? "", headers: endToEnd(pairsOf(flat)) };
+    if (status >= 200) this.head_ = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
     super.onResponseStart(controller, status, headers);
   }
 }

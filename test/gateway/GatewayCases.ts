@@ -117,6 +117,8 @@ export interface Got {
 
 export interface Sending {
   readonly method?: string;
+  /** The target as it is written, in place of the address's own path. */
+  readonly path?: string;
   readonly headers?: Record<string, string | Array<string>> | ReadonlyArray<string>;
   readonly body?: string | Buffer;
   /** Told of every chunk. */
@@ -124,13 +126,14 @@ export interface Sending {
 }
 
 /** Sends a request over a connection of its own and reads what comes, to the end or the break. */
-export const send = (url: string, { body, headers, method, onData }: Sending = {}): Promise<Got> =>
+export const send = (url: string, { body, headers, method, onData, path }: Sending = {}): Promise<Got> =>
   new Promise((resolve, reject) => {
     const request = httpRequest(url, {
       method: method ?? (body === undefined ? "GET" : "POST"),
       // Node takes a flat list of names and values too, which its type does not say everywhere.
       headers: (headers ?? { "content-type": "application/json" }) as Record<string, string>,
       agent: false,
+      ...(path === undefined ? {} : { path }),
     });
     request.on("error", reject);
     request.on("response", (response) => {

@@ -127,7 +127,7 @@ describe("stream-recovery serve", () => {
       });
       assert.isFalse(got.broken);
       assert.lengthOf(yield* server.log, 1);
-      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [130, null]);
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
     }),
   );
 

@@ -76,7 +76,7 @@ describe("Gateway, what it leaves as it is", () => {
     () =>
       Effect.gen(function* () {
         const flat = [
-          ...["Content-Type", "text/event-stream", "X-Request-ID", "r1", "Set-Cookie", "a=1", "set-cookie", "b=2"],
+          ...["Content-Type", "text/event-stream", "X-Request-ID", "r1", "Link", "<a>; rel=next", "link", "<b>"],
           ...["X-RateLimit-Remaining", "7", "Date", "Sun, 22 Nov 2026 00:00:00 GMT", "X-Byte", "\u00e9"],
         ];
         const { at } = yield* answering(flat, whole, "Fine By Me");

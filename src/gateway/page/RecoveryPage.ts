@@ -95,11 +95,8 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/picture.html": (house, query) => pictureFile(house, query.get("run") ?? ""),
   "/recovery/api/events": ({ context, recorder, traffic }) =>
     Effect.succeed(
-      respond(ApiFeed.make(recorder, traffic, context), {
-        type: "text/event-stream",
-        // A proxy in front must not collect it first.
-        more: { "x-accel-buffering": "no" },
-      }),
+      // The gateway says of every event stream that a proxy must not collect it first.
+      respond(ApiFeed.make(recorder, traffic, context), { type: "text/event-stream" }),
     ),
   "/metrics": ({ traffic }) =>
     Effect.gen(function* () {
