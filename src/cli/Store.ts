@@ -14,6 +14,21 @@ import * as Screen from "./Screen.ts";
 /** The word for a store that ends with its process. */
 export const inMemory = "memory";
 
+/**
+ * Says why a name is none of a store, where it is an address: SQLite would make a file of that name. An address may hold a
+ * password, so only its scheme is told.
+ *
+ * @returns undefined for a file, `memory`, and SQLite's own `file:` addresses
+ */
+export const foreignStore = (name: string): string | undefined => {
+  // One letter is a drive of Windows.
+  const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
+    /^(jdbc|sqlite|postgres|postgresql|mysql|libsql):/i.exec(name))?.[1];
+  return scheme === undefined || scheme.toLowerCase() === "file"
+    ? undefined
+    : `--db: expected a file or memory, got an address that begins with ${scheme}:`;
+};
+
 /** The flag that names the file. */
 export const dbFlag = Flag.String("db").pipe(
   Flag.withDescription(
@@ -45,6 +60,8 @@ export const withStore = <R>(
     const fail = failing(command);
     const file = Option.getOrUndefined(db) ?? defaultFile();
     if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
+    const foreign = foreignStore(file);
+    if (foreign !== undefined) return yield* fail("refused", foreign);
     if (!existsSync(file)) {
       return yield* fail("negative", `no run is on record: ${file} does not exist`);
     }

@@ -14,7 +14,7 @@ import { TerminalView } from "../agent/TerminalView.ts";
 import { defaultFile } from "../recorder/SqlFile.ts";
 import { protocolIds } from "./demo/Protocols.ts";
 import { quoted } from "./Screen.ts";
-import { dbFlag } from "./Store.ts";
+import { dbFlag, foreignStore } from "./Store.ts";
 
 const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
 
@@ -114,6 +114,8 @@ export const agentCommand = Command.make("agent", flags, (given) => agent(given)
 
 const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const db = Option.getOrUndefined(given.db) ?? defaultFile();
+  const foreign = foreignStore(db);
+  if (foreign !== undefined) return yield* fails("refused", foreign);
   const folder = join(dirname(db), "chats");
   const chat = yield* chatOf(given, folder);
   const { stderr, stdin, stdout } = process;

@@ -29,18 +29,6 @@ for (const stream of [process.stdout, process.stderr]) {
 
 const { start } = await import("./main.ts");
 
-// The first signal ends the command in order, which takes as long as a locked store is waited for. Who sends a second one
-// means at once: what is on record then is found by `recover`, as after any crash.
-let signals = 0;
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const) {
-  process.on(signal, () => {
-    signals += 1;
-    if (signals > 1 || process.listenerCount(signal) === 1) process.exit(code);
-  });
-}
 start();
 
 export {};

@@ -5,6 +5,7 @@ import { Console, Effect, FileSystem, Option, Path, Runtime, Schedule, Schema } 
 import { Command, Flag } from "effect/cli";
 import { FaultProvider } from "../testing/FaultProvider.ts";
 import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/FaultScript.ts";
+import * as Signals from "./Signals.ts";
 
 /** The server could not be started. Why stands on stderr, in one line; the exit code is 2. */
 export class BadFaults extends Schema.TaggedError<BadFaults>()("BadFaults", {
@@ -41,6 +42,7 @@ export const faultsCommand = Command.make(
     function* ({ host, log, port, script }) {
       const options = Option.isNone(script) ? {} : yield* readScript(script.value);
       const provider = yield* FaultProvider.make({ ...options, host, port });
+      yield* Signals.endsNormally;
       yield* Console.log(`listening on ${provider.url}`);
       yield* Effect.raceFirst(log ? printLog(provider) : Effect.never, deserted);
     },

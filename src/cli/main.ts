@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { NodeRuntime, NodeServices } from "@effect/platform-node";
 import { Cause, Effect, Logger, Runtime, Schema } from "effect";
-import { Command } from "effect/cli";
+import { CliOutput, Command } from "effect/cli";
 import { agentCommand } from "./agent.ts";
 import { backtestCommand } from "./backtest.ts";
 import { conformanceCommand } from "./conformance.ts";
@@ -14,7 +14,9 @@ import { faultsCommand } from "./faults.ts";
 import { policyCommand } from "./policy.ts";
 import { recoverCommand } from "./recover.ts";
 import { runsCommand } from "./runs.ts";
+import * as Signals from "./Signals.ts";
 import { serveCommand } from "./serve.ts";
+import { presenter } from "./Usage.ts";
 
 const commands = [
   demoCommand,
@@ -43,20 +45,23 @@ const root = Command.make("stream-recovery").pipe(
 );
 
 /** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr: stdout is its answer. */
-export const start = (): void =>
+export const start = (): void => {
+  Signals.watch();
   root.pipe(
     Command.run({ version: version() }),
     Effect.catchTag("ShowHelp", ({ errors }) =>
       errors.length === 0 ? Effect.void : Effect.fail(new BadUsage({ reason: "bad_usage" })),
     ),
     Effect.provide(NodeServices.layer),
+    Effect.provideService(CliOutput.Presenter, presenter),
     Effect.tapCause(report),
     Effect.provideService(Logger.LogToStderr, true),
     // runMain would report outside of what is provided here, on stdout.
-    NodeRuntime.runMain({ disableErrorReporting: true }),
+    NodeRuntime.runMain({ disableErrorReporting: true, teardown: Signals.teardown }),
   );
+};
 
-/** A command, flag or argument that there is not; the help and the error stand on the screen. Bad input is exit code 2 everywhere. */
+/** A command, flag or argument that there is not; the error stands on stderr. Bad input is exit code 2 everywhere. */
 class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { reason: Schema.Literal("bad_usage") }) {
   override readonly [Runtime.errorExitCode] = 2;
   override readonly [Runtime.errorReported] = false;

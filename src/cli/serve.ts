@@ -7,6 +7,9 @@ import { Gateway } from "../gateway/Gateway.ts";
 import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
 import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/GatewayOptions.ts";
 import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
+import { defaultFile } from "../recorder/SqlFile.ts";
+import * as Signals from "./Signals.ts";
+import { foreignStore } from "./Store.ts";
 
 /** The gateway could not start. Why stands on stderr, in one line; the exit code is 2. */
 export class BadServe extends Schema.TaggedError<BadServe>()("BadServe", {
@@ -186,6 +189,8 @@ export const serveCommand = Command.make(
       ...(Option.isSome(db) && db.value !== "" ? { db: db.value } : {}),
       ...(Option.isSome(token) && Redacted.value(token.value) !== "" ? { token: Redacted.value(token.value) } : {}),
     };
+    const foreign = foreignStore(program.db ?? defaultFile());
+    if (foreign !== undefined) return yield* refuse("bad_option", foreign);
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening, services)),
       Effect.scoped,
@@ -225,6 +230,7 @@ const limitsOf = (given: typeof limitsDefault) => ({
 /** Says where, and serves until it is interrupted. A second signal while it drains ends the process at once (`bin.ts`). */
 const listening = Effect.gen(function* () {
   const gateway = yield* Gateway;
+  yield* Signals.endsNormally;
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* gateway.serving;

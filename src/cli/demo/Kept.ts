@@ -5,8 +5,9 @@ import { Console, type Context, Effect, Layer, Option, Random, type Scope } from
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { defaultFile } from "../../recorder/SqlFile.ts";
 import { SqlRunRecorder } from "../../recorder/SqlRunRecorder.ts";
+import { failing } from "../Outcome.ts";
 import * as Screen from "../Screen.ts";
-import { inMemory, said } from "../Store.ts";
+import { foreignStore, inMemory, said } from "../Store.ts";
 
 /** Where a demo keeps its runs. */
 export interface Kept {
@@ -30,6 +31,8 @@ const suffixDigits = 5;
 export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept: boolean) {
   const named = Option.getOrUndefined(db);
   const file = kept ? (named ?? defaultFile()) : inMemory;
+  const foreign = file === inMemory ? undefined : foreignStore(file);
+  if (foreign !== undefined) return yield* failing("demo")("refused", foreign);
   const opened = file === inMemory ? undefined : yield* openFile(file);
   const number = yield* Random.nextIntBetween(0, 36 ** suffixDigits);
   const suffix = number.toString(36).padStart(suffixDigits, "0");

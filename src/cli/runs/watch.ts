@@ -8,6 +8,7 @@ import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { exitCodesHelp, failing } from "../Outcome.ts";
 import { quoted, type Screen } from "../Screen.ts";
+import * as Signals from "../Signals.ts";
 import { dbFlag, jsonFlag, withStore } from "../Store.ts";
 import { clock } from "../When.ts";
 import { findRun } from "./FindRun.ts";
@@ -81,6 +82,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
 /** Follows the newest runs until it is interrupted. What is on record when it starts is not told again. */
 export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watching) {
   const recorder = yield* RunRecorder;
+  yield* Signals.endsNormally;
   const look = patiently(recorder.runs({ limit: watchedMax }), watching.everyMs);
   let seen = new Map((yield* look).map((record) => [record.run_id, keysOf(record)]));
   if (!watching.json) yield* Console.error(`watching the newest ${watchedMax} runs; Ctrl-C ends it`);
