@@ -45,4 +45,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "const cause = interrupted.cause;",
     proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "EffectAi.run" }],
   },
+  {
+    name: "a request of Effect AI does not hear the user's Stop",
+    breaks: "L10",
+    within: "Call",
+    find: "return this.#signal === undefined ? {} : { signal: this.#signal };",
+    replace: "return {};",
+    proofs: [{ test: "test/adapters/EffectAiStop.test.ts", named: "sends nothing once it was pressed: streamText" }],
+  },
+  {
+    name: "the user's Stop leaves the tool of a whole answer running",
+    breaks: "L10",
+    within: "untilStopped",
+    find: "signal.aborted ? stop : Effect.raceFirst(work, stop)",
+    replace: "signal.aborted ? stop : work",
+    proofs: [{ test: "test/adapters/EffectAiStop.test.ts", named: "runs behind a whole answer: streamText" }],
+  },
+  {
+    name: "a request of fetch does not hear its own signal",
+    breaks: "L10",
+    within: "runOptions",
+    find: "...(options.signal === undefined ? {} : { signal: options.signal }),",
+    replace: "",
+    proofs: [{ test: "test/adapters/FetchAbort.test.ts", named: "is on record as its user's cancel" }],
+  },
 ];

@@ -102,11 +102,13 @@ const runOf = <P>(
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
   const { tools, params: unmarked } = exposed(params);
-  // The caller's abort stops the run; an attempt is aborted by the run alone, so that whose cancel it was stays known.
-  const { abortSignal: _caller, ...sent } = unmarked;
+  // The caller's abort stops the run, and an attempt is aborted by the run alone. The run hears it itself: a caller that gave
+  // the same signal to something below, a fetch of its own, sees that fail first (law L10).
+  const { abortSignal: signal, ...sent } = unmarked;
   const { reasoning, refreshCredentials, ...rest } = options;
   return {
     ...rest,
+    ...(signal === undefined ? {} : { signal }),
     provider: { id: model.provider, model: model.modelId, ...(reasoning === undefined ? {} : { reasoning }) },
     tools: tools(Context.get(host.services, ToolGuard)),
     attempt: (attempt) => open(attempt, sent),
@@ -132,7 +134,8 @@ const warned = (host: Host, params: CallOptions): ((part: StreamPart) => StreamP
 
 /** What the caller gets when a run has ended without an answer (law L12). */
 const lost = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
-  host.repeats.failed(params, nowOf(host));
+  // Who has stopped a call may ask again.
+  if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));
   const { cause } = error;
   if (!(cause instanceof ReadPart)) return interrupted(error, cause);
   const { part } = cause;

@@ -3,6 +3,7 @@
  */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature } from "../runtime/InterruptSignature.ts";
+import { stopperOfSignal } from "../runtime/Stopper.ts";
 import type { StreamPart } from "./AiSdkSpec.ts";
 
 /** Starts an effect on the services of a recovery. */
@@ -33,7 +34,7 @@ export const pump = <E>(fork: Fork, parts: Stream.Stream<StreamPart, E>, signal:
       start: (controller) => {
         const fiber = fork(Effect.scoped(feeding(parts, demand, controller, begun.resolve)));
         const left = () => fiber.interruptUnsafe(undefined, signedByUser);
-        const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal?.reason));
+        const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
         stopping.signal.addEventListener("abort", left, { once: true });
         signal?.addEventListener("abort", aborted, { once: true });
         fiber.addObserver((exit) => {
@@ -64,7 +65,7 @@ export const awaited = async <A, E>(
   signal: AbortSignal | undefined,
 ): Promise<A> => {
   const fiber = fork(effect);
-  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal?.reason));
+  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
   signal?.addEventListener("abort", aborted, { once: true });
   if (signal?.aborted === true) aborted();
   const exit = await new Promise<Exit.Exit<A, E>>((resolve) => fiber.addObserver(resolve));
@@ -105,8 +106,8 @@ const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): 
 const signedByUser = Context.make(InterruptSignature, "user");
 
 /** `AbortSignal.timeout`, and the timeouts of the SDK, are a limit of the caller and nobody's cancel. */
-const signatureOf = (reason: unknown): Context.Context<never> | undefined =>
-  reason instanceof Error && reason.name === "TimeoutError" ? undefined : signedByUser;
+const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
+  stopperOfSignal(signal) === "user" ? signedByUser : undefined;
 
 /** Tells the feeding fiber when the reader wants more. */
 class Demand {

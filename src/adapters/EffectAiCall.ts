@@ -6,7 +6,7 @@ import type { AiError } from "effect/ai";
 import { type LanguageModel, type Response, ResponseIdTracker, type Tool } from "effect/ai";
 import type { ProviderError } from "../client/index.ts";
 import type { ToolBoundary } from "../domain/SideEffects.ts";
-import type { AttemptContext } from "../runtime/RunOptions.ts";
+import type { AttemptContext, RunOptions } from "../runtime/RunOptions.ts";
 import type { ToolGuard } from "../runtime/ToolGuard.ts";
 import type { CallReference } from "../runtime/ToolLedger.ts";
 import { mended } from "./EffectAiHistory.ts";
@@ -26,6 +26,15 @@ export interface ObjectRequest {
   readonly objectName?: string;
 }
 
+/** How a call came. */
+export interface CallMade {
+  /** Whether the model runs the tools itself; otherwise the caller does, out of sight. */
+  readonly resolves: boolean;
+  /** The user's Stop. */
+  readonly signal: AbortSignal | undefined;
+  readonly object?: ObjectRequest;
+}
+
 interface Handed {
   readonly name: string;
   readonly id: string;
@@ -35,9 +44,9 @@ interface Handed {
 /** One call of a recovered model. */
 export class Call {
   readonly #guard: ToolGuard["Service"];
-  /** Whether the model runs the tools itself; otherwise the caller does, out of sight. */
   readonly resolves: boolean;
   readonly object: ObjectRequest | undefined;
+  readonly #signal: AbortSignal | undefined;
   /** What a structured answer was decoded to. */
   value: unknown;
   #handed: Array<Handed> = [];
@@ -45,10 +54,16 @@ export class Call {
   /** By their names in the toolkit. */
   #tools: ReadonlyMap<string, ToolBoundary | Guarded> = new Map();
 
-  constructor(guard: ToolGuard["Service"], resolves: boolean, object?: ObjectRequest) {
+  constructor(guard: ToolGuard["Service"], { object, resolves, signal }: CallMade) {
     this.#guard = guard;
     this.resolves = resolves;
     this.object = object;
+    this.#signal = signal;
+  }
+
+  /** The run of the call hears the user's Stop. */
+  get heeding(): Pick<RunOptions<never, never, never>, "signal"> {
+    return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
   /** The tools of a request, as a run takes them; the run's calls are claimed from now on. */
@@ -71,7 +86,9 @@ export class Call {
     if (toolkit === undefined || !this.resolves) return toolkit;
     // The options' own type says that this is a toolkit with handlers, or an Effect of one.
     const given = toolkit as AnyToolkit | Effect.Effect<AnyToolkit>;
-    return Effect.isEffect(given) ? Effect.map(given, (it) => guarded(it, this.#claim)) : guarded(given, this.#claim);
+    return Effect.isEffect(given)
+      ? Effect.map(given, (it) => guarded(it, this.#claim, this.#signal))
+      : guarded(given, this.#claim, this.#signal);
   }
 
   /** Calls that a person has approved in an earlier turn run before the request, and no run knows them. */

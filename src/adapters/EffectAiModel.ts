@@ -20,12 +20,14 @@ import { type Base, type Options, remember, unnamed } from "./EffectAiBase.ts";
 import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./EffectAiCall.ts";
 import { closed } from "./EffectAiHistory.ts";
 import { errorIn, type Sent } from "./EffectAiParts.ts";
+import { StopSignal } from "./EffectAiStop.ts";
 import type { AnyTools } from "./EffectAiTools.ts";
 import { ofRun } from "./LanguageModelError.ts";
 
 export type { Options } from "./EffectAiBase.ts";
 export type { AgentEvent, ToolSettled } from "./EffectAiEvent.ts";
 export { type AgentOptions, run } from "./EffectAiRun.ts";
+export { StopSignal } from "./EffectAiStop.ts";
 export { ToolEffect } from "./EffectAiTools.ts";
 export { Transcript } from "./EffectAiTranscript.ts";
 export { interruptionOf } from "./LanguageModelError.ts";
@@ -85,6 +87,7 @@ const streamed = (
       const call = callOf(current);
       const run = processor.parts({
         ...base,
+        ...call.heeding,
         tools: call.begin(request.tools),
         attempt: attemptOf(model, { ...request, reasoning: base.reasoning }),
         observe,
@@ -108,6 +111,7 @@ const generated = (
     const parts: Array<Response.AnyPartEncoded> = [];
     const run = processor.parts({
       ...base,
+      ...call.heeding,
       streaming: false,
       tools: call.begin(request.tools),
       attempt: wholeAttemptOf(model, request, call),
@@ -160,22 +164,24 @@ const methods = (
   const generate = steps.generateText as unknown as Generating;
 
   const streamText: Streaming = (options) =>
-    Stream.suspend(() => {
-      const call = new Call(guard, options.disableToolCallResolution !== true);
-      const parts = stream({ ...options, toolkit: call.guarded(options.toolkit) });
-      return (call.resolves ? closed(parts) : parts).pipe(Stream.provideService(CurrentCall, call));
-    });
+    Stream.unwrap(
+      Effect.map(StopSignal, (signal) => {
+        const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal });
+        const parts = stream({ ...options, toolkit: call.guarded(options.toolkit) });
+        return (call.resolves ? closed(parts) : parts).pipe(Stream.provideService(CurrentCall, call));
+      }),
+    );
 
   const generateText: Generating = (options) =>
-    Effect.suspend(() => {
-      const call = new Call(guard, options.disableToolCallResolution !== true);
+    Effect.flatMap(StopSignal, (signal) => {
+      const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal });
       return Effect.provideService(generate({ ...options, toolkit: call.guarded(options.toolkit) }), CurrentCall, call);
     });
 
   const generateObject = ({ objectName, schema, ...options }: ObjectOptions) =>
-    Effect.suspend(() => {
+    Effect.flatMap(StopSignal, (signal) => {
       const object = { schema, ...(objectName === undefined ? {} : { objectName }) };
-      const call = new Call(guard, options.disableToolCallResolution !== true, object);
+      const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal, object });
       return generate({ ...options, toolkit: call.guarded(options.toolkit) }).pipe(
         Effect.map(({ content }) => new LanguageModel.GenerateObjectResponse(call.value, content)),
         Effect.provideService(CurrentCall, call),

@@ -14,12 +14,13 @@ import { type Base, unwrap } from "./EffectAiBase.ts";
 import { attemptOf, Call, type StepRequest } from "./EffectAiCall.ts";
 import type { AgentEvent, ToolSettled } from "./EffectAiEvent.ts";
 import { errorIn, type Sent } from "./EffectAiParts.ts";
+import { StopSignal } from "./EffectAiStop.ts";
 import type { AnyToolkit, AnyTools } from "./EffectAiTools.ts";
 import { Transcript } from "./EffectAiTranscript.ts";
 
 /** One step. */
 export interface AgentOptions<Tools extends AnyTools>
-  extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId"> {
+  extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId" | "signal"> {
   readonly prompt: Prompt.RawInput;
   /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` is never run here: its call is denied. */
   readonly toolkit?: Toolkit.WithHandler<Tools>;
@@ -48,7 +49,8 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
       const { base, model } = unwrap(yield* LanguageModel.LanguageModel);
       const processor = yield* StreamProcessor;
       // Which tools they are is nothing that a step depends on.
-      const step = new Step(yield* ToolGuard, model, base, options as unknown as AgentOptions<AnyTools>);
+      const given = options as unknown as AgentOptions<AnyTools>;
+      const step = new Step(yield* ToolGuard, model, base, given, given.signal ?? (yield* StopSignal));
       return played(Stream.mapError(processor.run(step.run), withOriginal), step);
     }),
     // The handlers' errors and services are those of the toolkit that was given.
@@ -74,15 +76,17 @@ class Step {
     model: LanguageModel.LanguageModel,
     base: Base,
     options: AgentOptions<AnyTools>,
+    signal: AbortSignal | undefined,
   ) {
     const { continueText, prompt, reveal, runId, toolChoice = "auto", toolkit } = options;
-    this.#call = new Call(guard, true);
+    this.#call = new Call(guard, { resolves: true, signal });
     // Both are the toolkit that was given, whatever its tools.
     this.#toolkit = this.#call.guarded(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
     this.run = {
       ...base,
+      ...this.#call.heeding,
       ...(continueText === undefined ? {} : { continueText }),
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),

@@ -8,6 +8,7 @@ import { label } from "../domain/Limits.ts";
 import { ToolEffect as Effects, type ToolBoundary } from "../domain/SideEffects.ts";
 import { type GuardedTool, type ToolGuard, ToolRefused } from "../runtime/ToolGuard.ts";
 import type { CallReference } from "../runtime/ToolLedger.ts";
+import { streamUntilStopped, untilStopped } from "./EffectAiStop.ts";
 
 /**
  * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. A tool without it is read by the annotations
@@ -86,27 +87,15 @@ export type Claim = (
  *
  * @param toolkit the toolkit with its handlers
  * @param claim says which call is meant; each is given once
- * @param settled told of a call's last result before the call counts as settled
+ * @param signal the user's Stop: it interrupts the handlers
  */
-export const guarded = (
-  toolkit: AnyToolkit,
-  claim: Claim,
-  settled?: (reference: CallReference, result: HandlerResult) => void,
-): AnyToolkit => {
+export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
   const handle = (name: string, params: unknown, id: string | undefined, options: unknown) => {
     const call = claim(name, id);
     const work: ReturnType<AnyToolkit["handle"]> = forwarded(toolkit, name, params, id, options);
-    if (call === "unguarded") return work;
+    if (call === "unguarded") return Effect.map(work, (results) => streamUntilStopped(results, signal));
     if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
-    const noted = Effect.map(
-      work,
-      Stream.tap((result) =>
-        Effect.sync(() => {
-          if (!result.preliminary) settled?.(call.reference, result);
-        }),
-      ),
-    );
-    return Effect.succeed(through(call.tool, call.reference, name, noted));
+    return Effect.succeed(through(call.tool, call.reference, name, work, signal));
   };
   // The handle's types name each tool's own results; here they pass through unread.
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
@@ -125,7 +114,13 @@ const forwarded = (
 };
 
 /** The results of a call that runs in the guard, as they come; the call settles with the last. */
-const through = (tool: Guarded, reference: CallReference, name: string, work: ReturnType<AnyToolkit["handle"]>) =>
+const through = (
+  tool: Guarded,
+  reference: CallReference,
+  name: string,
+  work: ReturnType<AnyToolkit["handle"]>,
+  signal: AbortSignal | undefined,
+) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const queue = yield* Queue.unbounded<HandlerResult, unknown>();
@@ -133,7 +128,7 @@ const through = (tool: Guarded, reference: CallReference, name: string, work: Re
         work,
         Stream.runForEach((result) => Queue.offer(queue, result)),
       );
-      yield* tool.run(reference, collect).pipe(
+      yield* untilStopped(tool.run(reference, collect), signal, reference).pipe(
         Effect.catchIf(
           (error): error is ToolRefused => error instanceof ToolRefused,
           (refused) => refuse(name, refused.message),

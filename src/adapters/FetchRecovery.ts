@@ -16,8 +16,7 @@
  *
  * Node's own `fetch` gives up on its side after 300 s without a head or a byte; a run takes that for a broken connection.
  */
-import { Cause, Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
-import { InterruptSignature } from "../runtime/InterruptSignature.ts";
+import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import * as Relay from "./Relay.ts";
 import { fetchTransport } from "./RelayFetch.ts";
@@ -69,7 +68,9 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     if (asked.plan === undefined) return fetch(asked.input, asked.init);
     const context = await runtime().context();
     const transport = fetchTransport(fetch, asked.extras);
-    return relayed(asked.plan, asked, context, { ...relayOptions(options), transport, repeats });
+    const { signal } = asked;
+    const heeding = signal === undefined ? {} : { signal };
+    return relayed(asked.plan, asked, context, { ...relayOptions(options), ...heeding, transport, repeats });
   };
   return Object.assign(call, { close: async () => own?.dispose() });
 };
@@ -99,7 +100,8 @@ const relayed = (
     const aborted = () => {
       // First: the interrupt ends the fiber within the call, and its end would reject with less.
       reject(signal?.reason);
-      fiber.interruptUnsafe(undefined, userGone);
+      // Whose it is the run knows by the signal itself.
+      fiber.interruptUnsafe();
     };
     signal?.addEventListener("abort", aborted, { once: true });
     fiber.addObserver((exit) => {
@@ -108,8 +110,6 @@ const relayed = (
       else settleBroken(Cause.squash(exit.cause), plan, resolve, reject);
     });
   });
-
-const userGone = Context.make(InterruptSignature, "user");
 
 const answered = (
   answer: Relay.RelayAnswer,
@@ -121,7 +121,8 @@ const answered = (
   const run = Effect.runForkWith(context);
   return respond(answer.head, answer.plan.request.url, {
     read: () => Effect.runPromiseExitWith(context)(answer.read),
-    cancel: () => void run(Effect.andThen(answer.cancel, close)),
+    // A signal was heard by the run; a reader that goes away without one is its user as well.
+    cancel: () => void run(signal?.aborted === true ? close : Effect.andThen(answer.cancel, close)),
     close: () => void run(close),
     signal,
   });

@@ -63,6 +63,8 @@ export interface RelayOptions {
   readonly policy?: RecoveryPolicy;
   /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
   readonly tolerance?: Tolerance;
+  /** The signal of the client's own Stop: the run hears it, whoever below sees it first. */
+  readonly signal?: AbortSignal;
   /** Where failed requests are remembered, so that a client's own retries share a budget. Shared by all requests. */
   readonly repeats?: RelayRepeats;
   /** Comments while something is held back, every so many milliseconds; never for Gemini, whose client refuses them. */
@@ -171,6 +173,7 @@ const runOptions = Effect.fnUntraced(function* (
     reveal: options.reveal ?? "live",
     streaming: plan.streaming,
     budget: left(options.budget ?? {}, repeated),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.policy === undefined ? {} : { policy: options.policy }),
   };

@@ -73,8 +73,10 @@ export const scripted = (answers: ReadonlyArray<Answer>, asked: Asked = { prompt
         }),
       generateText: (options) =>
         Effect.suspend(() => {
-          const { error, parts } = next(options);
-          return error === undefined ? Effect.succeed([...parts] as Array<Response.PartEncoded>) : Effect.fail(error); // a script for generateText holds whole parts
+          const { error, parts, waitFor = () => true } = next(options);
+          const waited = Effect.repeat(turn, { until: waitFor });
+          // A script for generateText holds whole parts.
+          return Effect.andThen(waited, error ?? Effect.succeed([...parts] as Array<Response.PartEncoded>));
         }),
     }),
   );

@@ -40,6 +40,21 @@ const moments: ReadonlyArray<readonly [string, Partial<Answer>]> = [
   ["while a call is held", stalled("tool_arguments")],
 ];
 
+/** How a run ended, once that is on record; until then the loop turns. */
+const ended = (runtime: ManagedRuntime.ManagedRuntime<RunRecorder, never>, run: () => string) =>
+  Effect.promise(() =>
+    runtime.runPromise(
+      Effect.gen(function* () {
+        const recorder = yield* RunRecorder;
+        for (;;) {
+          const record = yield* recorder.run(run());
+          if (record?.end !== undefined) return record.end;
+          yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
+        }
+      }),
+    ),
+  );
+
 describe("a client that goes away", () => {
   for (const protocol of protocols) {
     for (const [name, answer] of moments) {
@@ -61,32 +76,26 @@ describe("a client that goes away", () => {
   }
 
   for (const [name, answer] of moments) {
-    it.live(`is on record as its user's cancel ${name}`, () =>
-      Effect.gen(function* () {
-        const runtime = ManagedRuntime.make(StreamProcessor.layerDefault);
-        const runs: Array<string> = [];
-        const options = { runtime, onEvent: (_: unknown, run: RelayRun) => void runs.push(run.run_id) };
-        const { post, server } = yield* setup({ answers: [answer] }, options);
-        const controller = abortController();
-        const body = post("openai-chat", { signal: controller.signal }).then(read);
-        yield* server.until((rows) => rows.find((row) => sent(row, answer)));
-        controller.abort();
-        yield* reasonOf(body);
-        yield* server.ended(1);
-        // Disposed, the processor has ended all its runs; until then the loop turns.
-        const recorded = Effect.gen(function* () {
-          const recorder = yield* RunRecorder;
-          for (;;) {
-            const record = yield* recorder.run(runs[0] ?? "");
-            if (record?.end !== undefined) return record.end;
-            yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
-          }
-        });
-        const end = yield* Effect.promise(() => runtime.runPromise(recorded));
-        assert.strictEqual(end.reason, "user_cancelled");
-        yield* Effect.promise(() => runtime.dispose());
-      }),
-    );
+    for (const [whose, why, end] of [
+      ["its user's cancel", undefined, "user_cancelled"],
+      ["nobody's cancel where its own time limit aborts", new DOMException("", "TimeoutError"), "caller_interrupted"],
+    ] as const)
+      it.live(`is on record as ${whose} ${name}`, () =>
+        Effect.gen(function* () {
+          const runtime = ManagedRuntime.make(StreamProcessor.layerDefault);
+          const runs: Array<string> = [];
+          const options = { runtime, onEvent: (_: unknown, run: RelayRun) => void runs.push(run.run_id) };
+          const { post, server } = yield* setup({ answers: [answer] }, options);
+          const controller = abortController();
+          const body = post("openai-chat", { signal: controller.signal }).then(read);
+          yield* server.until((rows) => rows.find((row) => sent(row, answer)));
+          controller.abort(why);
+          yield* reasonOf(body);
+          yield* server.ended(1);
+          assert.strictEqual((yield* ended(runtime, () => runs[0] ?? "")).reason, end);
+          yield* Effect.promise(() => runtime.dispose());
+        }),
+      );
   }
 
   it.live("ends the wait before a retry", () =>
