@@ -5,7 +5,8 @@
  * content of every candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only
  * together with the clean end (`terminal_at_end`), and content without one takes it back. A prompt that was blocked has no
  * candidates: `promptFeedback.blockReason` stands for the finish. `MALFORMED_FUNCTION_CALL` and `UNEXPECTED_TOOL_CALL` are
- * a finish whose call cannot be read.
+ * a finish whose call cannot be read. STOP behind a tool of Google's that has not answered (code without its result) says
+ * that the model waits for it: more has to come.
  */
 import type { Failure } from "../domain/Failure.ts";
 import * as Json from "../domain/Json.ts";
@@ -97,9 +98,13 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined =
 const finishOf = (state: State): string | undefined => {
   const { candidates } = state;
   if (candidates.length === 0) return state.blocked;
-  const open = candidates.some((candidate) => candidate.finish === undefined);
+  const open = candidates.some(({ calls, finish }) => finish === undefined || (finish === "STOP" && waits(calls)));
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
+
+/** Whether a tool that runs at Google has been called and has not answered; a limit may end the answer there. */
+const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
+  calls.some((call) => call.executor === "provider" && call.open);
 
 const onChunk = (state: State, chunk: Json.JsonRecord): readonly [State, Observation] => {
   const seen: Seen = { shows: "nothing", text: 0, reasoning: 0, calls: [], textAfterCall: false, failure: undefined };

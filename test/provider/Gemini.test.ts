@@ -8,6 +8,8 @@ suite(Gemini.protocol, {
   folder: new URL("../fixtures/streams/google-gemini/", import.meta.url),
   files: {
     "thinking-text.sse": { end: "complete", text: 12, reasoning: 12 },
+    "code-stop-in-the-middle.sse": { end: "complete", text: 23, calls: ["code_execution"] },
+    "server-tool-cut.sse": { end: "truncated", calls: ["google_search"] },
     "finish-in-every-chunk.sse": { end: "complete", text: 16 },
     "function-calls.sse": {
       end: "complete",
@@ -173,6 +175,27 @@ describe("Gemini: streamed arguments", () => {
     assert.strictEqual(build({ jsonPath: "$.a[999999999]", stringValue: "y" }), undefined);
     assert.strictEqual(build({ jsonPath: "a", stringValue: "y" }), undefined);
     assert.strictEqual(build({ jsonPath: "$..a", stringValue: "y" }), undefined);
+  });
+});
+
+describe("Gemini: a finish in the middle of a tool of Google's", () => {
+  const chunk = (part: object, finishReason: string): Uint8Array =>
+    encode(`data: ${JSON.stringify({ candidates: [{ index: 0, content: { parts: [part] }, finishReason }] })}\n\n`);
+  const code = { executableCode: { language: "PYTHON", code: "1" } };
+
+  it("STOP is no end before the result has come, and one after it", () => {
+    const result = { codeExecutionResult: { outcome: "OUTCOME_OK", output: "1" } };
+    const cut = decode(Gemini.protocol, [chunk(code, "STOP")]);
+    assert.strictEqual(endOf(cut.end), "truncated");
+    assert.isUndefined(cut.parts[0]?.observation.terminal_at_end);
+    assert.strictEqual(endOf(decode(Gemini.protocol, [chunk(code, "STOP"), chunk(result, "STOP")]).end), "complete");
+    const twice = [chunk(code, "STOP"), chunk(result, "STOP"), chunk(code, "STOP")];
+    assert.strictEqual(endOf(decode(Gemini.protocol, twice).end), "truncated", "the second run has no result");
+  });
+
+  it("a limit or a filter ends it there", () => {
+    for (const reason of ["MAX_TOKENS", "SAFETY", "OTHER"])
+      assert.strictEqual(endOf(decode(Gemini.protocol, [chunk(code, reason)]).end), "complete", reason);
   });
 });
 
