@@ -105,6 +105,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "half a second" }],
   },
   {
+    name: "a background response is posted again",
+    breaks: "one request, one job (break 31)",
+    within: "exposed",
+    find: "(body.background === true || body.store === true);",
+    replace: "body.store === 0;",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "not posted a second time" }],
+  },
+  {
+    name: "a tool of Google's that has not answered counts for an end",
+    breaks: "L5, no false success",
+    within: "finishOf",
+    find: 'finish === undefined || (finish === "STOP" && waits(calls))',
+    replace: "finish === undefined || (calls.length < 0 && waits(calls))",
+    proofs: [{ test: "test/provider/Gemini.test.ts", named: "STOP is no end" }],
+  },
+  {
     name: "an attempt that failed keeps its connection open",
     breaks: "L11, bounded; L6, the attempt before is closed",
     within: "#read",

@@ -6,7 +6,7 @@ import { effectOf, fromRequestTools } from "../domain/HostedTools.ts";
 import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import type { Provider } from "../domain/Run.ts";
-import type { ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
+import { serverSideState, type ToolBoundary, type ToolEffect } from "../domain/SideEffects.ts";
 import type { ProtocolId, Tolerance } from "../provider/Protocol.ts";
 import { headerOf, type RelayRequest } from "./RelayTransport.ts";
 
@@ -54,9 +54,19 @@ export const recognise = (request: RelayRequest, declared: DeclaredTools = {}): 
     protocol: address.protocol,
     streaming: address.streaming ?? body.stream === true,
     provider: { id: label(address.host), ...(model === "" ? {} : { model: label(model) }) },
-    tools: declare(fromRequestTools(body), declared),
+    tools: declare(exposed(address.protocol, body), declared),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
   };
+};
+
+/**
+ * The tools of a body, and the response that its provider keeps: a background job goes on when its stream is cut, and a stored
+ * one stands there, so that posting the request again makes and bills a second.
+ */
+const exposed = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<ToolBoundary> => {
+  const tools = fromRequestTools(body);
+  const kept = protocol === "openai-responses" && (body.background === true || body.store === true);
+  return kept && !tools.includes(serverSideState) ? [...tools, serverSideState] : tools;
 };
 
 interface Address {

@@ -215,3 +215,37 @@ describe("Relay: behind a finish whose call cannot be read", () => {
     }).pipe(Effect.provide(layer)),
   );
 });
+
+describe("Relay: a response that its provider keeps", () => {
+  const reset = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+  const whole = sse({ type: "response.completed", response: { id: "r", status: "completed", output: [] } });
+
+  it.effect("is not posted a second time once the request may have arrived", () =>
+    Effect.gen(function* () {
+      for (const kept of [{ background: true, store: true }, { background: true }, { store: true }])
+        for (const steps of [[created, reset], [created, "end"], [reset]] satisfies ReadonlyArray<
+          ReadonlyArray<Step>
+        >) {
+          const { seen, transport } = scripted(steps, [created, whole, "end"]);
+          const plan = planOf("responses", { input: "x", ...kept });
+          const answer = yield* Relay.open(plan, { transport, reveal: "on_complete" });
+          assert.strictEqual((yield* Effect.flip(answer.read)).rule, "side_effects_unprovable");
+          assert.strictEqual(seen.opened, 1);
+        }
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("is posted again where the provider says that it did nothing", () =>
+    Effect.gen(function* () {
+      const throttled = sse({ type: "error", error: { code: "rate_limit_exceeded", message: "try again in 1s" } });
+      const { seen, transport } = scripted([throttled, "end"], [created, whole, "end"]);
+      const answer = yield* Relay.open(planOf("responses", { input: "x", background: true }), { transport });
+      const reading = yield* Effect.forkChild(readAll(answer), { startImmediately: true });
+      yield* settle;
+      yield* TestClock.adjust("10 seconds");
+      yield* settle;
+      assert.deepStrictEqual(yield* Fiber.join(reading), { all: created + whole, end: "END" });
+      assert.strictEqual(seen.opened, 2);
+    }).pipe(Effect.provide(layer)),
+  );
+});

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { type RelayPlan, recognise } from "../../src/adapters/RelayPlan.ts";
+import { serverSideState } from "../../src/domain/SideEffects.ts";
 
 const plan = (url: string, body: unknown, headers: Record<string, string> = {}, method = "POST") =>
   recognise({ method, url, headers: Object.entries(headers), body: JSON.stringify(body) }, { read: "read_only" });
@@ -138,5 +139,18 @@ describe("RelayPlan", () => {
         "server_side_state provider mutating",
       ],
     );
+  });
+
+  it("a response that its provider keeps is state there, once; a declaration says otherwise", () => {
+    const url = "https://api.openai.com/v1/responses";
+    for (const kept of [{ background: true }, { store: true }, { background: true, store: true, conversation: "c" }])
+      assert.deepStrictEqual(plan(url, { input: "x", ...kept })?.tools, [serverSideState], JSON.stringify(kept));
+    for (const kept of [{}, { store: false }, { background: false }, { store: null, previous_response_id: "r" }])
+      assert.deepStrictEqual(plan(url, { input: "x", ...kept })?.tools, [], JSON.stringify(kept));
+    const chat = plan("https://api.openai.com/v1/chat/completions", { messages, store: true });
+    assert.deepStrictEqual(chat?.tools, [], "a chat completion is stored for its owner to look at");
+    const request = { method: "POST", url, headers: [], body: JSON.stringify({ input: "x", store: true }) };
+    const declared = recognise(request, { [serverSideState.name]: "read_only" });
+    assert.strictEqual(declared?.tools[0]?.effect, "read_only");
   });
 });
