@@ -140,10 +140,11 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
   }
 
   /** What stands behind a failure proves nothing; what it says of the failure may tell more. */
-  #behind(first: Failure, { failure, usage }: Observation): Observation {
+  #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
     return {
       ...none,
+      quiet,
       ...(usage === undefined ? {} : { usage }),
       ...(failure === undefined ? {} : { failure }),
     };
