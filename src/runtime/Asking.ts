@@ -12,6 +12,7 @@ import { atMost } from "../policy/FactsOrder.ts";
 import type { QuestionRecord } from "../recorder/RecordParts.ts";
 import { Book } from "./Book.ts";
 import type { Broken, Verdict } from "./Broken.ts";
+import { expiryOf } from "./DurableQuestions.ts";
 import * as Ending from "./Ending.ts";
 import { launch } from "./Launch.ts";
 import type { Run } from "./Run.ts";
@@ -87,6 +88,7 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, { decision, incident }: Verdict)
   const choices = decision.choices ?? ["stop"];
   const terms = run.shared.decisions.terms;
   const wanted = terms?.defaults?.[rule];
+  const expiryMs = expiryOf(terms?.expiryMs);
   const asked_at = run.shared.clock.currentTimeMillisUnsafe();
   return {
     run_id: run.runId,
@@ -97,7 +99,7 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, { decision, incident }: Verdict)
     choices,
     default_choice: wanted !== undefined && choices.includes(wanted) ? wanted : (decision.default_choice ?? "stop"),
     asked_at,
-    ...(terms?.expiryMs === undefined ? {} : { expires_at: asked_at + terms.expiryMs }),
+    ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
     decision,
   };
 };

@@ -41,11 +41,23 @@ export const keepAlivesToArm = 2;
 /** Idle limit once the terminal marker was seen: usage may follow it, but a socket that is left open must not hold the end. */
 export const lingerMs = 10_000;
 
-/** Extra time after the machine slept: sockets and providers need a moment to notice. */
-export const suspendGraceMs = 10_000;
+/** Longest sleep of the watchdog while anything is watched: a gap in our own time is found after at most so long. */
+export const sweepMs = 5_000;
 
-/** How far the wall clock must run ahead of the monotonic one to count as a suspension. */
-export const suspendJumpMs = 5_000;
+/** How late the watchdog must wake, by either clock, for a gap in which this process did not run (a suspension). */
+export const suspendLateMs = 2_000;
+
+/** No clock cuts for so long after a suspension: sockets and providers need a moment to notice. */
+export const suspendGraceMs = 20_000;
+
+/** Suspensions of one attempt that are granted a grace; the gaps of all of them are held time. */
+export const suspendGracesMax = 32;
+
+/** A wake that is later than this finds what has come meanwhile still unread; clocks are looked at again before they cut. */
+export const lateMs = 50;
+
+/** How long what has come meanwhile is given to be read, after a late wake. */
+export const catchUpMs = 100;
 
 /** How long a superseded attempt may take to close before it is abandoned (law L6). */
 export const closeGraceMs = 1_000;

@@ -7,6 +7,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { Choice, Rule } from "../domain/Decision.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { suspendLateMs } from "./Clocks.ts";
 
 /** How long a stream stays open over a question by default, in milliseconds; the question itself stays open. */
 export const parkAfterMsDefault = 600_000;
@@ -42,17 +43,35 @@ interface OpenQuestion {
 /** The answers of `UserDecisions.layerDurable`, and their terms. */
 export const make = (options: DurableOptions = {}) =>
   Effect.map(Effect.all([RunRecorder, Clock.Clock]), ([recorder, clock]) => {
-    const { defaults, expiryMs, parkAfterMs = parkAfterMsDefault, pollMs = pollMsDefault } = options;
+    const { defaults } = options;
+    const expiryMs = expiryOf(options.expiryMs);
+    const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
+    const pollMs = waitOf(options.pollMs, pollMsDefault);
     const now = () => clock.currentTimeMillisUnsafe();
+    const monotonic = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
     return {
-      ask: (question: OpenQuestion) =>
-        Effect.suspend(() => waited(recorder, question, { now, pollMs, parkAt: now() + parkAfterMs })),
+      ask: (question: OpenQuestion) => waited(recorder, question, { now, monotonic, pollMs, parkAfterMs }),
       terms: {
         ...(expiryMs === undefined ? {} : { expiryMs }),
         ...(defaults === undefined ? {} : { defaults }),
       },
     };
   });
+
+/** A wait that is no number, or is below 0, is the default one: as a timer it would be none, and its loop would spin. */
+const waitOf = (given: number | undefined, byDefault: number): number =>
+  given !== undefined && given >= 0 ? given : byDefault;
+
+/**
+ * When a question expires, as far as a record can hold it: without an end, and with one that is no number, it never does.
+ *
+ * @param given milliseconds
+ */
+export const expiryOf = (given: number | undefined): number | undefined =>
+  given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
+
+/** Longest expiry in milliseconds, a thousand years: with today's date it is a number that every record holds. */
+const expiryMsMax = 1_000 * 365 * 86_400_000;
 
 /**
  * Wakes whoever waits in this process for an answer of this run: it is on record.
@@ -73,26 +92,33 @@ const waiting = new WeakMap<RunRecorder["Service"], Map<string, Set<Bell>>>();
 interface Wait {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: () => number;
+  /** Milliseconds that no setting of the wall clock changes. */
+  readonly monotonic: () => number;
   readonly pollMs: number;
-  readonly parkAt: number;
+  readonly parkAfterMs: number;
 }
 
 const waited = (
   recorder: RunRecorder["Service"],
   question: OpenQuestion,
-  { now, parkAt, pollMs }: Wait,
+  { monotonic, now, parkAfterMs, pollMs }: Wait,
 ): Effect.Effect<Choice | "parked"> =>
   Effect.gen(function* () {
+    let left = parkAfterMs;
     while (true) {
+      const from = monotonic();
       // Hung up before the record is read: an answer that comes in between rings.
       const bell = hang(recorder, question.run_id);
       const rest = Effect.gen(function* () {
         const found = yield* answerOf(recorder, question, now());
         if (found !== undefined) return found;
-        if (now() >= parkAt) return "parked" as const;
-        const until = Math.min(parkAt, question.expires_at ?? parkAt);
-        const ms = Math.max(1, Math.min(pollMs, until - now() > 0 ? until - now() : pollMs));
+        if (left <= 0) return "parked" as const;
+        const toExpiry = (question.expires_at ?? Number.POSITIVE_INFINITY) - now();
+        const ms = Math.max(1, Math.min(pollMs, left, toExpiry > 0 ? toExpiry : pollMs));
         yield* Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(bell));
+        // A wait that took much longer than it should lies over a suspension, which is no time that a person had.
+        const took = monotonic() - from;
+        left -= took > ms + suspendLateMs ? ms : took;
         return undefined;
       });
       const found = yield* Effect.ensuring(

@@ -196,6 +196,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   ended(attempt: Attempt<P>, outcome: Outcome): void {
     const watch = attempt.watch;
+    // The break may be heard of before the watchdog has woken from a suspension: the gap is no time that the run has spent.
+    if (watch !== undefined) this.shared.watchdog.catchUp();
     const now = this.now();
     if (watch !== undefined) {
       this.shared.watchdog.unwatch(watch);

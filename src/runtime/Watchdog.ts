@@ -2,7 +2,12 @@
  * Watches the clocks of every live attempt with one fiber.
  *
  * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest
- * deadline of all watches and looks. A watch that is held (no read outstanding, a tool running) stands still.
+ * deadline of all watches, at most `sweepMs`, and looks; whatever brings a deadline nearer (the first progress, the
+ * keep-alive that arms `silence`, the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a
+ * tool running) stands still.
+ *
+ * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it
+ * by waking late. The gap is held time for every clock, and for a while no clock cuts.
  */
 import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
@@ -10,7 +15,17 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import type { ClockName } from "../domain/Failure.ts";
-import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs, suspendJumpMs } from "./Clocks.ts";
+import {
+  type Clocks,
+  catchUpMs,
+  keepAlivesToArm,
+  lateMs,
+  lingerMs,
+  suspendGraceMs,
+  suspendGracesMax,
+  suspendLateMs,
+  sweepMs,
+} from "./Clocks.ts";
 
 /** What a watch tells its attempt. Both are called by the watchdog's fiber and must not block. */
 export interface WatchListener {
@@ -33,6 +48,7 @@ export class Watch {
   #firstProgressAt: number | undefined;
   #keepAlives = 0;
   #graceMs = 0;
+  #graces = 0;
   #terminal = false;
 
   constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
@@ -51,9 +67,15 @@ export class Watch {
     this.#bytesAt = at;
     if (progress) {
       this.#progressAt = at;
-      if (!this.#progressed) this.#firstProgressAt = at;
-      this.#progressed = true;
+      if (!this.#progressed) this.#firstProgress(at);
     }
+  }
+
+  /** From now on `idle` is the limit, which may be over long before `first_progress` would have been. */
+  #firstProgress(at: number): void {
+    this.#firstProgressAt = at;
+    this.#progressed = true;
+    this.#watchdog.nearer(this);
   }
 
   /** Bytes arrived that are no part yet. */
@@ -95,8 +117,24 @@ export class Watch {
     this.#watchdog.nearer(this);
   }
 
+  /** Grants time after a suspension, at most `suspendGracesMax` times: a process that is starved for ever must still cut. */
   grant(ms: number): void {
-    this.#graceMs += ms;
+    this.#graces += 1;
+    if (this.#graces <= suspendGracesMax) this.#graceMs += ms;
+  }
+
+  /**
+   * Until `now` this process did not run for `ms`: held time. What has come since the gap counts from when it came, so
+   * that no clock starts in the future.
+   */
+  skip(ms: number, now: number): void {
+    // A hold that the gap lies in adds it when it is released.
+    if (this.#holds > 0 && this.#heldAt <= now - ms) return;
+    const until = this.#standing(now);
+    this.#startedAt = Math.min(this.#startedAt + ms, until);
+    this.#runStartedAt = Math.min(this.#runStartedAt + ms, until);
+    this.#progressAt = Math.min(this.#progressAt + ms, until);
+    this.#bytesAt = Math.min(this.#bytesAt + ms, until);
   }
 
   /** The clock that runs out first and when; an infinite `at` while nothing runs. */
@@ -140,14 +178,27 @@ export class Watch {
   }
 }
 
+/** What one look has found, in milliseconds. */
+interface Look {
+  /** How long nothing can be over; infinite where nothing is watched. */
+  readonly wait: number;
+  /** Something is over, but the fiber woke late, so what has come meanwhile may not have been read. */
+  readonly again: boolean;
+}
+
 /** The shared watcher of one processor. */
 export class Watchdog {
   readonly #clock: Clock.Clock;
   readonly #watches = new Set<Watch>();
-  #sleepsUntil = Number.POSITIVE_INFINITY;
+  /** When the fiber is to wake; infinite while it waits to be woken. */
+  #wakesAt = Number.POSITIVE_INFINITY;
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
   #lastWall: number;
+  /** Until then no clock cuts, also none of an attempt that starts meanwhile. */
+  #graceUntil = Number.NEGATIVE_INFINITY;
+  /** The look before this one was put off because its fiber woke late; it is put off once. */
+  #putOff = false;
 
   private constructor(clock: Clock.Clock) {
     this.#clock = clock;
@@ -169,9 +220,11 @@ export class Watchdog {
 
   /** Starts to watch an attempt; the read for its first part is outstanding from now on. */
   watch(clocks: Clocks, listener: WatchListener, runElapsedMs: number): Watch {
-    if (this.#watches.size === 0) this.#markClocks();
-    const watch = new Watch(this, clocks, listener, this.now(), runElapsedMs);
+    const now = this.now();
+    if (this.#watches.size === 0) this.#mark(now);
+    const watch = new Watch(this, clocks, listener, now, runElapsedMs);
     this.#watches.add(watch);
+    if (now < this.#graceUntil) watch.grant(this.#graceUntil - now);
     this.nearer(watch);
     return watch;
   }
@@ -185,28 +238,44 @@ export class Watchdog {
     return this.#watches.size;
   }
 
-  /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it. */
+  /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
   nearer(watch: Watch): void {
-    if (watch.nearest().at < this.#sleepsUntil) Deferred.doneUnsafe(this.#wake, Effect.void);
+    const asleep = this.#wakesAt === Number.POSITIVE_INFINITY;
+    if (asleep || watch.nearest().at < this.#wakesAt) Deferred.doneUnsafe(this.#wake, Effect.void);
+  }
+
+  /**
+   * Looks whether this process has not run for a while. Called before anything is concluded from the time: a socket that
+   * broke in a sleep may be heard of before the watchdog's own fiber wakes.
+   */
+  catchUp(): void {
+    this.#noticeSuspension(this.now());
   }
 
   #patrol(): Effect.Effect<never> {
     return Effect.forever(
       Effect.suspend(() => {
-        const wait = this.#look();
+        const { again, wait } = this.#look();
+        if (again) return Effect.sleep(Duration.millis(catchUpMs));
         const woken = Deferred.await(this.#wake);
         return wait === Number.POSITIVE_INFINITY
           ? woken
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
-      }),
+        // A listener that dies has been forgotten before: without this fiber every other attempt would wait for ever.
+      }).pipe(Effect.catchDefect((defect) => Effect.logError("an attempt could not be told of its clock", defect))),
     );
   }
 
-  /** Fires what is over and says how long nothing can be, in milliseconds. */
-  #look(): number {
+  /** Fires what is over and says how long nothing can be. */
+  #look(): Look {
     this.#wake = Deferred.makeUnsafe<void>();
     const now = this.now();
-    this.#noticeSuspension(now);
+    const again = this.#noticeSuspension(now) > lateMs && !this.#putOff && this.#isOver(now);
+    this.#putOff = again;
+    if (again) {
+      this.#wakesAt = now + catchUpMs;
+      return { wait: catchUpMs, again };
+    }
     let next = Number.POSITIVE_INFINITY;
     for (const watch of this.#watches) {
       const { clock, at } = watch.nearest();
@@ -217,25 +286,41 @@ export class Watchdog {
         next = at;
       }
     }
-    this.#sleepsUntil = next;
-    return next - now;
+    this.#wakesAt = this.#watches.size === 0 ? next : Math.min(next, now + sweepMs);
+    return { wait: this.#wakesAt - now, again };
   }
 
-  /** Linux's monotonic time stands still while a laptop sleeps: the wall clock running ahead of it gives the sleep away. */
-  #noticeSuspension(now: number): void {
+  #isOver(now: number): boolean {
+    for (const watch of this.#watches) if (watch.nearest().at <= now) return true;
+    return false;
+  }
+
+  /**
+   * Holds a gap in our own time for every clock.
+   *
+   * The monotonic clock runs on while a process is stopped, and on some systems while a machine sleeps: then this fiber
+   * wakes late by it. On others it stands still: then the wall clock runs ahead of it, as it does when somebody sets it
+   * forward, which cannot be told apart. A wall clock that is set back means nothing.
+   *
+   * @returns how late it is by the monotonic clock
+   */
+  #noticeSuspension(now: number): number {
     const wall = this.#clock.currentTimeMillisUnsafe();
-    const jump = wall - this.#lastWall - (now - this.#lastMonotonic);
-    this.#lastWall = wall;
-    this.#lastMonotonic = now;
-    if (jump < suspendJumpMs) return;
+    const late = Math.max(0, now - Math.max(this.#wakesAt, this.#lastMonotonic));
+    const ahead = Math.max(0, wall - this.#lastWall - (now - this.#lastMonotonic));
+    this.#mark(now, wall);
+    if (late <= suspendLateMs && ahead <= suspendLateMs) return late;
+    this.#graceUntil = now + suspendGraceMs;
     for (const watch of this.#watches) {
+      watch.skip(late, now);
       watch.grant(suspendGraceMs);
-      watch.listener.suspended(jump);
+      watch.listener.suspended(Math.round(late + ahead));
     }
+    return late;
   }
 
-  #markClocks(): void {
-    this.#lastMonotonic = this.now();
-    this.#lastWall = this.#clock.currentTimeMillisUnsafe();
+  #mark(now: number, wall = this.#clock.currentTimeMillisUnsafe()): void {
+    this.#lastMonotonic = now;
+    this.#lastWall = wall;
   }
 }

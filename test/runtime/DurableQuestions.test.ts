@@ -7,6 +7,7 @@ import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
 import { parkAfterMsDefault, pollMsDefault } from "../../src/runtime/DurableQuestions.ts";
 import { type DurableOptions, type Question, UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as L from "./CrashRecoveryLives.ts";
+import { skewed } from "./SkewedClock.ts";
 
 type Recorder = RunRecorder["Service"];
 
@@ -73,6 +74,46 @@ describe("A durable question", () => {
         assert.strictEqual(yield* told(), "waits");
         yield* TestClock.adjust(1);
         assert.strictEqual(yield* told(), "retry");
+      }),
+    ),
+  );
+
+  it.effect("is not parked by a suspension, nor by a wall clock that is set forward: the wait is held time", () => {
+    const { layer, skew } = skewed();
+    return inStore((recorder) =>
+      Effect.gen(function* () {
+        const { told } = yield* asking(recorder);
+        yield* TestClock.adjust(parkAfterMsDefault / 2);
+        skew.monotonic += 3_600_000;
+        skew.wall += 86_400_000;
+        yield* TestClock.adjust(parkAfterMsDefault / 2 - 1_000);
+        assert.strictEqual(yield* told(), "waits");
+        yield* TestClock.adjust(1_500);
+        assert.strictEqual(yield* told(), "parked");
+      }),
+    ).pipe(Effect.provide(layer));
+  });
+
+  it.effect("a wall clock that is set back does not lengthen the wait", () => {
+    const { layer, skew } = skewed();
+    return inStore((recorder) =>
+      Effect.gen(function* () {
+        const { told } = yield* asking(recorder);
+        skew.wall -= 86_400_000;
+        yield* TestClock.adjust(parkAfterMsDefault);
+        assert.strictEqual(yield* told(), "parked");
+      }),
+    ).pipe(Effect.provide(layer));
+  });
+
+  it.effect("options that are no number are the defaults: nothing spins, and nothing waits for ever", () =>
+    inStore((recorder) =>
+      Effect.gen(function* () {
+        const { told } = yield* asking(recorder, { parkAfterMs: Number.NaN, pollMs: Number.NaN, expiryMs: Infinity });
+        yield* TestClock.adjust(parkAfterMsDefault - 1);
+        assert.strictEqual(yield* told(), "waits");
+        yield* TestClock.adjust(pollMsDefault);
+        assert.strictEqual(yield* told(), "parked");
       }),
     ),
   );
