@@ -4,6 +4,7 @@
  * Calls, the marker and failures are read by the decoders; here is only what an observation counts and does not keep.
  */
 import * as Json from "../domain/Json.ts";
+import { plainReasoning, readable, structuredReasoning } from "../provider/ChatDelta.ts";
 import type { Part } from "../provider/Protocol.ts";
 
 /** Something that one event says. `key` tells blocks of one kind apart; `keep` is what goes back with the block. */
@@ -33,7 +34,7 @@ export const told = (part: Part, before: Before): ReadonlyArray<Told> => {
   if (json === undefined) return nothing;
   switch (part.protocol) {
     case "openai-chat":
-      return chat(json, before);
+      return chat(part, json);
     case "openai-responses":
       return responses(part, json, before);
     case "anthropic-messages":
@@ -47,7 +48,7 @@ const nothing: ReadonlyArray<Told> = [];
 
 // openai-chat
 
-const chat = (json: Json.JsonRecord, before: Before): ReadonlyArray<Told> => {
+const chat = ({ observation }: Part, json: Json.JsonRecord): ReadonlyArray<Told> => {
   const entries = Json.list(json.choices).map((entry) => Json.record(entry) ?? {});
   const choice = entries.find((entry) => Number(entry.index ?? 0) === 0);
   if (choice === undefined) return nothing;
@@ -57,12 +58,12 @@ const chat = (json: Json.JsonRecord, before: Before): ReadonlyArray<Told> => {
   const thought = reasoningOf(delta);
   if (thought !== undefined)
     found.push({ kind: "reasoning", key: "0", text: thought.text, keep: { field: thought.field } });
+  // A message that repeats the whole answer at its end (MiniMax) shows nothing, by the decoder's word.
+  if (message !== undefined && observation.shows === "nothing") return found;
   const list = Json.list(delta.content).map((item) => Json.record(item) ?? { type: "text", text: item });
   for (const item of list) found.push(...chatContent(item));
-  const whole =
+  const text =
     Json.string(delta.content) + Json.string(delta.refusal) + Json.string(Json.record(delta.audio)?.transcript);
-  // A message that repeats the whole answer at its end (MiniMax) says only what no delta did.
-  const text = message !== undefined && whole.startsWith(before.text) ? whole.slice(before.text.length) : whole;
   if (text !== "") found.push({ kind: "text", key: "0", text });
   for (const image of Json.list(delta.images))
     found.push(...dataUrl(Json.string(Json.record(Json.record(image)?.image_url)?.url)));
@@ -78,37 +79,16 @@ const chatContent = (item: Json.JsonRecord): ReadonlyArray<Told> => {
   return text === "" ? nothing : [{ kind: "text", key: "0", text }];
 };
 
-/** Plain texts come first: servers that send details too repeat the same words there. */
-const plainFields = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
-const structuredFields = ["reasoning_details", "thinking_blocks", "reasoning_opaque", "thinking", "reasoning"];
-
 const reasoningOf = (delta: Json.JsonRecord): { readonly field: string; readonly text: string } | undefined => {
-  for (const field of plainFields) {
+  for (const field of plainReasoning) {
     const text = Json.string(delta[field]);
     if (text !== "") return { field, text };
   }
-  for (const field of structuredFields) {
+  for (const field of structuredReasoning) {
     const text = readable(delta[field]);
     if (text !== "") return { field, text };
   }
   return undefined;
-};
-
-/** How deep texts are looked for inside a reasoning object. */
-const depthMax = 4;
-
-/** The texts inside a reasoning object, whatever its shape. */
-const readable = (value: unknown, depth = 0): string => {
-  if (depth > depthMax) return "";
-  if (Array.isArray(value)) return value.map((item) => readable(item, depth + 1)).join("");
-  const record = Json.record(value);
-  if (record === undefined) return "";
-  for (const name of ["text", "thinking", "summary", "content", "reasoning"]) {
-    const inner = record[name];
-    if (typeof inner === "string") return inner;
-    if (inner !== null && inner !== undefined) return readable(inner, depth + 1);
-  }
-  return "";
 };
 
 const dataUrl = (url: string): ReadonlyArray<Told> => {

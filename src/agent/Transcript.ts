@@ -5,11 +5,11 @@
  */
 import { Result } from "effect";
 import type * as Json from "../domain/Json.ts";
-import type { ContinuationError } from "../provider/Continuation.ts";
+import * as Continuation from "../provider/Continuation.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../provider/index.ts";
 import type { Protocol, ProtocolId } from "../provider/Protocol.ts";
 import { Answering } from "./Answering.ts";
-import { opened, said, type ToolDescription } from "./Conversation.ts";
+import { opened, type ToolDescription } from "./Conversation.ts";
 import type { Chat, Entry } from "./Entry.ts";
 
 /** A protocol whose state is nobody's business. */
@@ -70,7 +70,9 @@ export class Transcript {
   }
 
   /** Writes that an attempt begins. Returns its request. */
-  begin(entry: Extract<Entry, { readonly _tag: "Attempt" }>): Result.Result<Json.JsonRecord, ContinuationError> {
+  begin(
+    entry: Extract<Entry, { readonly _tag: "Attempt" }>,
+  ): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
     this.#write(entry);
     return this.#answering?.begin(entry) ?? Result.succeed(this.#body);
   }
@@ -81,7 +83,7 @@ export class Transcript {
       case "Chat":
         return;
       case "User":
-        this.#body = said(this.chat.protocol, this.#body, entry.text);
+        this.#body = Continuation.userTurn(this.chat.protocol, this.#body, entry.text);
         this.#goesOn = true;
         return;
       case "Run":

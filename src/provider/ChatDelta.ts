@@ -26,18 +26,37 @@ export const shown = (delta: Json.JsonRecord): Shown => {
       : nothing;
   }
   const list = Array.isArray(content) ? contentParts(content) : nothing;
-  const text = typeof content === "string" ? content.length : list.textCharacters;
-  const refusal = Json.string(delta.refusal).length;
+  const text = textOf(delta).length;
   const reasoning = reasoningCharacters(delta);
   const media = isPresent(delta.audio) || isPresent(delta.images) || isPresent(delta.annotations);
-  if (text + refusal === 0 && !media && !list.text && reasoning === undefined && !list.reasoning) return nothing;
+  if (text === 0 && !media && !list.text && reasoning === undefined && !list.reasoning) return nothing;
   return {
-    text: text + refusal > 0 || media || list.text,
-    textCharacters: text + refusal + Json.string(Json.record(delta.audio)?.transcript).length,
+    text: text > 0 || media || list.text,
+    textCharacters: text,
     reasoning: reasoning !== undefined || list.reasoning,
     reasoningCharacters: (reasoning ?? 0) + list.reasoningCharacters,
   };
 };
+
+/**
+ * The visible text of a delta or message, in each of its spellings: the content as text or as a list, a refusal, the words of
+ * audio. What counts as shown and what a continuation sends back are read here alone.
+ */
+export const textOf = (delta: Json.JsonRecord): string =>
+  Json.string(delta.content) +
+  Json.list(delta.content).map(partText).join("") +
+  Json.string(delta.refusal) +
+  Json.string(Json.record(delta.audio)?.transcript);
+
+/** The text of an entry of a content list; an entry may be a bare text. */
+const partText = (item: unknown): string => {
+  const part = Json.record(item) ?? { text: item };
+  return reasoningTypes.has(Json.string(part.type)) || part.type === "reference"
+    ? ""
+    : Json.string(part.text) || Json.string(part.refusal);
+};
+
+const reasoningTypes: ReadonlySet<string> = new Set(["thinking", "reasoning", "redacted_thinking"]);
 
 /** The common delta, a role and a text: told by its keys, because looking for every spelling costs more than the rest. */
 const isPlain = (delta: Json.JsonRecord): boolean => {
@@ -49,18 +68,25 @@ const isPlain = (delta: Json.JsonRecord): boolean => {
 };
 
 /** Plain texts come first: servers that send details too repeat the same words there. */
-const plain = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
-const structured = ["reasoning_details", "thinking_blocks", "reasoning_opaque", "thinking", "reasoning"];
+export const plainReasoning = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
+/** Fields with reasoning inside of objects or lists. */
+export const structuredReasoning = [
+  "reasoning_details",
+  "thinking_blocks",
+  "reasoning_opaque",
+  "thinking",
+  "reasoning",
+];
 
 /** Undefined when the delta has no reasoning; 0 for reasoning that cannot be read (encrypted, a signature). */
 const reasoningCharacters = (delta: Json.JsonRecord): number | undefined => {
-  for (const name of plain) {
+  for (const name of plainReasoning) {
     const value = delta[name];
     if (typeof value === "string" && value !== "") return value.length;
   }
-  for (const name of structured) {
+  for (const name of structuredReasoning) {
     const value = delta[name];
-    if (isPresent(value)) return readable(value);
+    if (isPresent(value)) return readable(value).length;
   }
   return undefined;
 };
@@ -68,36 +94,34 @@ const reasoningCharacters = (delta: Json.JsonRecord): number | undefined => {
 /** How deep texts are looked for inside a reasoning object. */
 const depthMax = 4;
 
-/** Characters of the texts inside a reasoning object, whatever its shape. */
-const readable = (value: unknown, depth = 0): number => {
-  if (depth > depthMax) return 0;
-  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + readable(item, depth + 1), 0);
+/** The texts inside a reasoning object, whatever its shape. */
+export const readable = (value: unknown, depth = 0): string => {
+  if (depth > depthMax) return "";
+  if (Array.isArray(value)) return value.map((item) => readable(item, depth + 1)).join("");
   const record = Json.record(value);
-  if (record === undefined) return 0;
+  if (record === undefined) return "";
   for (const name of ["text", "thinking", "summary", "content", "reasoning"]) {
     const inner = record[name];
-    if (typeof inner === "string") return inner.length;
+    if (typeof inner === "string") return inner;
     if (inner !== null && inner !== undefined) return readable(inner, depth + 1);
   }
-  return 0;
+  return "";
 };
 
 /** A content list: `text`, `refusal`, `thinking` or `reasoning`, else media, which counts as text; references are neither. */
 const contentParts = (content: ReadonlyArray<unknown>): Shown => {
-  let { text, textCharacters, reasoning, reasoningCharacters } = nothing;
+  let { text, reasoning, reasoningCharacters } = nothing;
   for (const item of content) {
     const part = Json.record(item) ?? { type: "text", text: item };
     const type = Json.string(part.type);
-    if (type === "thinking" || type === "reasoning" || type === "redacted_thinking") {
+    if (reasoningTypes.has(type)) {
       reasoning = true;
-      reasoningCharacters += readable(part);
+      reasoningCharacters += readable(part).length;
     } else if (type !== "reference") {
-      const characters = (Json.string(part.text) || Json.string(part.refusal)).length;
-      text ||= characters > 0 || (type !== "text" && type !== "refusal" && type !== "");
-      textCharacters += characters;
+      text ||= partText(part) !== "" || (type !== "text" && type !== "refusal" && type !== "");
     }
   }
-  return { text, textCharacters, reasoning, reasoningCharacters };
+  return { ...nothing, text, reasoning, reasoningCharacters };
 };
 
 const isPresent = (value: unknown): boolean =>

@@ -16,7 +16,7 @@ import { openAiResponses } from "./ContinueOpenAiResponses.ts";
 import type { Received } from "./ContinueReceived.ts";
 import type { Part, ProtocolId } from "./Protocol.ts";
 
-export { type Collector, collectedBytesMax, make as collector } from "./ContinueCollector.ts";
+export { type Collector, collectedBytesMax, make as collector, textOf } from "./ContinueCollector.ts";
 export {
   bodyCharactersMax,
   type CallOutcome,
@@ -26,7 +26,8 @@ export {
   sentences,
 } from "./ContinueInput.ts";
 export { Received, ReceivedItem } from "./ContinueReceived.ts";
-export { cutCall, cutHosted, goOn, lostCall } from "./ContinueWords.ts";
+export { userTurn } from "./ContinueTurn.ts";
+export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./ContinueWords.ts";
 
 /**
  * Builds the body of the next request.

@@ -11,14 +11,18 @@ import { type ContinuationError, type KeptItem, type Prepared, refusal } from ".
 import { closingWords, freeText, idMaker, isSaid } from "./ContinueWords.ts";
 
 /** Builds the body. */
-export const anthropicMessages = ({ body, items }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const anthropicMessages = ({
+  body,
+  items,
+  whole,
+}: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     const messages: ReadonlyArray<unknown> = body.messages;
     const { assistant, lostHosted, results } = blocksOf(items, messages);
     const spoken = assistant.length > 0 && results.length === 0;
-    yield* freeText(spoken && assistant.some((block) => block.type === "text"), structured(body));
-    const words = closingWords(items, { spoken, lostHosted });
+    yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), structured(body));
+    const words = closingWords(items, { spoken, lostHosted, whole });
     const user = [...results, ...(words === undefined ? [] : [{ type: "text", text: words }])];
     const answered = assistant.length === 0 ? messages : withBlocks(messages, "assistant", assistant);
     return { ...body, messages: user.length === 0 ? answered : withBlocks(answered, "user", user) };

@@ -4,6 +4,7 @@
  * Bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
  */
 import { callKey } from "../domain/Attempt.ts";
+import * as Json from "../domain/Json.ts";
 import { anthropicMessages } from "./ContinueReadAnthropic.ts";
 import { openAiChat } from "./ContinueReadChat.ts";
 import { googleGemini } from "./ContinueReadGemini.ts";
@@ -79,6 +80,10 @@ class SlotCollector implements Collector {
   readonly #choices = new Set<number>();
   #bytes = 0;
   #overflow = false;
+  /** When the terminal marker came. */
+  #whole: Moment | undefined;
+  /** The last part says that a clean end behind it is the marker. */
+  #atEnd: Moment | undefined;
 
   constructor(protocol: ProtocolId, options: Options) {
     this.#protocol = protocol;
@@ -90,8 +95,14 @@ class SlotCollector implements Collector {
     const moment = { attempt, ordinal };
     this.#signals(moment, part);
     const { changes, choices } = readers[this.#protocol](part);
+    const { failure, keep_alive, shows, terminal, terminal_at_end } = part.observation;
+    if (terminal && (failure === undefined || failure.kind === "invalid_tool_input")) this.#whole ??= moment;
+    if (!keep_alive) this.#atEnd = terminal_at_end === true ? moment : undefined;
     for (const choice of choices) this.#choices.add(choice);
-    for (const change of changes) this.#change(moment, change);
+    // The decoder says what is shown: a text that it does not count is a repetition.
+    for (const change of changes) if (shows === "text" || !appendsText(change)) this.#change(moment, change);
+    if (shows === "text" && !changes.some(isTold))
+      this.#change(moment, { op: "close", key: single, type: "text", json: { untold: true } });
     if (this.#bytes <= this.#bytesMax) return;
     this.#overflow = true;
     this.#slots = [];
@@ -100,6 +111,8 @@ class SlotCollector implements Collector {
 
   readonly discard = (attempt: number, keepThrough: number): void => {
     const gone = (moment: Moment) => moment.attempt === attempt && moment.ordinal > keepThrough;
+    if (this.#whole !== undefined && gone(this.#whole)) this.#whole = undefined;
+    if (this.#atEnd !== undefined && gone(this.#atEnd)) this.#atEnd = undefined;
     this.#slots = this.#slots.filter((slot) => !gone(slot));
     for (const [key, slot] of this.#byKey) if (gone(slot)) this.#byKey.delete(key);
     for (const slot of this.#slots) {
@@ -114,6 +127,7 @@ class SlotCollector implements Collector {
     protocol: this.#protocol,
     items: this.#slots.map(itemOf),
     choices: this.#choices.size,
+    ...(this.#whole === undefined && this.#atEnd === undefined ? {} : { whole: true }),
     overflow: this.#overflow,
   });
 
@@ -148,6 +162,9 @@ class SlotCollector implements Collector {
     const slot = this.#byKey.get(key);
     // A text without a name ends where something else begins.
     if (key === running) return slot === this.#slots.at(-1) ? slot : undefined;
+    // A server that skips the events around its items goes on under one key with something else.
+    if (slot !== undefined && slot.call === undefined && change.type !== undefined && change.type !== slot.type)
+      return undefined;
     // Servers that number every block 0 begin the next one where the one before it has ended.
     return change.op === "open" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
   }
@@ -178,6 +195,31 @@ class SlotCollector implements Collector {
   }
 }
 
+const appendsText = (change: Change): boolean => change.op === "append" && change.type === "text";
+
+/** Whether a change holds something of what a part shows, so that a request can hold it too. */
+const isTold = (change: Change): boolean =>
+  change.type === undefined
+    ? change.op === "set"
+    : change.type === "text" || change.type === "hosted" || change.type === "result";
+
+/**
+ * The visible text of a part, in every spelling of its protocol: what its characters count. Empty for a part that shows none.
+ *
+ * @param part of one of the four protocols
+ */
+export const textOf = (part: Part): string =>
+  part.observation.shows === "text" && part.observation.characters > 0
+    ? readers[part.protocol](part).changes.map(shownBy).join("")
+    : "";
+
+const shownBy = (change: Change): string => {
+  if (change.op === "append") return change.type === "text" ? change.text : "";
+  if (change.op !== "close" || change.key !== single || change.type !== "text") return "";
+  const { text, thought } = Json.record(change.json) ?? {};
+  return thought === true ? "" : Json.string(text);
+};
+
 /** Cuts a text before the first piece that came after an ordinal of an attempt. */
 const truncate = (text: Text, attempt: number, keepThrough: number): void => {
   for (let at = 0; at < text.ends.length; at += 3) {
@@ -190,12 +232,14 @@ const truncate = (text: Text, attempt: number, keepThrough: number): void => {
 
 const itemOf = (slot: Slot): ReceivedItem => {
   const json: Record<string, unknown> = {};
+  const citations: Array<unknown> = [];
   for (const set of slot.sets) {
     for (const [name, value] of Object.entries(set.json)) {
       // Lists that come piece by piece (citations) grow; everything else is said anew.
-      const before = json[name];
-      json[name] =
-        name === "citations" && Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
+      if (name === "citations" && Array.isArray(value)) {
+        citations.push(...value);
+        json[name] = citations;
+      } else json[name] = value;
     }
   }
   for (const [field, { text }] of slot.texts) if (text !== "") json[field] = text;

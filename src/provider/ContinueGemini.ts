@@ -11,7 +11,7 @@ import { type Closing, type ContinuationError, type KeptItem, type Prepared, ref
 import { closingWords, freeText } from "./ContinueWords.ts";
 
 /** Builds the body; one of Code Assist holds the request one level deeper. */
-export const googleGemini = ({ body, items }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const googleGemini = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const inner = body.contents === undefined ? Json.record(body.request) : undefined;
     const request = inner ?? body;
@@ -23,8 +23,8 @@ export const googleGemini = ({ body, items }: Prepared): Result.Result<Json.Json
     const contents: ReadonlyArray<unknown> = request.contents;
     const { answer, lostHosted, responses } = partsOf(items);
     const spoken = answer.length > 0 && responses.length === 0;
-    yield* freeText(spoken, structured(config));
-    const words = closingWords(items, { spoken, lostHosted });
+    yield* freeText(spoken && !whole, structured(config));
+    const words = closingWords(items, { spoken, lostHosted, whole });
     const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
     const answered = answer.length === 0 ? contents : withParts(contents, "model", answer);
     const next = { ...request, contents: user.length === 0 ? answered : withParts(answered, "user", user) };

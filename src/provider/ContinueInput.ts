@@ -16,7 +16,7 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
  *
  * `not_json` and `too_large`: body or received state. `invalid`: a field is not what its protocol says. `several_choices`:
  * no protocol can go on with several answers at once. `structured_output`: an answer that must be whole JSON cannot go on in
- * its middle. `server_state`: the provider keeps the conversation itself, so that nobody knows what it holds. `contradiction`:
+ * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`: the provider keeps the conversation itself, so that nobody knows what it holds. `contradiction`:
  * a result for a call that did not run, or two for one.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
@@ -26,6 +26,7 @@ export class ContinuationError extends Schema.TaggedError<ContinuationError>()("
     "invalid",
     "several_choices",
     "structured_output",
+    "not_text",
     "server_state",
     "contradiction",
   ]),
@@ -81,6 +82,8 @@ export interface Prepared {
   /** A copy. */
   readonly body: Json.JsonRecord;
   readonly items: ReadonlyArray<KeptItem>;
+  /** The answer came to its end. */
+  readonly whole: boolean;
 }
 
 /** What the model is told of a call that has no result. */
@@ -113,17 +116,25 @@ export const prepare = (protocol: ProtocolId, input: ContinuationInput): Result.
     const body = yield* copyOf(input.body);
     const received = yield* readReceived(protocol, input.received);
     const results = yield* resultsOf(received, input);
-    const items = received.items.map((item): KeptItem => {
-      const key = keyOf(item);
-      return {
-        type: item.type,
-        whole: item.whole,
-        json: item.json,
-        closing: item.type === "call" && item.whole ? closingOf(results.get(key), outcomeOf(input, key)) : undefined,
-      };
-    });
-    return { body, items };
+    const whole = received.whole === true;
+    // The rest of an answer would begin with what the caller has seen already.
+    if (!whole && received.items.some(isUntold))
+      return yield* refusal("not_text", "received", "something was shown that cannot be sent back");
+    const items = received.items
+      .filter((item) => !isUntold(item))
+      .map((item): KeptItem => {
+        const key = keyOf(item);
+        return {
+          type: item.type,
+          whole: item.whole,
+          json: item.json,
+          closing: item.type === "call" && item.whole ? closingOf(results.get(key), outcomeOf(input, key)) : undefined,
+        };
+      });
+    return { body, items, whole };
   });
+
+const isUntold = ({ json, type }: ReceivedItem): boolean => type === "text" && json.untold === true;
 
 const copyOf = (body: unknown): Result.Result<Json.JsonRecord, ContinuationError> => {
   const text = jsonOf(body);

@@ -7,12 +7,12 @@
 import * as Result from "effect/Result";
 import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
+import { textOf as messageText } from "./ChatDelta.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "./ContinueInput.ts";
-import { textOf as messageText } from "./ContinueReadChat.ts";
 import { closingWords, freeText, idMaker, isSaid, textOf } from "./ContinueWords.ts";
 
 /** Builds the body. */
-export const openAiChat = ({ body, items }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const openAiChat = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     if ((Json.natural(body.n) ?? 1) > 1) return yield* refusal("several_choices", "n", "expected one choice");
@@ -20,8 +20,8 @@ export const openAiChat = ({ body, items }: Prepared): Result.Result<Json.JsonRe
     const text = textIn(items);
     const { calls, results } = callsOf(items, messages);
     const spoken = isSaid(text) && results.length === 0;
-    yield* freeText(spoken, structured(body));
-    const words = closingWords(items, { spoken, lostHosted: false });
+    yield* freeText(spoken && !whole, structured(body));
+    const words = closingWords(items, { spoken, lostHosted: false, whole });
     const said = isSaid(text) || results.length > 0;
     const answer = { role: "assistant", content: isSaid(text) ? text : null, ...calls };
     const answered = said ? withAnswer(messages, answer) : messages;
@@ -29,7 +29,7 @@ export const openAiChat = ({ body, items }: Prepared): Result.Result<Json.JsonRe
     return { ...body, messages: [...answered, ...results, ...told] };
   });
 
-/** The text of the deltas, or of the one message of a server that sends no deltas. */
+/** The text of all deltas; what was stored before has the one message of a server that sends no deltas beside it. */
 const textIn = (items: ReadonlyArray<KeptItem>): string => {
   const text = items.find((item) => item.type === "text");
   if (text !== undefined) return Json.string(text.json.text);

@@ -12,7 +12,7 @@ import { callItem, closingItem } from "./ContinueResponsesCalls.ts";
 import { closingWords, freeText, idMaker, isSaid, lostCall } from "./ContinueWords.ts";
 
 /** Builds the body. */
-export const openAiResponses = ({ body, items }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const openAiResponses = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (body.conversation !== undefined && body.conversation !== null)
       return yield* refusal("server_state", "conversation", "nobody knows which part of the answer it holds");
@@ -20,8 +20,8 @@ export const openAiResponses = ({ body, items }: Prepared): Result.Result<Json.J
     if (input === undefined) return yield* refusal("invalid", "input", "expected a text or a list");
     const { answer, lost, outputs } = itemsOf(items, input);
     const spoken = answer.length > 0 && outputs.length === 0;
-    yield* freeText(spoken && answer.some((item) => item.type === "message"), structured(body));
-    const closing = closingWords(items, { spoken, lostHosted: lost.hosted }) ?? "";
+    yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), structured(body));
+    const closing = closingWords(items, { spoken, lostHosted: lost.hosted, whole }) ?? "";
     const words = [...(lost.calls ? [lostCall] : []), closing].join(" ").trim();
     const told = words === "" ? [] : [{ type: "message", role: "user", content: words }];
     return { ...body, input: [...input, ...answer, ...outputs, ...told] };

@@ -33,7 +33,7 @@ const opened = (part: Part, key: string, block: Json.JsonRecord): ReadonlyArray<
   if (type === "text") {
     const { text, ...rest } = block;
     const start: Change = { op: "open", key, type: "text", json: rest };
-    return [start, { op: "append", key, field: "text", text: Json.string(text) }];
+    return [start, { op: "append", key, type: "text", field: "text", text: Json.string(text) }];
   }
   if (type === "thinking") {
     const { signature, thinking, ...rest } = block;

@@ -5,6 +5,7 @@
 import * as Json from "../domain/Json.ts";
 import { label } from "../domain/Limits.ts";
 import { indexOf } from "./ChatCalls.ts";
+import { textOf } from "./ChatDelta.ts";
 import { type Change, frameOf, nothing, type Read } from "./ContinueReading.ts";
 import type { Part } from "./Protocol.ts";
 
@@ -18,38 +19,35 @@ export const openAiChat = (part: Part): Read => {
   for (const entry of entries) {
     const choice = Json.record(entry) ?? {};
     choices.push(indexOf(choice.index) ?? 0);
-    const delta = Json.record(choice.delta) ?? Json.record(choice.message);
-    if (delta === undefined) addText(changes, Json.string(choice.text));
-    // A message that repeats the answer at its end says nothing new; one that is the whole answer has no delta before it.
-    else if (Json.record(choice.delta) !== undefined) addDelta(changes, delta);
-    else changes.push({ op: "open", key: "message", type: "note", json: { message: delta } });
+    const delta = Json.record(choice.delta);
+    const message = delta === undefined ? Json.record(choice.message) : undefined;
+    addText(changes, delta ?? message ?? { content: choice.text });
+    if (delta !== undefined) addReasoning(changes, delta);
+    addCalls(changes, delta ?? message ?? {});
   }
   return { changes, choices };
 };
 
-const addText = (changes: Array<Change>, text: string): void => {
+/** A message that repeats the answer at its end shows nothing, by the decoder's word, and is not taken. */
+const addText = (changes: Array<Change>, delta: Json.JsonRecord): void => {
+  const text = textOf(delta);
   if (text !== "") changes.push({ op: "append", key: "text", type: "text", field: "text", text });
+  // Sources of a text that stands there; they are not sent back.
+  else if (Json.list(delta.annotations).length > 0) changes.push({ op: "set", key: "text", json: {} });
 };
 
-const addDelta = (changes: Array<Change>, delta: Json.JsonRecord): void => {
-  addText(changes, textOf(delta));
+const addReasoning = (changes: Array<Change>, delta: Json.JsonRecord): void => {
   const reasoning = Json.string(delta.reasoning_content);
   if (reasoning !== "")
     changes.push({ op: "append", key: "reasoning", type: "reasoning", field: "reasoning_content", text: reasoning });
   for (const entry of Json.list(delta.reasoning_details)) addDetail(changes, Json.record(entry) ?? {});
+};
+
+const addCalls = (changes: Array<Change>, delta: Json.JsonRecord): void => {
   for (const entry of Json.list(delta.tool_calls)) addCall(changes, Json.record(entry) ?? {});
   const legacy = Json.record(delta.function_call);
   if (legacy !== undefined && Json.list(delta.tool_calls).length === 0)
     changes.push({ op: "set", key: "legacy", type: "note", json: { legacy: true } });
-};
-
-/** The visible text of a delta or message; content may be a list. */
-export const textOf = (delta: Json.JsonRecord): string => {
-  const listed = Json.list(delta.content).map((entry) => {
-    const part = Json.record(entry) ?? {};
-    return part.type === "text" || part.type === undefined ? Json.string(part.text) : "";
-  });
-  return Json.string(delta.content) + listed.join("") + Json.string(delta.refusal);
 };
 
 /** OpenRouter's reasoning comes in pieces of entries that are known by their index, and goes back as it came. */

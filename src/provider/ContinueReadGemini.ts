@@ -36,10 +36,13 @@ const addPiece = (
     addCall(changes, piece, called, begun, pieces);
     return;
   }
-  const type = hostedTypes.find(([name]) => piece[name] !== undefined)?.[1];
+  const type = hostedTypes.find(([name]) => Json.record(piece[name]) !== undefined)?.[1];
+  const media = Json.record(piece.inlineData) ?? Json.record(piece.fileData);
   const signed = piece.thoughtSignature !== undefined;
   if (type !== undefined) changes.push({ op: "close", key: single, type, json: piece });
   else if (signed) changes.push({ op: "close", key: single, type: "text", json: piece });
+  else if (media !== undefined && piece.thought !== true)
+    changes.push({ op: "close", key: single, type: "text", json: piece });
   else if (piece.thought === true || piece.text === "") return;
   else if (typeof piece.text === "string")
     changes.push({ op: "append", key: running, type: "text", field: "text", text: piece.text });

@@ -38,6 +38,8 @@ export const Received = Schema.Struct({
   items: Schema.Array(ReceivedItem),
   /** How many choices (candidates) have spoken. */
   choices: Schema.Natural,
+  /** The provider's terminal marker came, so that nothing of the answer is missing. */
+  whole: Schema.optionalKey(Schema.Boolean),
   /** More came than the limit allows to hold: nothing can be built from it. */
   overflow: Schema.Boolean,
 });

@@ -13,6 +13,9 @@ import { refusal } from "./ContinueInput.ts";
 export const goOn =
   "Your last message was cut off by a connection failure. Go on exactly where it stopped, without repeating anything and without a word about the interruption.";
 
+/** Stands behind an answer that came whole, until the user's next words take its place (`userTurn`). */
+export const carryOn = "Go on.";
+
 /** Tells of a call that was cut before it was whole: nobody ran it. */
 export const cutCall =
   "A tool call that you had begun to write was lost and was not run. Call it again if it is still needed.";
@@ -30,12 +33,14 @@ export const cutHosted =
  *
  * @param spoken the kept answer has text, and no call whose result asks for the next turn
  * @param lostHosted a provider's call was dropped
+ * @param whole the answer came to its end: nothing broke, and nothing is told of a failure
  * @returns undefined when there is nothing to say
  */
 export const closingWords = (
   items: ReadonlyArray<KeptItem>,
-  { lostHosted, spoken }: { readonly spoken: boolean; readonly lostHosted: boolean },
+  { lostHosted, spoken, whole }: { readonly spoken: boolean; readonly lostHosted: boolean; readonly whole: boolean },
 ): string | undefined => {
+  if (whole) return spoken ? carryOn : undefined;
   const cut = spoken && items.some((item) => item.type === "call" && !item.whole);
   const words = [...(lostHosted ? [cutHosted] : []), ...(cut ? [cutCall] : []), ...(spoken ? [goOn] : [])];
   return words.length === 0 ? undefined : words.join(" ");

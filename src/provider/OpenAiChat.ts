@@ -44,6 +44,8 @@ interface Choice {
   readonly sure: boolean;
   /** Content came without a finish. */
   readonly spoke: boolean;
+  /** Content came as deltas, so that a whole message repeats it. */
+  readonly streamed: boolean;
   /** The finish says that the calls are whole. */
   readonly whole: boolean;
   /** Its audio is over: the last delta of audio says when the audio expires. */
@@ -176,10 +178,11 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const index = ChatCalls.indexOf(entry.index) ?? 0;
   const message = entry.delta === undefined || entry.delta === null ? Json.record(entry.message) : undefined;
   const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
-  const spoke = look(delta, seen);
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
-  // A message that repeats the whole answer at its end (MiniMax) repeats its calls.
+  // A message that repeats the whole answer at its end (MiniMax) shows nothing new, and repeats its calls.
+  const spoke = message !== undefined && before.streamed ? false : look(delta, seen);
+  const streamed = before.streamed || (spoke && message === undefined);
   const repeats = message !== undefined && before.calls.length > 0;
   const gathered = hasCalls(delta) && !repeats ? ChatCalls.gather(before.calls, index, delta) : undefined;
   if (gathered !== undefined) {
@@ -196,12 +199,13 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     gathered === undefined &&
     reason === "" &&
     saysFinish === state.saysFinish &&
+    streamed === before.streamed &&
     audioOver === before.audioOver
   ) {
     if (says) seen.failure ??= classifyEvent({ error: entry.error });
     if (!goesOn || (before.spoke && before.finish === undefined)) return state;
   }
-  let choice: Choice = { ...before, audioOver, calls: gathered?.calls ?? before.calls };
+  let choice: Choice = { ...before, audioOver, streamed, calls: gathered?.calls ?? before.calls };
   if (goesOn) choice = { ...choice, spoke: true, finish: undefined };
   let invalid = false;
   if (reason !== "" && !before.sure) {
@@ -234,6 +238,7 @@ const fresh: Choice = {
   finish: undefined,
   sure: false,
   spoke: false,
+  streamed: false,
   whole: false,
   audioOver: false,
 };
