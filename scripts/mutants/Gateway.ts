@@ -102,4 +102,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "return onExit(isNormalEnd && first === undefined ? 0 : codes",
     proofs: [{ test: "test/cli/usage.test.ts", named: "SIGTERM" }],
   },
+  {
+    name: "the agent offers a retry and does not say what may run again",
+    breaks: "a question says what it may repeat (break 06)",
+    within: "ask",
+    find: 'const repeated = choices.includes("retry") ? repeatedBy(decision, desk.called) : [];',
+    replace: "const repeated = choices.length === 0 ? repeatedBy(decision, desk.called) : [];",
+    proofs: [{ test: "test/agent/Prompter.test.ts" }],
+  },
+  {
+    name: "the agent takes one word for a retry that may run a call again",
+    breaks: "a question says what it may repeat (break 06)",
+    within: "ask",
+    find: 'if (choice !== "retry" || repeated.length === 0) return choice;',
+    replace: 'if (choice !== "retry" || repeated.length >= 0) return choice;',
+    proofs: [{ test: "test/agent/Prompter.test.ts", named: "asks twice" }],
+  },
+  {
+    name: "the newest chat is gone on with, also where another one was left open",
+    breaks: "--resume finds the chat that was interrupted",
+    within: "find",
+    find: "if (transcript.isOpen) open.push({ chat, model: first.model, at });",
+    replace: "if (open.length === 0) open.push({ chat, model: first.model, at });",
+    proofs: [{ test: "test/agent/Chats.test.ts" }],
+  },
 ];

@@ -75,6 +75,8 @@ export interface Agent {
   readonly say: (text: string) => Effect.Effect<TurnEnd, AgentError>;
   /** Goes on with what an earlier process left open. */
   readonly goOn: Effect.Effect<TurnEnd, AgentError>;
+  /** A call of the open run, with its input, by its key as questions name it; undefined where no tool began it. */
+  readonly called: (call: string) => Called | undefined;
   /** Cancels the running request in the user's name, its running tool with it. Returns whether there was one. */
   readonly cancel: Effect.Effect<boolean>;
 }
@@ -113,10 +115,10 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
     return {
       chat,
       file: journal.file,
-      isOpen: () => transcript.answering !== undefined || transcript.goesOn,
+      isOpen: () => transcript.isOpen,
       say: (text) =>
         Effect.gen(function* () {
-          if (transcript.answering !== undefined || transcript.goesOn) {
+          if (transcript.isOpen) {
             const before = yield* turn;
             if (before.how === "parked") return before;
           }
@@ -124,6 +126,7 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
           return yield* turn;
         }),
       goOn: turn,
+      called: (call) => transcript.answering?.newestStartOf(call),
       cancel: Effect.suspend(() => {
         cancelled.yes = true;
         const run = transcript.answering?.run;

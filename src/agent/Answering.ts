@@ -114,10 +114,19 @@ export class Answering {
     return this.#started.get(keyOf(call));
   }
 
-  /** Calls that began and have neither a result nor a word on them: nobody knows what they did. */
+  /** The newest call of this key that a tool has begun, whatever attempt it is of. */
+  newestStartOf(call: string): Called | undefined {
+    return [...this.#started.values()].findLast((it) => it.call === call);
+  }
+
+  /**
+   * Calls that began and have neither a result nor a word on them: nobody knows what they did. Those of an answer that was
+   * asked for again from the start are none of them: a person has said that they may run again.
+   */
   get unknown(): ReadonlyArray<Called> {
     return [...this.#started.values()].filter((it) => {
       const key = keyOf(it);
+      if (!this.#attempts.some(({ attempt }) => attempt === it.attempt)) return false;
       return !this.#results.has(key) && !this.#verdicts.has(key);
     });
   }

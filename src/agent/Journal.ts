@@ -4,7 +4,7 @@
  * A line is one write, so that a killed process leaves it whole or not at all; a last line that was cut off is dropped when the
  * file is opened again. What survives the process is what counts here: a power loss may take the newest lines along.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync, truncateSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { Effect, Schema, type Scope } from "effect";
 import { AgentError } from "./AgentError.ts";
@@ -40,10 +40,8 @@ export const open = Effect.fn("Journal.open")(function* (folder: string, chat: s
     return yield* new AgentError({ reason: "refused", message: `chat: expected letters, digits and -, got ${chat}` });
   }
   const file = join(folder, `${chat}.jsonl`);
-  const text = yield* Effect.try({ try: () => read(folder, file), catch: unusable(file) });
-  const entries = yield* Effect.forEach(text.split("\n").slice(0, -1), (line, index) =>
-    Effect.mapError(decode(line), (error) => unusable(file)(`line ${index + 1}: ${error.message}`)),
-  );
+  const text = yield* Effect.try({ try: () => readWhole(folder, file), catch: unusable(file) });
+  const entries = yield* parsed(file, text);
   const descriptor = yield* openFile(file);
   const journal: Journal = {
     file,
@@ -53,15 +51,31 @@ export const open = Effect.fn("Journal.open")(function* (folder: string, chat: s
   return journal;
 });
 
+/** Reads the journal of a chat as it is now, and leaves it alone: another process may be writing it. */
+export const read = Effect.fn("Journal.read")(function* (folder: string, chat: string) {
+  const file = join(folder, `${chat}.jsonl`);
+  const text = yield* Effect.try({ try: () => wholeLines(file).toString("utf8"), catch: unusable(file) });
+  return yield* parsed(file, text);
+});
+
+const parsed = (file: string, text: string): Effect.Effect<ReadonlyArray<Entry>, AgentError> =>
+  Effect.forEach(text.split("\n").slice(0, -1), (line, index) =>
+    Effect.mapError(decode(line), (error) => unusable(file)(`line ${index + 1}: ${error.message}`)),
+  );
+
 /** The whole lines of the file; half a line at its end is cut off. */
-const read = (folder: string, file: string): string => {
+const readWhole = (folder: string, file: string): string => {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (!existsSync(file)) return "";
+  const whole = wholeLines(file);
+  if (whole.length < statSync(file).size) truncateSync(file, whole.length);
+  return whole.toString("utf8");
+};
+
+const wholeLines = (file: string): Buffer => {
   const bytes = readFileSync(file);
   if (bytes.length > journalBytesMax) throw new Error(`expected at most ${journalBytesMax} bytes, got ${bytes.length}`);
-  const whole = bytes.lastIndexOf(0x0a) + 1;
-  if (whole < bytes.length) truncateSync(file, whole);
-  return bytes.subarray(0, whole).toString("utf8");
+  return bytes.subarray(0, bytes.lastIndexOf(0x0a) + 1);
 };
 
 const openFile = (file: string): Effect.Effect<number, AgentError, Scope.Scope> =>

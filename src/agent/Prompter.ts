@@ -2,7 +2,7 @@
  * Puts questions to a person in the terminal: by number or by word, Enter for the default, the end of the input for later.
  */
 import { Effect } from "effect";
-import type { Choice } from "../domain/Decision.ts";
+import type { Choice, Decision } from "../domain/Decision.ts";
 import type { Question } from "../runtime/UserDecisions.ts";
 import type { Called } from "./Answering.ts";
 import type { Verdict } from "./Entry.ts";
@@ -19,6 +19,8 @@ export interface Desk {
   readonly typed: (text: string) => void;
   /** What was typed before a question is no answer to it; in a pipe it is. */
   readonly isTerminal: boolean;
+  /** A call of the open run as the journal has it, with what it was to do; undefined where it never began. */
+  readonly called: (call: string) => Called | undefined;
 }
 
 /** What an answer does. */
@@ -31,31 +33,74 @@ export const choiceWords: Readonly<Record<Choice, string>> = {
   stop: "end here",
 };
 
-/** Asks until an answer is understood. */
+/**
+ * Asks until an answer is understood. A retry that may run a call again names the call, and is asked for twice: whoever
+ * says no to the second question is asked the first one again.
+ */
 export const ask = (desk: Desk, question: Question): Effect.Effect<Choice | "parked"> =>
-  asked(desk, question.message, question.choices, question.default_choice);
+  Effect.gen(function* () {
+    const { choices, decision, default_choice, message } = question;
+    const repeated = choices.includes("retry") ? repeatedBy(decision, desk.called) : [];
+    const told = repeated.length === 0 ? "" : ` A retry may run again: ${repeated.join("; ")}.`;
+    while (true) {
+      const choice = yield* asked(desk, { message: `${message}${told}`, choices, unattended: default_choice });
+      if (choice !== "retry" || repeated.length === 0) return choice;
+      const sure = yield* asked(desk, { message: `Run again: ${repeated.join("; ")}?`, ...confirming });
+      if (sure === "parked") return sure;
+      if (sure === "yes") return choice;
+    }
+  });
+
+const confirming = {
+  choices: ["yes", "no"],
+  unattended: "no",
+  words: { yes: "ask again from the start, whatever runs twice", no: "go back to the question" },
+} as const;
+
+/** Most calls that are named; the others are counted. */
+const namedMax = 6;
+
+/** The calls that a retry may run again: the tool of each, and what it was to do. */
+const repeatedBy = ({ calls, may_repeat = [] }: Decision, called: Desk["called"]): ReadonlyArray<string> => {
+  const named = may_repeat.slice(0, namedMax).map((call) => {
+    const begun = called(call);
+    const tool = begun?.tool ?? calls?.find((it) => it.call === call)?.tool ?? "a tool";
+    const input = begun === undefined ? "" : ` ${oneLine(begun.input)}`;
+    return `${oneLine(tool)}${input} (call ${call})`;
+  });
+  return may_repeat.length > namedMax ? [...named, `${may_repeat.length - namedMax} more calls`] : named;
+};
 
 /** Asks of a call whose outcome nobody knows; there is no default, because nobody can guess it. */
 export const confirm = (desk: Desk, { input, tool }: Called): Effect.Effect<Verdict | "parked"> =>
-  asked(
-    desk,
-    `The process died while ${tool} ran: ${oneLine(input)}. Did it take effect?`,
-    ["it_ran", "it_did_not_run"] as const,
-    undefined,
-  );
+  asked(desk, {
+    message: `The process died while ${tool} ran: ${oneLine(input)}. Did it take effect?`,
+    choices: ["it_ran", "it_did_not_run"] as const,
+    unattended: undefined,
+  });
 
-const asked = <A extends Choice>(
+/** What is put to a person. */
+interface Asked<A extends string> {
+  readonly message: string;
+  readonly choices: ReadonlyArray<A>;
+  /** What Enter takes. */
+  readonly unattended: A | undefined;
+  readonly words?: Readonly<Record<A, string>>;
+}
+
+/** What a choice does, where the question does not say it in words of its own. */
+const wordsOf = (choice: string): string => (choice in choiceWords ? choiceWords[choice as Choice] : "");
+
+const asked = <A extends string>(
   desk: Desk,
-  message: string,
-  choices: ReadonlyArray<A>,
-  unattended: A | undefined,
+  { choices, message, unattended, words }: Asked<A>,
 ): Effect.Effect<A | "parked"> =>
   Effect.gen(function* () {
     if (desk.isTerminal) desk.lines.forget();
-    desk.line(`? ${oneLine(message, 1_000)}`);
+    desk.line(`? ${oneLine(message, 2_000)}`);
     for (const [index, choice] of choices.entries()) {
       const mark = choice === unattended ? " (Enter)" : "";
-      desk.line(`  ${index + 1}  ${choice.padEnd(14)} ${choiceWords[choice]}${mark}`);
+      desk.line(`  ${index + 1}  ${choice.padEnd(14)} ${words?.[choice] ?? wordsOf(choice)}${mark}`);
     }
     while (true) {
       desk.prompt("  > ");
@@ -69,7 +114,7 @@ const asked = <A extends Choice>(
   });
 
 /** A number, a word, or its beginning where only one word begins so. */
-const meant = <A extends Choice>(
+const meant = <A extends string>(
   typed: string,
   choices: ReadonlyArray<A>,
   unattended: A | undefined,

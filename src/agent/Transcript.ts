@@ -58,6 +58,11 @@ export class Transcript {
     return this.#goesOn;
   }
 
+  /** The last turn has not come to its end. */
+  get isOpen(): boolean {
+    return this.#answering !== undefined || this.#goesOn;
+  }
+
   /** Runs so far. */
   get runs(): number {
     return this.#runs;

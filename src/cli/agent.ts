@@ -1,11 +1,12 @@
 /**
  * `stream-recovery agent`: the reference runtime in a terminal.
  */
-import { mkdtempSync, readdirSync, statSync } from "node:fs";
+import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { Console, Effect, Option, Random, References, Runtime, Schema } from "effect";
+import { Clock, Console, Effect, Option, Random, References, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
+import * as Chats from "../agent/Chats.ts";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
 import * as Lines from "../agent/Lines.ts";
 import * as Prompter from "../agent/Prompter.ts";
@@ -15,6 +16,7 @@ import { defaultFile } from "../recorder/SqlFile.ts";
 import { protocolIds } from "./demo/Protocols.ts";
 import { quoted } from "./Screen.ts";
 import { dbFlag, foreignStore } from "./Store.ts";
+import { relative } from "./When.ts";
 
 const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
 
@@ -22,7 +24,7 @@ const help = `Talk to a model that works with files and a shell in one directory
 
   The shell tool is not a security boundary: a command can read, change and send whatever your user can. The file tools stay inside of the directory. --no-shell leaves the shell out.
 
-  Ctrl-C cancels the running request and its tool; twice leaves. A question is answered by its number or word; Enter takes the default, and the end of the input (Ctrl-D) leaves it open.
+  Ctrl-C cancels the running request and its tool; twice leaves. A question is answered by its number or word; Enter takes the default, and the end of the input (Ctrl-D) leaves it open. A retry that may run a tool again names the tool and what it was to do, and is asked for twice.
 
   The key is read from the environment, and never stored or printed.
 
@@ -32,7 +34,8 @@ const help = `Talk to a model that works with files and a shell in one directory
     2    bad input, or refused
     3    the chat or the file of runs cannot be read or written
     4    a question is open: --resume asks it again, and so does \`runs answer\`
-    130  cancelled by Ctrl-C`;
+    130  cancelled by Ctrl-C
+    143  ended by SIGTERM: --resume goes on`;
 
 const text = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional);
@@ -41,7 +44,9 @@ const flags = {
   prompt: text("prompt", "Say this, and end when it is answered; without it what you type is said", "text"),
   chat: text("chat", "The chat to go on with, or the name of a new one", "id"),
   resume: Flag.Boolean("resume").pipe(
-    Flag.withDescription("Only end what an earlier process left open, in the newest chat or that of --chat"),
+    Flag.withDescription(
+      "Only end what an earlier process left open: in that of --chat, else in the one chat that was left open",
+    ),
     Flag.withDefault(false),
   ),
   dir: text("dir", "Directory that the tools work in (default: a new temporary one)", "dir"),
@@ -118,6 +123,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   if (foreign !== undefined) return yield* fails("refused", foreign);
   const folder = join(dirname(db), "chats");
   const chat = yield* chatOf(given, folder);
+  if (chat === undefined) return yield* Console.log("no chat was left open");
   const { stderr, stdin, stdout } = process;
   const paper = given.json ? stderr : stdout;
   const view = new TerminalView(() => ({
@@ -130,13 +136,16 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const lines = Lines.make(stdin);
   const isTerminal = stdin.isTTY === true;
   const { line, prompt, typed } = view;
-  const desk: Prompter.Desk = { lines, line, prompt, typed, isTerminal };
+  // A question comes from a run of the chat, so never before the chat is open.
+  let called: Prompter.Desk["called"] = () => undefined;
+  const desk: Prompter.Desk = { lines, line, prompt, typed, isTerminal, called: (call) => called(call) };
   const ended = Effect.gen(function* () {
     const opened = yield* open({
       ...optionsOf(given, chat, folder),
       watch: given.json ? (event) => void stdout.write(`${JSON.stringify(event)}\n`) : view.watch,
       confirm: (call) => Prompter.confirm(desk, call),
     });
+    called = opened.called;
     view.line(`chat ${opened.chat.chat} · ${opened.chat.model} · works in ${opened.chat.dir}`);
     const task = taskOf(given);
     // In a pipe nobody looks at what they type.
@@ -170,26 +179,30 @@ const taskOf = ({ prompt, resume }: Given): Session.Task => {
   return Option.isSome(prompt) ? { _tag: "say", text: prompt.value } : { _tag: "talk" };
 };
 
-/** The chat that is meant: the named one, the newest, or a new one. */
-const chatOf = ({ chat, resume }: Given, folder: string): Effect.Effect<string, AgentFailed> =>
+/** The chat that is meant: the named one, a new one, or the one that was left open; undefined where none was. */
+const chatOf = ({ chat, resume }: Given, folder: string): Effect.Effect<string | undefined, AgentFailed> =>
   Effect.gen(function* () {
     if (Option.isSome(chat)) return chat.value;
     if (!resume)
       return `chat-${Math.floor((yield* Random.next) * 36 ** 6)
         .toString(36)
         .padStart(6, "0")}`;
-    const newest = newestIn(folder);
-    return newest ?? (yield* fails("refused", `no chat is in ${folder}`));
+    const { all, open, unreadable } = yield* Chats.find(folder);
+    for (const { message } of unreadable) yield* Console.error(`agent: a chat cannot be read: ${message}`);
+    if (all === 0) return yield* fails("refused", `no chat is in ${folder}`);
+    if (open.length < 2) return open[0]?.chat;
+    const now = yield* Clock.currentTimeMillis;
+    const listed = open
+      .slice(0, listedMax)
+      .map(({ at, chat, model }) => `${chat} (${model}, ${relative(Math.round(at), now)})`);
+    return yield* fails(
+      "refused",
+      `${open.length} chats were left open, name one by --resume --chat: ${listed.join(", ")}`,
+    );
   });
 
-const newestIn = (folder: string): string | undefined => {
-  const found = statSync(folder, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(folder);
-  const chats = found
-    .filter((name) => name.endsWith(".jsonl"))
-    .map((name) => ({ name: name.slice(0, -".jsonl".length), at: statSync(join(folder, name)).mtimeMs }))
-    .sort((one, other) => other.at - one.at);
-  return chats[0]?.name;
-};
+/** Most chats that are listed, the newest. */
+const listedMax = 10;
 
 const optionsOf = (given: Given, chat: string, folder: string): Omit<AgentOptions, "watch" | "confirm"> => {
   const isNew = statSync(join(folder, `${chat}.jsonl`), { throwIfNoEntry: false }) === undefined;

@@ -125,7 +125,7 @@ describe("stream-recovery agent", () => {
         run.child.stdin?.write("Hello\n");
         yield* run.until("r1.0·");
         run.child.kill("SIGTERM");
-        assert.strictEqual(yield* run.ended, 130, run.printed());
+        assert.strictEqual(yield* run.ended, 143, run.printed());
         assert.notStrictEqual(journal().at(-1)?._tag, "End");
         const second = yield* Command.start([...flags, "--chat", "c", "--resume"]);
         second.child.stdin?.end("accept\n");
@@ -151,6 +151,54 @@ describe("stream-recovery agent", () => {
         assert.strictEqual(yield* second.ended, 0, second.printed());
         assert.lengthOf(linesOf(marks), 1);
         assert.deepStrictEqual(Judge.problems(journal()), []);
+      }).pipe(Effect.scoped),
+    endMsMax,
+  );
+
+  it.live(
+    "kill -9 while a tool runs and the answer is open: --resume finds the chat, and a retry is asked for twice",
+    () =>
+      Effect.gen(function* () {
+        const slow = { tool: "shell", input: { command: "echo mark >> marks; sleep 5" } };
+        // It stalls in the text behind the call.
+        const open = { content: [slow, { text: 20 }], break: { kind: "stall", at: "event", n: 18 } } as const;
+        const { flags, fresh, marks } = yield* place({ answers: [open, answer] });
+        // In OpenAI's protocol a call is whole with its answer only.
+        const run = yield* Command.start([...fresh, "--protocol", "anthropic-messages", "--prompt", "Work"]);
+        yield* made(marks);
+        run.child.kill("SIGKILL");
+        yield* run.ended;
+        const second = yield* Command.start([...flags, "--resume"]);
+        second.child.stdin?.end("retry\n\nretry\nyes\n");
+        assert.strictEqual(yield* second.ended, 0, second.printed());
+        assert.include(second.printed(), "A retry may run again: shell");
+        assert.include(second.printed(), "? Run again: shell");
+        assert.include(second.printed(), "echo mark >> marks");
+        assert.lengthOf(linesOf(marks), 1);
+        const third = yield* Command.start([...flags, "--resume"]);
+        assert.strictEqual(yield* third.ended, 0, third.printed());
+        assert.include(third.printed(), "no chat was left open");
+      }).pipe(Effect.scoped),
+    endMsMax,
+  );
+
+  it.live(
+    "--resume lists the chats that were left open where there are several, and chooses none",
+    () =>
+      Effect.gen(function* () {
+        const broken = { content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } } as const;
+        const { flags, fresh } = yield* place({ answers: [broken, broken] });
+        for (const chat of ["one", "two"]) {
+          const run = yield* Command.start([...fresh.slice(0, -1), chat, "--prompt", "Hello"]);
+          run.child.stdin?.end();
+          assert.strictEqual(yield* run.ended, 4, run.printed());
+        }
+        const resumed = yield* Command.start([...flags, "--resume"]);
+        assert.strictEqual(yield* resumed.ended, 2);
+        assert.match(
+          resumed.printed(),
+          /^agent: 2 chats were left open, name one by --resume --chat: two \(m, .*one \(m, .*\n$/,
+        );
       }).pipe(Effect.scoped),
     endMsMax,
   );

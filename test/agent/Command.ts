@@ -34,7 +34,14 @@ export const start = (args: ReadonlyArray<string>, pty = false) =>
     Effect.sync((): Running => {
       const words = [process.execPath, bin, "agent", ...args];
       const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
-      const env = { ...process.env, OPENAI_API_KEY: plantedKey, TERM: "xterm", NO_COLOR: "1", COLUMNS: "80" };
+      const env = {
+        ...process.env,
+        OPENAI_API_KEY: plantedKey,
+        ANTHROPIC_API_KEY: plantedKey,
+        TERM: "xterm",
+        NO_COLOR: "1",
+        COLUMNS: "80",
+      };
       const child = pty
         ? spawn(terminal, ["-qefc", `stty cols 60 rows 30; exec ${quoted}`, "/dev/null"], { env })
         : spawn(process.execPath, words.slice(1), { env });

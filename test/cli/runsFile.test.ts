@@ -87,7 +87,7 @@ describe("the command line on a file of runs", () => {
       ],
       [2, /^runs list: --db memory holds nothing here: name a file\n$/, ["runs", "list", "--db", "memory"]],
       [3, /^runs list: \S*damaged\.db [^\n]+\n$/, ["runs", "list", "--db", damaged]],
-      [2, /Unknown subcommand/, ["runs", "lst"]],
+      [2, /^runs: there is no command "lst"; did you mean list\? See [^\n]+\n$/, ["runs", "lst"]],
     ];
     for (const [expected, line, args] of cases) {
       const { code, stderr } = await run("", ...args);
