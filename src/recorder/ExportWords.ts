@@ -32,7 +32,7 @@ export const words: ReadonlySet<string> = new Set(
   started state status stdin step stop stopped store str strict stricter string structured subagent submit
   success summarize summary switch symbol sync table task tasks term terminal test tests text think thinking
   thread threads ticket tickets to todo todoread todos todowrite together tokens tool toolset total transfer
-  translate tree truncated turn type undo unexpected unit unknown unlink untrusted update updates upload url
+  translate tree truncated turn type undo unexpected unit unknown unlink unrecorded untrusted update updates upload url
   usage user validate video view visit wait watch watchdog weather web webfetch websearch website window with
   wolfram word work worker workflow worktree write writer yield zip`),
 );

@@ -46,6 +46,8 @@ export const RunRecord = Schema.Struct({
   transcript: Schema.optionalKey(Label),
   /** The failed run whose request this one repeats, by a client's own retry. */
   retry_of: Schema.optionalKey(Label),
+  /** Tells two starts under one id apart: drawn by the process that started the run, and of no meaning. */
+  started_by: Schema.optionalKey(Label),
   attempts: Schema.Array(AttemptRecord),
   attempts_omitted: Schema.Natural,
   calls: Schema.Array(CallRecord),
@@ -67,6 +69,7 @@ export const Entry = Schema.TaggedUnion({
     policy: Schema.optionalKey(Label),
     transcript: Schema.optionalKey(Label),
     retry_of: Schema.optionalKey(Label),
+    started_by: Schema.optionalKey(Label),
   },
   AttemptStarted: {
     attempt: Schema.Natural,
@@ -101,6 +104,9 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended";
 /**
  * Folds one entry into a run's record.
  *
+ * An entry that is on record changes nothing: a write whose outcome its caller does not know (a connection that was cut
+ * behind the commit) is made again.
+ *
  * @param record the record so far; undefined before `RunStarted`
  * @param entry what happened
  * @returns the new record, or why the entry does not fit. A run has one terminal state (law L7): after `RunEnded` only
@@ -108,6 +114,7 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended";
  */
 export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
   if (record === undefined) return entry._tag === "RunStarted" ? started(entry) : "unknown_run";
+  if (isOnRecord(record, entry)) return record;
   switch (entry._tag) {
     case "RunStarted":
       return "run_exists";
@@ -116,7 +123,13 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "IncidentOpened":
       return openIncident(record, entry.incident);
     case "IncidentMarked":
-      return { ...record, incidents: record.incidents.map((incident) => mark(incident, entry)) };
+      return {
+        ...record,
+        incidents: settledBy(
+          record.end,
+          record.incidents.map((incident) => mark(incident, entry)),
+        ),
+      };
     case "FactsRaised":
       return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
     case "CallHandedOver":
@@ -126,6 +139,31 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       return record.state === "ended" ? "run_ended" : applyLive(record, entry);
   }
 };
+
+/** Whether an entry was folded before. Facts, calls and incidents are joined to what is there, whenever they come. */
+const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
+  switch (entry._tag) {
+    case "RunStarted":
+      return entry.started_by !== undefined && entry.started_by === record.started_by;
+    case "AttemptStarted":
+      return record.attempts.some(({ attempt }) => attempt === entry.attempt);
+    case "QuestionAsked":
+      return record.questions.some(({ revision }) => revision === entry.question.revision);
+    case "QuestionAnswered":
+      return record.questions.some(({ answer, revision }) => revision === entry.revision && answer === entry.answer);
+    case "RunEnded":
+      return record.end !== undefined && isSameEnd(record.end, entry.end);
+    default:
+      return false;
+  }
+};
+
+const isSameEnd = (one: RunEnd, other: RunEnd): boolean =>
+  one.at === other.at &&
+  one.state === other.state &&
+  one.reason === other.reason &&
+  one.attempts === other.attempts &&
+  one.incident === other.incident;
 
 type LiveEntry = Extract<
   Entry,
@@ -194,6 +232,7 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   ...(entry.policy === undefined ? {} : { policy: entry.policy }),
   ...(entry.transcript === undefined ? {} : { transcript: entry.transcript }),
   ...(entry.retry_of === undefined ? {} : { retry_of: entry.retry_of }),
+  ...(entry.started_by === undefined ? {} : { started_by: entry.started_by }),
   attempts: [],
   attempts_omitted: 0,
   calls: [],
@@ -284,6 +323,10 @@ const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "Inc
 /** Only the incident that ended the run is final: a recovered attempt never is, however late its record came. */
 const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
+
+/** A mark that comes again, or late, takes nothing back of what the end made of its incident. */
+const settledBy = (end: RunEnd | undefined, incidents: ReadonlyArray<RunIncident>): ReadonlyArray<RunIncident> =>
+  end === undefined ? incidents : settle(incidents, end);
 
 const statusAt = ({ id, status }: RunIncident, end: RunEnd): RunIncident["status"] => {
   if (id === end.incident) return "final";

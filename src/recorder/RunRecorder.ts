@@ -46,6 +46,15 @@ export interface Answer {
 /** Most runs that the memory layer keeps by default: a few KiB each, and more than one process streams at once. */
 export const memoryRunsMax = 10_000;
 
+/**
+ * Longest that a caller waits for one write, read, digest or claim of a recorder, in milliseconds, unless the recorder names
+ * another time.
+ */
+export const recorderWaitMs = 5_000;
+
+/** Longest that a caller waits for a list of runs, in milliseconds: a store may have to read many. */
+export const listWaitMs = 30_000;
+
 /** Runs listed when a query names no limit. */
 export const listLimitDefault = 100;
 
@@ -56,7 +65,13 @@ export class RunRecorder extends Context.Service<
     /** Whether runs outlive the process: a run that its caller left unsigned is then parked for `recover`, not ended. */
     readonly durable: boolean;
     /**
-     * Commits entries of one run together; returns when they are committed.
+     * Longest that one write, read, digest or claim may take, in milliseconds; default 5,000. A call that takes longer is
+     * given up, and counts as one that the store did not take.
+     */
+    readonly waitMs?: number;
+    /**
+     * Commits entries of one run together; returns when they are committed. A write whose outcome its caller does not know
+     * comes again: entries that are on record already change nothing (`RunRecord.apply` sees to that).
      *
      * @param runId the run that the entries belong to
      * @param entries in the order in which they happened

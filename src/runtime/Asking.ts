@@ -10,7 +10,8 @@ import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { atMost } from "../policy/FactsOrder.ts";
 import type { QuestionRecord } from "../recorder/RecordParts.ts";
-import { Book } from "./Book.ts";
+import type { Entry } from "../recorder/RunRecord.ts";
+import { abandonable } from "./Abandonment.ts";
 import type { Broken, Verdict } from "./Broken.ts";
 import { expiryOf } from "./DurableQuestions.ts";
 import * as Ending from "./Ending.ts";
@@ -34,14 +35,13 @@ export const ask = <P, E, R>(
   asking(
     run,
     Effect.gen(function* () {
-      const { decision, incident, recorded } = verdict;
+      const { decision, incident } = verdict;
       if (!atMost(broken.facts(), incident.facts)) return "again";
       run.questions += 1;
       const question = questionOf(run, verdict);
-      const book = new Book(run, recorded ? [] : [{ _tag: "IncidentOpened", incident }]);
-      yield* book.write({ _tag: "QuestionAsked", question: recordOf(run, question) });
+      yield* run.write([{ _tag: "QuestionAsked", question: recordOf(run, question) }]);
       if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
-      return yield* answered(run, broken, { decision, incident, question, book }, closed);
+      return yield* answered(run, broken, { decision, incident, question }, closed);
     }),
   );
 
@@ -65,7 +65,7 @@ export const askAgain = <P, E, R>(
         default_choice: asked.default_choice ?? "stop",
         asked_at: asked.asked_at ?? incident.at,
       };
-      return answered(run, broken, { decision, incident, question, book: new Book(run, []) }, Effect.void);
+      return answered(run, broken, { decision, incident, question }, Effect.void);
     }),
   );
 
@@ -113,13 +113,12 @@ const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecor
 /** A question that stands, and what is known about it. */
 interface Posed extends Pick<Verdict, "decision" | "incident"> {
   readonly question: Question;
-  readonly book: Book;
 }
 
 const answered = <P, E, R>(
   run: Run<P, E, R>,
   broken: Broken<P>,
-  { book, decision, incident, question }: Posed,
+  { decision, incident, question }: Posed,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
@@ -130,20 +129,17 @@ const answered = <P, E, R>(
     // An answer is refused when the facts have grown since it was asked for, also in the same step.
     if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
     if (answer === undefined && !leftToOthers(run)) return "again";
-    const recorded = yield* book.write();
-    if (answer === undefined || answer === "parked") {
-      const unrecorded = { decision, incident, recorded };
-      return recorded
-        ? yield* Ending.park(run, broken, incident, "question")
-        : yield* Ending.stop(run, broken, unrecorded, "record_failed");
-    }
+    // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
+    if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
     const given = question.choices.includes(answer) ? answer : "stop";
     const choice = yield* onRecord(run, question, given);
     run.note(broken.attempt.attempt, "answer", choice);
-    const noted = yield* book.write(
+    const entries: ReadonlyArray<Entry> = [
       { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
-    );
+    ];
+    // An answer that only ends the run waits for no store.
+    const noted = yield* choice === "stop" || choice === "accept" ? run.write(entries) : run.writeFirst(entries);
     run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
     return yield* carryOut(run, broken, { decision, incident, recorded: noted }, choice, closed);
   });
@@ -172,7 +168,8 @@ const onRecord = <P, E, R>(run: Run<P, E, R>, { revision }: Question, choice: Ch
 /** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
 const answerOf = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | "parked" | undefined> => {
   const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
-  return Effect.raceFirst(run.shared.decisions.ask(question), Effect.as(outrun, undefined));
+  const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
+  return Effect.raceFirst(asked, Effect.as(outrun, undefined));
 };
 
 /** Does what a person chose. */

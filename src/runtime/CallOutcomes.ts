@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect";
 import * as Facts from "../policy/Facts.ts";
+import { bounded } from "../recorder/BoundedRecorder.ts";
 import { afterCrash } from "../recorder/Orphan.ts";
 import type { CallRecord, VerdictBy } from "../recorder/RecordParts.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
@@ -29,7 +30,7 @@ export const of = (
   tools: ReadonlyArray<Tool> = [],
 ): Effect.Effect<ReadonlyArray<SettledCall>, RecorderError, RunRecorder | ToolGuard> =>
   Effect.gen(function* () {
-    const recorder = yield* RunRecorder;
+    const recorder = bounded(yield* RunRecorder);
     const { verifierOf } = yield* ToolGuard;
     const record = yield* recorder.run(runId);
     for (const call of record?.calls ?? []) {
@@ -60,7 +61,7 @@ export const settle = (
   verdict: CallVerdict,
 ): Effect.Effect<boolean, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const record = yield* (yield* RunRecorder).run(runId);
+    const record = yield* bounded(yield* RunRecorder).run(runId);
     const known = record?.calls.find((it) => it.attempt === call.attempt && it.call === call.call);
     if (record === undefined || known === undefined || outcomeOf(record, known) !== "unknown") return false;
     yield* put(record, known, verdict, "person");
@@ -84,7 +85,7 @@ const put = (
   by: VerdictBy,
 ): Effect.Effect<void, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = yield* RunRecorder;
+    const recorder = bounded(yield* RunRecorder);
     const facts = record.attempts.find((it) => it.attempt === attempt)?.facts;
     const judged = { _tag: "CallJudged", attempt, call, tool, verdict, by } as const;
     if (facts === undefined) return yield* recorder.write(record.run_id, [judged]);

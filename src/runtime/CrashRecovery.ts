@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import type { AnswerRefused } from "../recorder/Answering.ts";
+import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { type Answer, RunRecorder } from "../recorder/RunRecorder.ts";
@@ -51,7 +52,7 @@ export interface RecoverOptions extends TendOptions {
  */
 export const recover = (options: RecoverOptions = {}): Effect.Effect<CrashReport.Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = yield* RunRecorder;
+    const recorder = bounded(yield* RunRecorder);
     const limit = Math.min(options.limit ?? runsMax, runsMax);
     const rows: Array<CrashReport.Row> = [];
     const tended = (runIds: ReadonlyArray<string>) =>
@@ -136,7 +137,7 @@ export const answer = (
   options: TendOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = yield* RunRecorder;
+    const recorder = bounded(yield* RunRecorder);
     const { run_id } = given;
     const taken = yield* recorder.answer(given);
     yield* answeredHere(recorder, run_id);

@@ -6,6 +6,7 @@ import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { Choice, Rule } from "../domain/Decision.ts";
+import { bounded } from "../recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { suspendLateMs } from "./Clocks.ts";
 
@@ -42,7 +43,8 @@ interface OpenQuestion {
 
 /** The answers of `UserDecisions.layerDurable`, and their terms. */
 export const make = (options: DurableOptions = {}) =>
-  Effect.map(Effect.all([RunRecorder, Clock.Clock]), ([recorder, clock]) => {
+  Effect.map(Effect.all([RunRecorder, Clock.Clock]), ([service, clock]) => {
+    const recorder = bounded(service);
     const { defaults } = options;
     const expiryMs = expiryOf(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
@@ -80,7 +82,7 @@ const expiryMsMax = 1_000 * 365 * 86_400_000;
  */
 export const answeredHere = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => {
-    const bells = waiting.get(recorder)?.get(runId);
+    const bells = waiting.get(bounded(recorder))?.get(runId);
     for (const bell of bells ?? []) Deferred.doneUnsafe(bell, Effect.void);
   });
 

@@ -19,9 +19,11 @@ export const complete = <P, E, R>(
   late: Failure | undefined,
 ): Effect.Effect<"ended"> =>
   Effect.gen(function* () {
-    yield* handOverFrozen(run, attempt, false);
+    if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
     run.chain?.open();
     yield* run.finish(attempt, { state: "completed", reason: attempt.finish ?? "completed" }, () => {
+      // The end on record is what says whose run it is.
+      if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
       run.handoff.push({
         _tag: "RunCompleted",
         run_id: run.runId,
@@ -33,6 +35,37 @@ export const complete = <P, E, R>(
     });
     return "ended" as const;
   });
+
+/** The answer is whole, and a call of it could not be put on record: it is not handed over (law L8). */
+const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    run.chain?.close();
+    attempt.flow.discardFrozen();
+    const end = { state: "stopped", reason: "record_failed" } as const;
+    return Effect.as(
+      run.finish(attempt, end, () => run.handoff.end(Effect.fail(withoutIncident(run)))),
+      "ended" as const,
+    );
+  });
+
+/** What the caller of a run is told that stops at its own end: it was lost, or its last call could not be recorded. */
+const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunInterrupted =>
+  new RunInterrupted({
+    reason: loss ?? "record_failed",
+    run_id: runId,
+    rule: loss === undefined ? "not_retryable" : "lifecycle_closed",
+    failure: loss === undefined ? { kind: "unknown" } : { kind: "cancelled", by: "lifecycle" },
+    attempts,
+    message: loss === undefined ? sentences.record_failed : sentences[loss],
+  });
+
+const sentences = {
+  record_failed:
+    "The answer is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
+  taken_over:
+    "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
+  refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
+} as const;
 
 /** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
 export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
@@ -64,14 +97,14 @@ export const stop = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
-    const error = interrupted(run, broken, incident, run.isTakenOver ? "taken_over" : reason);
+    seal(run, broken);
     const end = {
       state: "stopped",
       reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
       incident: incident.id,
     } as const;
     return Effect.as(
-      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(error))),
+      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, reason)))),
       "ended" as const,
     );
   });
@@ -87,32 +120,33 @@ export const park = <P, E, R>(
   why: "question" | "interrupted",
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
-    const error = interrupted(run, broken, incident, run.isTakenOver ? "taken_over" : "parked");
-    return Effect.as(
-      run.park(broken.attempt, why, incident.decision.rule, () => run.handoff.end(Effect.fail(error))),
-      "ended" as const,
-    );
+    seal(run, broken);
+    const emit = () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, "parked")));
+    return Effect.as(run.park(broken.attempt, why, incident.decision.rule, emit), "ended" as const);
   });
 
-/** Lets nothing of the response start any more, and gives what the caller is told. */
-const interrupted = <P, E, R>(
-  run: Run<P, E, R>,
-  broken: Broken<P>,
-  incident: RunIncident,
-  reason: RunInterrupted["reason"],
-): RunInterrupted => {
+/** Lets nothing of the response start any more. */
+const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): void => {
   run.chain?.close();
-  broken.attempt.flow.discardFrozen();
-  return new RunInterrupted({
-    reason,
-    run_id: run.runId,
-    rule: incident.decision.rule,
-    failure: incident.failure,
-    attempts: run.attempts,
-    message: incident.message,
-    ...(broken.cause === undefined ? {} : { cause: broken.cause }),
-  });
+  attempt.flow.discardFrozen();
 };
+
+/** What the caller is told, once the end is written: only then it is known whether the run is still this process's. */
+const interrupted = <P, E, R>(
+  { attempts, loss, runId }: Run<P, E, R>,
+  { cause }: Broken<P>,
+  { decision, failure, message }: RunIncident,
+  reason: RunInterrupted["reason"],
+): RunInterrupted =>
+  new RunInterrupted({
+    reason: loss ?? reason,
+    run_id: runId,
+    rule: decision.rule,
+    failure,
+    attempts,
+    message: loss === undefined ? message : sentences[loss],
+    ...(cause === undefined ? {} : { cause }),
+  });
 
 /** Ends a run whose recovery has died: the defect reaches the caller, nothing of the run starts any more. */
 export const collapse = <P, E, R>(
@@ -150,14 +184,17 @@ export const handOverResumed = <P, E, R>(
 /**
  * Hands over frozen parts; what they show is on record before (law L8).
  *
- * @returns whether they were: a call that could not be recorded is not
+ * @returns whether they were: a call that could not be recorded is not, and nothing is of a run that was lost
  */
 export const handOverFrozen = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   textOnly: boolean,
 ): Effect.Effect<boolean> =>
-  Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
-    if (events !== undefined) run.handoff.push(...events);
-    return events !== undefined;
+  Effect.suspend(() => {
+    if (run.loss !== undefined) return Effect.succeed(false);
+    return Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
+      if (events !== undefined) run.handoff.push(...events);
+      return events !== undefined;
+    });
   });

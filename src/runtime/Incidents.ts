@@ -93,13 +93,10 @@ const record = <P, E, R>(
   };
   run.telemetry.decided(incident);
   return Effect.map(
-    run.write(
-      [
-        { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
-        { _tag: "IncidentOpened", incident },
-      ],
-      true,
-    ),
+    run.write([
+      { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
+      { _tag: "IncidentOpened", incident },
+    ]),
     (recorded) => ({ decision, incident, recorded }),
   );
 };

@@ -22,7 +22,7 @@ type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
  * @param mode `replay` repeats the broken attempt's own request (law L3), `continue` builds on what has settled, `resume`
  *   goes on in the very same response
  * @param incident the recorded decision that this acts on
- * @returns `again` when the run was stopped while its tools were awaited: then nothing is launched
+ * @returns `again` when the run was stopped while its tools or its store were awaited: then nothing is launched
  */
 export const launch = <P, E, R>(
   run: Run<P, E, R>,
@@ -36,12 +36,13 @@ export const launch = <P, E, R>(
     if (run.stopper !== undefined) return "again" as const;
     run.discarded = [...run.discarded, ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through }))];
     const next = run.prepare(setup, carried);
-    const recorded = yield* run.write([
+    const recorded = yield* run.writeIntent([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
       run.startOf(next, run.elapsedMs),
     ]);
     if (!recorded) {
       run.attempts -= 1;
+      if (run.stopper !== undefined) return "again" as const;
       const verdict = { decision: incident.decision, incident, recorded };
       return yield* Ending.stop(run, broken, verdict, "record_failed");
     }

@@ -57,6 +57,12 @@ export const discardedCharacters = counter("discarded_characters", "Characters o
 /** Output tokens of attempts that a replay has replaced, where the provider had told them. */
 export const discardedTokens = counter("discarded_tokens", "Output tokens of attempts that were thrown away");
 
+/** Writes that the store did not take when they were due, by reason (`error.type`): from there a run goes on unrecorded. */
+export const unrecorded = counter("unrecorded", "Writes of runs that the store did not take when they were due");
+
+/** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
+export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
+
 /** From the start of an attempt to its first progress, in seconds. */
 export const timeToFirstProgress = seconds("time_to_first_progress", "From an attempt's start to its first progress");
 

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect";
 import type { Failure } from "../domain/Failure.ts";
 import * as RetryBudget from "../policy/RetryBudget.ts";
 import * as Situation from "../policy/Situation.ts";
+import { abandonable } from "./Abandonment.ts";
 import { ask, askAgain, carryOut, type Next } from "./Asking.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
@@ -150,7 +151,7 @@ const act = <P, E, R>(
     case "do_not_retry":
       if (decision.rule === "already_complete") return Ending.complete(run, broken.attempt, broken.failure);
       // Its caller left it without a word (a shutdown, a lost race): whoever has it on record may go on with it.
-      return decision.rule === "caller_interrupted" && recorded && run.shared.recorder.durable
+      return decision.rule === "caller_interrupted" && run.shared.recorder.durable
         ? Ending.park(run, broken, incident, "interrupted")
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":
@@ -159,7 +160,11 @@ const act = <P, E, R>(
         ? askOrVerify(run, broken, verdict, closed)
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "auto_retry_once":
-      return recorded ? retry(run, broken, verdict, closed) : Ending.stop(run, broken, verdict, "record_failed");
+      return Effect.flatMap(recorded ? Effect.succeed(true) : run.writeFirst([]), (isOnRecord) => {
+        if (isOnRecord) return retry(run, broken, verdict, closed);
+        if (run.stopper !== undefined) return Effect.succeed("again" as const);
+        return Ending.stop(run, broken, verdict, "record_failed");
+      });
   }
 };
 
@@ -224,11 +229,18 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, mode: string): voi
   if (mode === "replay" && broken.failure.kind === "stalled") run.counters.retries_after_stall += 1;
 };
 
+/** Longest that credentials may take to be renewed, in milliseconds; then the failure stands. */
+export const refreshMsMax = 30_000;
+
 /** Renews the credentials; the try counts, whether it worked or not. A stop does not wait for it. */
 const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.counters.credential_refreshes += 1;
-  const refresh = run.options.refreshCredentials ?? Effect.void;
-  return Effect.raceFirst(Effect.as(refresh, true), Effect.as(Deferred.await(run.stopped), false)).pipe(
+  const { refreshCredentials } = run.options;
+  const refresh = abandonable("refreshCredentials", () => refreshCredentials ?? Effect.void);
+  return Effect.raceFirst(
+    Effect.as(Effect.timeout(refresh, refreshMsMax), true),
+    Effect.as(Deferred.await(run.stopped), false),
+  ).pipe(
     Effect.catchCause((cause) =>
       Effect.as(
         Effect.logWarning("credentials could not be refreshed", { run_id: run.runId }, cause.reasons.length),

@@ -41,7 +41,7 @@ export const claimed = <P, E, R>(
     const due = Orphan.due(record);
     const refused = yield* refusal(recorder, record, due, transcript);
     const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
-    if (revived !== undefined && (yield* run.write([{ _tag: "RunResumed" }]))) {
+    if (revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]))) {
       const withdrawn = superseded(record);
       run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
       if (run.discardable) run.handoff.push(...withdrawn);

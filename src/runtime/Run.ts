@@ -16,6 +16,7 @@ import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
 import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
+import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../recorder/RunRecord.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost } from "./AttemptRunner.ts";
@@ -26,13 +27,13 @@ import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
 import { type Carried, envelopeBytes, Reveal } from "./Reveal.ts";
 import type { RunOptions, Withdrawn } from "./RunOptions.ts";
-import { RunWriter } from "./RunWriter.ts";
+import { type Loss, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
 import { freshCounters } from "./Spent.ts";
 import { type Stopper, stopFailure, stopperOfSignal } from "./Stopper.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "./ToolLedger.ts";
-import { keptBack } from "./Unrecorded.ts";
+import { keptBack, needsRecord } from "./Unrecorded.ts";
 
 /** What the run tells whoever recovers it. Both must not block. */
 export interface RunHooks<P, E, R> {
@@ -78,7 +79,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   leaveGate: (() => void) | undefined;
   /** A question is open. */
   asking = false;
-  isTakenOver = false;
+  /** Why the run is not this process's any more. */
+  loss: Loss | undefined;
   /** What was withdrawn so far, one entry an attempt. */
   discarded: ReadonlyArray<Withdrawn> = none;
   /** Calls whose tool was asked whether they happened; each is asked once. */
@@ -89,6 +91,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   factsGrew = Deferred.makeUnsafe<void>();
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
+  #closing: Deferred.Deferred<void> | undefined;
   readonly #writer: RunWriter;
   readonly #heard = (): void => {
     const by = stopperOfSignal(this.options.signal);
@@ -116,7 +119,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
-    this.#writer = new RunWriter(this, shared.recorder);
+    this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
     this.#hooks = hooks;
   }
 
@@ -230,7 +233,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
   stop(by: Stopper): void {
     if (by === "user") this.userCancelled = true;
-    if (by === "lifecycle") this.lifecycleClosed = true;
+    if (by === "lifecycle") {
+      this.lifecycleClosed = true;
+      if (this.#closing !== undefined) Deferred.doneUnsafe(this.#closing, Effect.void);
+    }
     this.stopper ??= by;
     this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
     if (by === "user") this.ledger.stopAll();
@@ -265,31 +271,69 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#writer.note(attempt, event, detail);
   }
 
-  /** Commits entries with the evidence that waits; whether that worked. See RunWriter for `happened`. */
-  write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
-    return this.#writer.write(entries, happened);
+  /** Done as soon as the processor closes, whoever stopped the run before. */
+  get closing(): Effect.Effect<void> {
+    if (this.lifecycleClosed) return Effect.void;
+    this.#closing ??= Deferred.makeUnsafe<void>();
+    return Deferred.await(this.#closing);
+  }
+
+  /** Commits the entries that begin the run; says why the store refuses it. See RunWriter. */
+  writeBegin(entries: ReadonlyArray<Entry>): Effect.Effect<RecorderError["reason"] | undefined> {
+    return this.#writer.begin(entries);
+  }
+
+  /** Commits what has happened; whether it is on record by now. While the store is away it is kept. */
+  write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+    return Effect.map(this.#writer.write(entries, true), (written) => written === "recorded");
+  }
+
+  /** Commits what has happened before something is done about it; waits for a store that is away. See RunWriter. */
+  writeFirst(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+    return this.#writer.writeFirst(entries, true);
+  }
+
+  /** Commits what its caller does only once it is on record; waits for a store that is away. */
+  writeIntent(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+    return this.#writer.writeFirst(entries);
   }
 
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
-    return this.write([{ _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() }]);
+    return this.write([this.#raised(attempt)]);
   }
 
+  recordDispatch(attempt: LedgerAttempt): Effect.Effect<boolean> {
+    return this.writeFirst([this.#raised(attempt)]);
+  }
+
+  /**
+   * Commits the attempt's facts before something of it is handed over. Text goes on unrecorded; calls that may not wait for
+   * the store to come back, and break the attempt where it does not (law L8).
+   *
+   * @returns whether the hand-over may go on
+   */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
     this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.attempt, call, id, tool }),
     );
-    const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };
-    return Effect.map(this.write([...handedOver, raised], true), (recorded) => {
-      const outcome = recorded ? undefined : keptBack(this, calls);
-      if (outcome !== undefined) attempt.decide(outcome);
-      return outcome === undefined;
+    const entries = [...handedOver, this.#raised(attempt)];
+    if (!needsRecord(this, calls)) return Effect.map(this.write(entries), () => this.loss === undefined);
+    return Effect.map(this.writeFirst(entries), (recorded) => {
+      if (!recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
+      return recorded;
     });
   }
 
-  /** Another process drives the run now: nothing more of it is handed over or started here. */
-  takenOver(): void {
-    this.isTakenOver = true;
+  unrecorded(reason: string, first: boolean): void {
+    if (first) this.note(this.attempts, "shown", "unrecorded");
+    this.telemetry.unrecorded(reason);
+  }
+
+  /** The run is not this process's any more: nothing more of it is handed over or started here. */
+  lost(why: Loss): void {
+    this.loss ??= why;
+    this.chain?.close();
     this.stop("lifecycle");
   }
 
@@ -299,7 +343,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   settledLate(attempt: LedgerAttempt): Effect.Effect<void> {
     const { decided } = this;
-    return decided?.attempt === attempt ? this.#hooks.late(this, decided.attempt, decided.failure) : Effect.void;
+    if (decided?.attempt !== attempt) return Effect.void;
+    if (!this.asking) return this.#hooks.late(this, decided.attempt, decided.failure);
+    // An open question is overtaken now, whatever time the writes before this one take.
+    Deferred.doneUnsafe(this.factsGrew, Effect.void);
+    return Effect.sync(() => this.note(attempt.attempt, "late_settle"));
   }
 
   /** Records the end and ends the stream; the first end counts (law L7). */
@@ -320,17 +368,21 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       this.unheed();
       this.answered();
       this.note(this.attempts, "end", end.reason);
-      const raised: Entry = { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() };
-      return Effect.andThen(
-        this.write([raised, entry]),
-        Effect.sync(() => {
-          this.telemetry.finished(end, this.attempts);
-          emit();
-        }),
-      );
+      // A store that is away takes the end later: the caller is told now. A run that was lost has another end (law L7).
+      return Effect.map(this.#writer.write([this.#raised(attempt), entry], true), (written) => {
+        this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
+        emit();
+      });
     });
   }
+
+  #raised({ attempt, facts }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> {
+    return { _tag: "FactsRaised", attempt, facts: facts.snapshot() };
+  }
 }
+
+/** How a stream ends whose run is somebody else's by now. */
+const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
 
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];

@@ -3,6 +3,7 @@
  */
 import type * as Clock from "effect/Clock";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { Backlog } from "./Backlog.ts";
 import type { RetryGate } from "./RetryGate.ts";
 import type { HeldPool } from "./Reveal.ts";
 import type { Throttle } from "./Throttle.ts";
@@ -12,7 +13,10 @@ import type { Watchdog } from "./Watchdog.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {
+  /** One whose calls all come back. */
   readonly recorder: RunRecorder["Service"];
+  /** What the recorder did not take. */
+  readonly backlog: Backlog;
   readonly decisions: UserDecisions["Service"];
   readonly guard: ToolGuard["Service"];
   readonly watchdog: Watchdog;
@@ -23,4 +27,6 @@ export interface Shared {
   /** Providers that this process has had an answer from. */
   readonly reached: Set<string>;
   readonly drainMs: number;
+  /** Tells this processor's runs from those of others on record. */
+  readonly drawn: string;
 }

@@ -15,9 +15,12 @@ import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { label } from "../domain/Limits.ts";
+import { bounded } from "../recorder/BoundedRecorder.ts";
+import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
+import { Backlog } from "./Backlog.ts";
 import { Chain } from "./Chain.ts";
 import { late } from "./Incidents.ts";
 import { passSignaturesOn, stopperOf } from "./InterruptSignature.ts";
@@ -92,7 +95,8 @@ type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done">;
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
   const shared: Shared = {
-    recorder: yield* RunRecorder,
+    recorder: bounded(yield* RunRecorder),
+    backlog: yield* Backlog.make,
     decisions: yield* UserDecisions,
     guard: yield* ToolGuard,
     watchdog: yield* Watchdog.make,
@@ -102,16 +106,19 @@ const makeProcessor = Effect.gen(function* () {
     clock: yield* Clock.Clock,
     reached: new Set(),
     drainMs: (yield* ProcessorConfig).drainMs,
+    drawn: drawn(),
   };
   const live = new Map<string, AnyRun>();
-  const register: Register = { live, closed: undefined };
+  const register: Register = { live, closed: undefined, starts: 0 };
 
   const close = (reason: string) =>
     Effect.suspend(() => {
       register.closed = reason;
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
-      return Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
+      const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
+      // What the runs could not write goes with the processor otherwise.
+      return Effect.andThen(ended, shared.backlog.close);
     });
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
 
@@ -135,7 +142,12 @@ const makeProcessor = Effect.gen(function* () {
 interface Register {
   readonly live: Map<string, AnyRun>;
   closed: string | undefined;
+  /** Runs that were begun here so far. */
+  starts: number;
 }
+
+/** Ids that are drawn for one run. A seeded Random draws what another process has drawn; further ones are the machine's. */
+const drawsMax = 3;
 
 const stream = <P, E, R>(
   shared: Shared,
@@ -145,15 +157,23 @@ const stream = <P, E, R>(
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
-      const runId = options.runId ?? (yield* makeRunId);
-      const problem = closedBy(register) ?? problemOf(options) ?? taken(register, runId);
-      if (problem !== undefined) return yield* refuse(runId, register, problem);
+      const problem = closedBy(register) ?? problemOf(options);
+      if (problem !== undefined) return yield* refuse(options.runId ?? "", register, problem);
       const services = yield* Effect.context<R>();
-      const run = new Run<P, E, R>(runId, options, discardable, shared, services, hooks);
-      yield* enrol(register, run, scope);
-      // Interrupted in between, the run would neither be live nor ended, and its finalizer would wait for ever.
-      yield* Effect.uninterruptible(begin(run));
-      return run.handoff.take;
+      for (let draw = 1; ; draw += 1) {
+        const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
+        // One step from the look at the id to the record: of two that begin with one id, one begins. Interrupted in
+        // between, the run would neither be live nor ended, and its finalizer would wait for ever.
+        const begun = yield* Effect.uninterruptible(
+          Effect.suspend(() => {
+            const known = taken(register, runId) ?? called(shared, runId);
+            if (known !== undefined) return Effect.succeed(known);
+            return begin(register, new Run<P, E, R>(runId, options, discardable, shared, services, hooks), scope);
+          }),
+        );
+        if (typeof begun !== "string") return begun.handoff.take;
+        if (options.runId !== undefined || draw === drawsMax) return yield* refuse(runId, register, begun);
+      }
     }),
   );
 
@@ -184,21 +204,23 @@ const takeOver = <P, E, R>(
   cursor: string | undefined,
 ): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
+    // A run that was parked while the store was away is parked on record first.
+    yield* run.shared.backlog.flush(run.runId);
     const revived = yield* Revival.claimed(run, transcript, cursor);
     if (typeof revived === "string") {
       run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
       return revived;
     }
-    yield* enrol(register, run, scope);
+    register.live.set(run.runId, run);
+    run.shared.guard.enrol(run.runId, run.ledger);
+    yield* stoppedWith(register, run, scope);
     Effect.runForkWith(run.services)(revive(run, revived));
     return undefined;
   });
 
-/** Makes a run known, and stops it when its consumer goes away. */
-const enrol = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
+/** Stops a run when its consumer goes away, and forgets it once it has ended. */
+const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
   const { ledger, runId, shared } = run;
-  register.live.set(runId, run);
-  shared.guard.enrol(runId, ledger);
   run.heed();
   return Scope.addFinalizerExit(scope, (exit) => {
     run.unheed();
@@ -206,6 +228,8 @@ const enrol = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scop
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {
+        // A run that was refused is not what the id stands for by now.
+        if (register.live.get(runId) !== run) return;
         register.live.delete(runId);
         shared.guard.release(runId);
       }),
@@ -221,32 +245,57 @@ const hooks = {
   late,
 };
 
-/** Puts the run and its first attempt on record and starts it. Unrecorded it still runs, but nothing is retried. */
-const begin = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+/**
+ * Puts the run and its first attempt on record and starts it. While the store is away it runs unrecorded, and nothing is
+ * retried.
+ *
+ * @returns the run, or why its id cannot be taken: then nothing was asked of the provider
+ */
+const begin = <P, E, R>(
+  register: Register,
+  run: Run<P, E, R>,
+  scope: Scope.Scope,
+): Effect.Effect<Run<P, E, R> | string> =>
   Effect.gen(function* () {
+    const { options, policy, runId, shared } = run;
+    register.live.set(runId, run);
+    yield* stoppedWith(register, run, scope);
     const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
-    const { options, policy, shared } = run;
     const transcript = yield* digestOf(run);
-    yield* run.write(
-      [
-        {
-          _tag: "RunStarted",
-          run_id: run.runId,
-          provider: options.provider,
-          at: shared.clock.currentTimeMillisUnsafe(),
-          budget: run.budget,
-          policy: policy.name,
-          ...(transcript === undefined ? {} : { transcript }),
-          ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
-        },
-        run.startOf(first, 0),
-      ],
-      true,
-    );
+    register.starts += 1;
+    const refusal = yield* run.writeBegin([
+      {
+        _tag: "RunStarted",
+        run_id: runId,
+        provider: options.provider,
+        at: shared.clock.currentTimeMillisUnsafe(),
+        budget: run.budget,
+        policy: policy.name,
+        started_by: `${shared.drawn}.${register.starts}`,
+        ...(transcript === undefined ? {} : { transcript }),
+        ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
+      },
+      run.startOf(first, 0),
+    ]);
+    if (refusal !== undefined) {
+      dropped(register, run);
+      return onRecord(runId, refusal);
+    }
+    shared.guard.enrol(runId, run.ledger);
     run.chain = new Chain(first);
-    run.handoff.push({ _tag: "AttemptStarted", run_id: run.runId, attempt: first.attempt, mode: "first" });
+    run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.attempt, mode: "first" });
     run.start(first);
-  });
+    return run;
+    // A run that could not begin has ended: its finalizer would wait for it for ever.
+  }).pipe(Effect.onError(() => Effect.sync(() => dropped(register, run))));
+
+/** Forgets a run that did not begin. */
+const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
+  run.ledger.ended = true;
+  register.live.delete(run.runId);
+  run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
+  Deferred.doneUnsafe(run.done, Effect.void);
+};
 
 /** The digest of the transcript; without it nobody can resume the run later, and that is said now. */
 const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
@@ -263,6 +312,18 @@ const closedBy = (register: Register): string | undefined =>
 const taken = (register: Register, runId: string): string | undefined =>
   register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
 
+/** An id whose calls are known here names a run of this process, also where its record is gone or cannot be read. */
+const called = ({ guard }: Shared, runId: string): string | undefined =>
+  guard.knows(runId) ? onRecord(runId, "run_exists") : undefined;
+
+/** Why an id that is on record is refused: what it means, and what its caller can do. */
+const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
+  const found = `runId: expected a new id, got "${runId}", which is on record`;
+  if (reason === "corrupt") return `${found}, damaged. Take a new id`;
+  if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
+  return `${found}. Take a new id, leave runId out, or go on with that run by resume`;
+};
+
 const refuse = (runId: string, register: Register, problem: string) =>
   new RunInterrupted({
     reason: "refused",
@@ -272,6 +333,12 @@ const refuse = (runId: string, register: Register, problem: string) =>
     attempts: 0,
     message: problem,
   });
+
+/** 128 bits of the machine's own randomness, as hex: whoever seeds Random does not seed this. */
+const drawn = (): string =>
+  Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
 const makeRunId: Effect.Effect<string> = Effect.map(

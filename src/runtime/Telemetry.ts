@@ -118,6 +118,11 @@ export class RunTelemetry<R> {
     });
   }
 
+  /** The store did not take a write: what the run shows from here on is unrecorded until the store is back. */
+  unrecorded(reason: string): void {
+    this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
+  }
+
   /** A retry was scheduled: it is being recovered, and nobody has to do anything. */
   retrying(incident: RunIncident): void {
     this.#log("debug", incident.message, logAnnotations(incident));

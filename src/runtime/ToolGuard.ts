@@ -98,6 +98,8 @@ export class ToolGuard extends Context.Service<
     readonly verifierOf: (tool: Tool) => Verifier | undefined;
     /** @internal The processor's side: makes a run's calls known. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
+    /** @internal Whether calls of a run of this id are known. */
+    readonly knows: (runId: string) => boolean;
     /** @internal Forgets an ended run that handed over no call. */
     readonly release: (runId: string) => void;
   }
@@ -134,6 +136,7 @@ const makeGuard = (): ToolGuard["Service"] => {
       ledgers.set(runId, ledger);
       if (ledgers.size > ledgersMax) forgetOldestEnded(ledgers);
     },
+    knows: (runId) => ledgers.has(runId),
     release: (runId) => {
       if (ledgers.get(runId)?.isEmpty === true) ledgers.delete(runId);
     },
@@ -154,7 +157,7 @@ const dispatch = <I, A, E, R>(
       if (found === undefined) return yield* refused("unknown_call", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
       if (typeof entered === "string") return yield* refused(entered, tool);
-      const recorded = yield* entered.recordDispatch;
+      const recorded = yield* Effect.onInterrupt(restore(entered.recordDispatch), () => Effect.sync(entered.leave));
       if (recorded !== "recorded") {
         entered.leave();
         return yield* refused(recorded, tool);

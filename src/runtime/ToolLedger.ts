@@ -51,8 +51,10 @@ export interface LedgerAttempt {
 export interface LedgerRun {
   /** Whether a call of this tool can only have started through the guard. */
   readonly guards: (tool: string) => boolean;
-  /** Commits the attempt's facts; whether that worked. */
-  readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
+  /** Commits the attempt's facts; while the store is away they are kept. */
+  readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
+  /** Commits the attempt's facts before a handler starts; whether that worked. Waits for a store that is away. */
+  readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
   /** A call has settled, or never will, after its attempt's decision was taken. */
   readonly settledLate: (attempt: LedgerAttempt) => Effect.Effect<void>;
 }
@@ -243,7 +245,7 @@ export class ToolLedger {
       owner.toolEnded();
     };
     return {
-      recordDispatch: Effect.map(this.#run.recordFacts(owner), (recorded) =>
+      recordDispatch: Effect.map(this.#run.recordDispatch(owner), (recorded) =>
         !recorded ? "not_recorded" : owner.fence.isClosed ? "superseded" : "recorded",
       ),
       leave: () => {

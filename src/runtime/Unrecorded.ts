@@ -1,6 +1,6 @@
 /**
- * Keeps back a call that could not be put on record (law L8): whoever recovers the run would not know of it, and would have
- * it run again.
+ * Keeps back a call that could not be put on record (law L8): a process that recovers the run would not know of it, and would
+ * have it run again.
  */
 import type { Failure } from "../domain/Failure.ts";
 import { RecorderError } from "../recorder/RecorderError.ts";
@@ -8,7 +8,6 @@ import type { NamedCall } from "./ToolLedger.ts";
 
 /** What stands between a call and its hand-over. */
 interface Owner {
-  readonly runId: string;
   /** The run's calls start through the guard only, which starts none that is not on record. */
   readonly sideEffects: { readonly guarded: boolean };
   readonly options: { readonly tools: ReadonlyArray<{ readonly name: string; readonly effect: string }> };
@@ -16,18 +15,20 @@ interface Owner {
 }
 
 /**
- * How an attempt breaks that has such a call; undefined where the hand-over may go on. Text goes on in any case, and so does
- * every call where nobody could recover the run: the record ends with its process.
+ * Whether these calls may be handed over only once they are on record. Text goes on in any case, and so does every call where
+ * no process could recover the run: the record ends with its process.
  *
  * @param calls what is about to be handed over
  */
-export const keptBack = (
-  { options, runId, shared, sideEffects }: Owner,
-  calls: ReadonlyArray<NamedCall>,
-): { readonly _tag: "failed"; readonly failure: Failure; readonly cause: RecorderError } | undefined => {
+export const needsRecord = ({ options, shared, sideEffects }: Owner, calls: ReadonlyArray<NamedCall>): boolean => {
   const effectOf = (tool: string) => options.tools.find(({ name }) => name === tool)?.effect;
-  const repeatable = calls.every(({ tool }) => effectOf(tool) === "read_only");
-  if (!shared.recorder.durable || sideEffects.guarded || repeatable) return undefined;
+  return shared.recorder.durable && !sideEffects.guarded && calls.some(({ tool }) => effectOf(tool) !== "read_only");
+};
+
+/** How an attempt breaks whose call could not be recorded. */
+export const keptBack = (
+  runId: string,
+): { readonly _tag: "failed"; readonly failure: Failure; readonly cause: RecorderError } => {
   const message = `${runId}: a tool call could not be put on record, so it was not handed over`;
   return {
     _tag: "failed",

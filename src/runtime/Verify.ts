@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import type { VerdictBy } from "../recorder/RecordParts.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
+import { abandonable } from "./Abandonment.ts";
 import type { Broken } from "./Broken.ts";
 import type { Run } from "./Run.ts";
 import type { UnknownCall, Verify } from "./ToolGuard.ts";
@@ -38,7 +39,7 @@ export const judged = <P, E, R>(
         (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.attempt, facts: owner.facts.snapshot() }),
       ),
     ];
-    return Effect.as(run.write(entries, true), settled.length);
+    return Effect.as(run.write(entries), settled.length);
   });
 
 /**
@@ -77,7 +78,7 @@ const asked = <P, E, R>(
 export const wordOf = (verify: Verify | undefined, call: UnknownCall): Effect.Effect<CallVerdict | "unknown"> =>
   verify === undefined
     ? Effect.succeed("unknown")
-    : Effect.suspend(() => verify(call)).pipe(
+    : abandonable(`${call.tool}.verify`, () => verify(call)).pipe(
         Effect.timeoutOption(verifyMsMax),
         Effect.map(Option.getOrElse(() => "unknown" as const)),
         Effect.catchCause((cause) =>

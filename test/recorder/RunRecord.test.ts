@@ -54,7 +54,7 @@ describe("RunRecord.apply", () => {
     ));
 
   it("takes only what can be late after the end (L7)", () =>
-    assert.deepStrictEqual(misfits(E.folded([E.begun("r"), E.ended()])), [
+    assert.deepStrictEqual(misfits(E.folded([E.begun("r"), E.ended({ reason: "length" })])), [
       ["RunStarted", "run_exists"],
       ["AttemptStarted", "run_ended"],
       ["FactsRaised", "taken"],
@@ -65,6 +65,25 @@ describe("RunRecord.apply", () => {
       ["QuestionAnswered", "run_ended"],
       ["RunEnded", "run_ended"],
     ]));
+
+  it("takes an entry once: a write whose outcome is not known is made again", () => {
+    const start = E.begun("r");
+    if (start._tag !== "RunStarted") throw new Error("the life begins with another entry");
+    const begun = { ...start, started_by: "this process" };
+    const life = [begun, ...E.life("r").slice(1)].filter(({ _tag }) => _tag !== "EvidenceNoted");
+    for (let many = 1; many <= life.length; many += 1) {
+      const once = E.folded(life.slice(0, many));
+      for (let from = 0; from < many; from += 1) {
+        assert.deepStrictEqual(
+          E.folded([...life.slice(0, many), ...life.slice(from, many)]),
+          once,
+          `${from} to ${many}`,
+        );
+      }
+    }
+    assert.strictEqual(RunRecord.apply(E.folded(life), { ...begun, started_by: "another" }), "run_exists");
+    assert.strictEqual(RunRecord.apply(E.folded([E.begun("r")]), E.begun("r")), "run_exists");
+  });
 
   it("is pure: it changes neither the record nor the entry, and gives the same again", () => {
     let record: RunRecord.RunRecord | undefined;

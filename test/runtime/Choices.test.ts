@@ -191,7 +191,7 @@ describe("A question whose facts grow while it is open", () => {
       ...memory,
       write: (id: string, entries: Parameters<typeof memory.write>[1]) =>
         entries.some((entry) => entry._tag === "QuestionAsked")
-          ? Effect.delay(memory.write(id, entries), "1 minute")
+          ? Effect.delay(memory.write(id, entries), "3 seconds")
           : memory.write(id, entries),
     })),
   ).pipe(Layer.provide(RunRecorder.layerMemory()));
@@ -199,7 +199,7 @@ describe("A question whose facts grow while it is open", () => {
   it.effect("is put anew also when they grew while it was being recorded", () =>
     Effect.gen(function* () {
       const its = yield* bench;
-      const tool = bash(its, Effect.as(Effect.sleep("30 seconds"), "ran"));
+      const tool = bash(its, Effect.as(Effect.sleep("2 seconds"), "ran"));
       const provider = S.scripted([S.callReady("bash"), S.wait(1), reset]);
       const seen = yield* S.played(its.processor.run(S.options(provider, { runId, tools: [tool] })), starts(tool));
       assert.deepStrictEqual(seen.lines.slice(-3), ["ask tool_ran", "answer stop", "end stopped tool_ran"]);

@@ -2,7 +2,7 @@
  * Kills a process between any two steps of a run, and goes on with the run in a new one: two processors over one recorder,
  * of which the first stops dead at a chosen write, before it or after it.
  */
-import { Context, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
+import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
@@ -12,6 +12,7 @@ import type { AttemptContext, RunOptions } from "../../src/runtime/RunOptions.ts
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard, type Verify } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { mortalClock } from "./MortalClock.ts";
 import * as S from "./Scripted.ts";
 
 /** What a runtime keeps of a run across its processes: what its user saw, and what its tool did. */
@@ -124,13 +125,16 @@ export const live = (scenario: Scenario, crash: Crash): Effect.Effect<Lived, nev
     };
     const dead = Deferred.makeUnsafe<void>();
     const mortal = dying(recorder, crash, dead);
-    const first = yield* startProcess(mortal, decisions);
+    const clock = yield* mortalClock(dead);
+    const first = yield* Effect.provideService(startProcess(mortal, decisions), Clock.Clock, clock);
     const provider = S.scripted(...scenario.scripts);
     const bash = toolOf(first, seen, dead, scenario.verify);
     const run = Context.get(first, StreamProcessor).run(
       S.options(provider, { ...scenario.more, runId, transcript, tools: [bash] }),
     );
-    yield* Effect.forkDetach(drive(seen, bash, run, dead), { startImmediately: true });
+    yield* Effect.forkDetach(Effect.provideService(drive(seen, bash, run, dead), Clock.Clock, clock), {
+      startImmediately: true,
+    });
     yield* TestClock.adjust("1 hour");
     const left = yield* Effect.orDie(recorder.run(runId));
     yield* recorder.release(runId).pipe(Effect.orDie);

@@ -143,7 +143,7 @@ describe("A caller that leaves while its run is being taken over", () => {
       const processor = yield* StreamProcessor;
       const request = S.options(S.scripted(whole));
       const fiber = yield* Effect.forkChild(S.watch(processor.resume("r", { request, transcript })));
-      yield* TestClock.adjust("30 seconds");
+      yield* TestClock.adjust("1 second");
       const interrupt = yield* Effect.forkChild(Fiber.interrupt(fiber));
       yield* TestClock.adjust("2 minutes");
       yield* Fiber.join(interrupt);
@@ -153,8 +153,8 @@ describe("A caller that leaves while its run is being taken over", () => {
     }).pipe(
       Effect.provide(
         layer(["parked", "parked", "accept"], {
-          // A take-over takes a minute.
-          digest: (content) => Effect.andThen(Effect.sleep("1 minute"), digest(content)),
+          // A take-over takes three seconds.
+          digest: (content) => Effect.andThen(Effect.sleep("3 seconds"), digest(content)),
         }),
       ),
     ),

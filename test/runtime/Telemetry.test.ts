@@ -319,7 +319,7 @@ describe("log lines", () => {
         layer,
       );
       assert.match(
-        told.lines.at(-1) ?? "",
+        told.lines.findLast((line) => line.startsWith("Warn")) ?? "",
         /^Warn .* It could not be recorded, so nothing is repeated and the run stops\. r 1/,
       );
     }),

@@ -197,8 +197,10 @@ const recording = (scenario: Scenario, journal: Journal) =>
     Effect.map(RunRecorder, (memory) => {
       const { delays, dies, fails } = scenario.recorder;
       let count = 0;
-      const write: RunRecorder["Service"]["write"] = (id, entries) =>
-        Effect.suspend(() => {
+      const write: RunRecorder["Service"]["write"] = (id, given) => {
+        // Which process started the run is drawn by the machine; a journal must come out the same again.
+        const entries = given.map((it) => (it._tag === "RunStarted" ? { ...it, started_by: "simulated" } : it));
+        return Effect.suspend(() => {
           const number = count++;
           journal.add({ what: "writing", entries });
           if (dies.includes(number)) return Effect.die(new Error("the recorder died"));
@@ -211,6 +213,7 @@ const recording = (scenario: Scenario, journal: Journal) =>
             Effect.sync(() => journal.add({ what: "written", entries, ok: Exit.isSuccess(exit) })),
           ),
         );
+      };
       return { ...memory, write };
     }),
   ).pipe(Layer.provide(RunRecorder.layerMemory()));

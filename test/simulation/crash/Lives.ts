@@ -2,7 +2,7 @@
  * Lives a story: each process drives the run until it dies, another one may recover between them, and in the end one goes
  * on for as long as it takes. Memory, virtual time, and a world beside them that forgets nothing.
  */
-import { Context, Deferred, Effect, type Exit, Fiber, Layer, Random, Scope, Stream } from "effect";
+import { Clock, Context, Deferred, Effect, type Exit, Fiber, Layer, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -11,6 +11,7 @@ import * as CrashRecovery from "../../../src/runtime/CrashRecovery.ts";
 import type { RunEvent, RunInterrupted } from "../../../src/runtime/RunEvent.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { UserDecisions } from "../../../src/runtime/UserDecisions.ts";
+import { mortalClock } from "../../runtime/MortalClock.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { Dice } from "../Dice.ts";
 import { type Process, providerOf, type Recorder, read, runId, toolsOf, type World } from "./Playing.ts";
@@ -88,6 +89,7 @@ const startProcess = (
           return Effect.as(Effect.sleep(dice.between(0, 50)), choice);
         }),
     };
+    const clock = yield* mortalClock(dead);
     const context = yield* Layer.buildWithScope(
       StreamProcessor.layer.pipe(
         Layer.provide(Layer.succeed(RunRecorder, mortal)),
@@ -95,9 +97,10 @@ const startProcess = (
         Layer.provideMerge(Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })),
       ),
       Scope.makeUnsafe(),
-    );
+    ).pipe(Effect.provideService(Clock.Clock, clock));
     return {
       context,
+      clock,
       isDead: () => Deferred.isDoneUnsafe(dead),
       silence: Effect.asVoid(Deferred.succeed(dead, undefined)),
     };
@@ -172,7 +175,8 @@ const lifeOf = (
     const stream = first
       ? processor.run({ ...request, runId, transcript })
       : processor.resume(runId, { request, transcript, ...(cursor === undefined ? {} : { cursor }) });
-    const fiber = yield* Effect.forkDetach(drive(process, world, tools.start, stream), { startImmediately: true });
+    const driven = Effect.provideService(drive(process, world, tools.start, stream), Clock.Clock, process.clock);
+    const fiber = yield* Effect.forkDetach(driven, { startImmediately: true });
     if (death !== undefined && death.kind !== "kill") {
       yield* TestClock.adjust(death.afterMs);
       if (death.kind === "cancel") yield* processor.cancel(runId);
@@ -253,9 +257,11 @@ const recovered = (recorder: Recorder, world: World, dice: Dice, dies: number | 
       world.log.push(`a person answers ${choice}`);
       yield* Effect.ignore(CrashRecovery.answer({ run_id: runId, revision: question.revision, choice, by: "person" }));
     });
-    yield* Effect.forkDetach(Effect.provideService(Effect.orDie(work), RunRecorder, mortal), {
-      startImmediately: true,
-    });
+    const working = Effect.orDie(work).pipe(
+      Effect.provideService(RunRecorder, mortal),
+      Effect.provideService(Clock.Clock, yield* mortalClock(dead)),
+    );
+    yield* Effect.forkDetach(working, { startImmediately: true });
     yield* TestClock.adjust("1 minute");
     yield* Deferred.succeed(dead, undefined);
     yield* Effect.orDie(recorder.release(runId));

@@ -1,7 +1,7 @@
 /**
  * Plays the provider and the tools of a story in each of its processes.
  */
-import { Context, Effect, Stream } from "effect";
+import { type Clock, Context, Effect, Stream } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/RunEvent.ts";
@@ -33,6 +33,8 @@ export interface World {
 /** A process that can die. */
 export interface Process {
   readonly context: Context.Context<StreamProcessor | ToolGuard>;
+  /** Stands still once the process is dead. */
+  readonly clock: Clock.Clock;
   readonly isDead: () => boolean;
   /** Nothing of the process happens any more. */
   readonly silence: Effect.Effect<void>;

@@ -1,0 +1,198 @@
+/**
+ * Bounds what a recorder may do to its callers: every call comes back within a named time and fails in the recorder's own
+ * words, whether the service hangs, throws, dies, or gives what is no answer (law L11).
+ *
+ * A recorder is often written by somebody else, in plain JavaScript, over a network that goes away. What such a call did
+ * when it was given up is not known: entries may be sent again, as `RunRecord.apply` takes each of them once.
+ */
+import * as Cause from "effect/Cause";
+import * as Clock from "effect/Clock";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import type * as Fiber from "effect/Fiber";
+import * as Predicate from "effect/Predicate";
+import * as Result from "effect/Result";
+import { AnswerRefused } from "./Answering.ts";
+import { RecorderError } from "./RecorderError.ts";
+import type { RunRecord } from "./RunRecord.ts";
+import { listWaitMs, type RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
+
+/**
+ * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call
+ * that comes after: a process that has to end while its store hangs still ends.
+ */
+export const probeMs = 250;
+
+/** Most calls that neither returned nor let themselves be interrupted; beyond them the recorder is not called any more. */
+export const hangingCallsMax = 64;
+
+type Service = RunRecorder["Service"];
+
+const known = new WeakMap<Service, Service>();
+
+/**
+ * Gives a recorder whose calls all come back.
+ *
+ * @param recorder any implementation of the service; the same one gives the same bounded one
+ */
+export const bounded = (recorder: Service): Service => {
+  const found = known.get(recorder);
+  if (found !== undefined) return found;
+  const made = make(recorder);
+  known.set(recorder, made);
+  known.set(made, made);
+  return made;
+};
+
+const make = (recorder: Service): Service => {
+  const waitMs = recorder.waitMs ?? recorderWaitMs;
+  const hanging = { calls: 0 };
+  const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
+  const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
+  const [claim, release, orphans] = [door("claim"), door("release"), door("orphans", listWaitMs)];
+  const [answer, digest] = [door("answer"), door("digest")];
+  // A run that is taken over after its caller has given up is driven by nobody here.
+  const giveBack = (runId: string) =>
+    Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), anything));
+  return {
+    durable: recorder.durable,
+    ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
+    write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
+    run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
+    runs: (query) => runs.call("", () => recorder.runs(query), isList),
+    incidents: (runId) => incidents.call(runId, () => recorder.incidents(runId), isList),
+    claim: (runId) => claim.call(runId, () => recorder.claim(runId), isRecord, giveBack(runId)),
+    release: (runId) => release.call(runId, () => recorder.release(runId), anything),
+    orphans: (limit) => orphans.call("", () => recorder.orphans(limit), isList),
+    answer: (given) => answer.call(given.run_id, () => recorder.answer(given), isRecord),
+    digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
+    prune: (query) => recorder.prune(query),
+  };
+};
+
+const anything = (_value: unknown): boolean => true;
+
+const isList = (value: unknown): boolean => Array.isArray(value);
+
+const isRecordOrNone = (value: unknown): boolean => value === undefined || isRecord(value);
+
+const isRecord = (value: unknown): boolean =>
+  Predicate.hasProperty(value, "run_id") &&
+  (["attempts", "calls", "incidents", "questions"] satisfies ReadonlyArray<keyof RunRecord>).every(
+    (name) => Predicate.hasProperty(value, name) && Array.isArray(value[name]),
+  );
+
+/** One method of a recorder, and whether a call of it hangs right now. */
+class Door {
+  readonly #name: string;
+  readonly #waitMs: number;
+  readonly #hanging: { calls: number };
+  /** When the first call began that hangs; undefined since a call came back. */
+  #hangsSince: number | undefined;
+
+  constructor(name: string, waitMs: number, hanging: { calls: number }) {
+    this.#name = name;
+    this.#waitMs = waitMs;
+    this.#hanging = hanging;
+  }
+
+  /**
+   * Calls the recorder from a fiber of its own, which its caller leaves behind when the time is over or the caller itself
+   * is interrupted.
+   *
+   * @param undo done when a call succeeds that its caller has left; without it such a call is interrupted
+   */
+  call<A, E>(
+    runId: string,
+    make: () => Effect.Effect<A, E>,
+    fits: (value: unknown) => boolean,
+    undo?: Effect.Effect<void>,
+  ): Effect.Effect<A, E | RecorderError> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.#hanging.calls >= hangingCallsMax)
+        return yield* this.#failed(runId, "is not called: too many calls hang");
+      const clock = yield* Clock.Clock;
+      const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+      const begun = now();
+      const fiber = yield* Effect.forkDetach(called(make), { startImmediately: true });
+      const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.#limit(begun), undo));
+      if (exit === undefined) {
+        this.#hangsSince ??= begun;
+        return yield* this.#failed(runId, `did not come back within ${Math.round(now() - begun)} ms`);
+      }
+      this.#hangsSince = undefined;
+      if (Exit.isFailure(exit)) return yield* this.#told(runId, exit.cause);
+      return fits(exit.value) ? exit.value : yield* this.#failed(runId, "gave something else than it should");
+    });
+  }
+
+  #limit(now: number): number {
+    return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
+  }
+
+  /** The end of the call, or undefined when the time is over. It also ends where its own caller cannot be interrupted. */
+  #awaited<A, E>(
+    fiber: Fiber.Fiber<A, E>,
+    ms: number,
+    undo: Effect.Effect<void> | undefined,
+  ): Effect.Effect<Exit.Exit<A, E> | undefined> {
+    return Effect.gen({ self: this }, function* () {
+      const first = Deferred.makeUnsafe<Exit.Exit<A, E> | undefined>();
+      const over = Effect.sync(() => Deferred.doneUnsafe(first, Exit.succeed(fiber.pollUnsafe())));
+      const timer = yield* Effect.forkDetach(Effect.andThen(Effect.sleep(Duration.millis(ms)), over), {
+        startImmediately: true,
+      });
+      fiber.addObserver((exit) => {
+        Deferred.doneUnsafe(first, Exit.succeed(exit));
+        timer.interruptUnsafe();
+      });
+      const left = Effect.suspend(() => {
+        timer.interruptUnsafe();
+        return this.#leave(fiber, undo);
+      });
+      const exit = yield* Effect.onInterrupt(Deferred.await(first), () => left);
+      if (exit === undefined) yield* left;
+      return exit;
+    });
+  }
+
+  /** Leaves a call behind. Until it ends it counts as one that hangs. */
+  #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined): Effect.Effect<void> {
+    return Effect.map(Effect.context<never>(), (services) => {
+      this.#hanging.calls += 1;
+      fiber.addObserver((exit) => {
+        this.#hanging.calls -= 1;
+        if (!Exit.isSuccess(exit)) return;
+        this.#hangsSince = undefined;
+        // From an observer, which is synchronous: nothing else would give the run back.
+        if (undo !== undefined) Effect.runForkWith(services)(undo);
+      });
+      if (undo === undefined) fiber.interruptUnsafe();
+    });
+  }
+
+  #failed(run_id: string, what: string, cause?: unknown): RecorderError {
+    const message = `${run_id === "" ? "" : `${run_id}: `}the recorder's ${this.#name} ${what}`;
+    return new RecorderError({ reason: "unavailable", run_id, message, ...(cause === undefined ? {} : { cause }) });
+  }
+
+  /** The recorder's own error; anything else that it failed with becomes the cause of one. */
+  #told<E>(runId: string, cause: Cause.Cause<E>): Effect.Effect<never, E | RecorderError> {
+    const failed = Cause.findError(cause);
+    if (Result.isFailure(failed)) return Effect.fail(this.#failed(runId, "died", Cause.squash(cause)));
+    const error: unknown = failed.success;
+    return error instanceof RecorderError || error instanceof AnswerRefused
+      ? Effect.fail(failed.success)
+      : Effect.fail(this.#failed(runId, "failed with an error of another kind", error));
+  }
+}
+
+/** A call that throws has died, and one that gives no effect has too. */
+const called = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.suspend(() => {
+    const effect: unknown = make();
+    // What is typed as an effect is looked at all the same: the service may be plain JavaScript.
+    return Effect.isEffect(effect) ? (effect as Effect.Effect<A, E>) : Effect.die(new TypeError("expected an Effect"));
+  });
