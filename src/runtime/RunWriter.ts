@@ -6,6 +6,7 @@
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
+import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
@@ -46,6 +47,8 @@ interface Owner {
   readonly runId: string;
   /** Milliseconds since the run started. */
   readonly elapsedMs: number;
+  /** What the run's own fibers run with. */
+  readonly services: Context.Context<never>;
   /** Done as soon as anyone stops the run. */
   readonly stopped: Deferred.Deferred<void>;
   /** The run may not act any more. */
@@ -160,7 +163,9 @@ export class RunWriter implements Unwritten {
     return Effect.suspend(() => {
       const before = this.#last?.pollUnsafe() === undefined ? this.#last : undefined;
       const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);
-      return Effect.flatMap(Effect.forkDetach(turn, { startImmediately: true }), (fiber) => {
+      // Whoever caused it (a close, another run's write), the write is the run's own: below its span, by its clock.
+      const own = Effect.provideContext(turn, this.#owner.services);
+      return Effect.flatMap(Effect.forkDetach(own, { startImmediately: true }), (fiber) => {
         const done = fiber.pollUnsafe();
         if (done === undefined) this.#last = fiber;
         return done ?? Fiber.join(fiber);

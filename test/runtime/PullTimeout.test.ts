@@ -1,6 +1,6 @@
 /** Law L8 for a consumer that pulls with a timeout: whatever becomes of a pull, nothing is handed over before it is on record. */
 import { assert, describe, it } from "@effect/vitest";
-import { Cause, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope, Stream } from "effect";
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
@@ -10,10 +10,15 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as S from "./Scripted.ts";
 
+const headless = UserDecisions.layerHeadless();
+
 const pay = { name: "pay", executor: "runtime", effect: "mutating" } as const;
 
-/** A store that takes as long as the test says, and does then what the test says, with what a hand-over writes first. */
-const slow = (handOver: Effect.Effect<void, RecorderError>, decisions = UserDecisions.layerHeadless()) => {
+/** A store that takes as long as the test says, and does then what the test says, with what a hand-over writes first; and until then again. */
+const slow = (
+  handOver: Effect.Effect<void, RecorderError>,
+  { awayMs = 0, decisions = headless }: { awayMs?: number; decisions?: typeof headless } = {},
+) => {
   const written: Array<Entry> = [];
   const tags = () => written.map(({ _tag }) => _tag);
   const isHandOver = (entries: ReadonlyArray<Entry>) =>
@@ -27,9 +32,11 @@ const slow = (handOver: Effect.Effect<void, RecorderError>, decisions = UserDeci
       durable: true,
       write: (runId: string, entries: ReadonlyArray<Entry>) => {
         const write = Effect.tap(it.write(runId, entries), () => Effect.sync(() => written.push(...entries)));
-        if (!first || !isHandOver(entries)) return write;
-        first = false;
-        return Effect.andThen(handOver, write);
+        return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          if (!(first || now < awayMs) || !isHandOver(entries)) return write;
+          first = false;
+          return Effect.andThen(handOver, write);
+        });
       },
     })),
   ).pipe(Layer.provide(RunRecorder.layerMemory()));
@@ -128,7 +135,7 @@ describe("L8 a consumer that pulls with a timeout", () => {
   });
 
   it.effect("is never handed a call whose write fails after it gave up its pull", () => {
-    const { layer, tags } = slow(Effect.andThen(Effect.sleep(900), away));
+    const { layer, tags } = slow(Effect.andThen(Effect.sleep(900), away), { awayMs: 7_000 });
     let handed = false;
     return Effect.gen(function* () {
       const pull = yield* pulling([S.callReady("pay"), S.never]);
