@@ -1,7 +1,8 @@
 /**
  * Plays a store that fails its callers at one write in each way that a store can, and then takes writes again.
  */
-import { Clock, Effect } from "effect";
+import { Clock, Duration, Effect } from "effect";
+import { TestClock } from "effect/testing";
 import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import type { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -14,16 +15,23 @@ export type Fault = (made: Write) => Write;
 
 const away = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message: "the store is away" }));
 
+/** The write after so long a time of the test's clock. */
+const late = (after: Duration.Input, made: Write): Write =>
+  Effect.andThen(
+    TestClock.testClockWith((clock) => clock.sleep(Duration.fromInputUnsafe(after))),
+    made,
+  );
+
 /** Every way in which one write goes wrong. */
 export const faults: Readonly<Record<string, Fault>> = {
   fails: () => away,
   "fails behind its commit": (made) => Effect.andThen(made, away),
-  "is slow": (made) => Effect.andThen(Effect.sleep("3 seconds"), made),
-  "is slower than its limit": (made) => Effect.andThen(Effect.sleep("20 seconds"), made),
+  "is slow": (made) => late("3 seconds", made),
+  "is slower than its limit": (made) => late("20 seconds", made),
   hangs: () => Effect.never,
   "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
   "hangs behind its commit": (made) => Effect.andThen(made, Effect.never),
-  "lands long after it was given up": (made) => Effect.uninterruptible(Effect.andThen(Effect.sleep("1 minute"), made)),
+  "lands long after it was given up": (made) => Effect.uninterruptible(late("1 minute", made)),
   throws: () => {
     throw new Error("the driver threw");
   },
