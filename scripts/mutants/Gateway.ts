@@ -126,4 +126,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (open.length === 0) open.push({ chat, model: first.model, at });",
     proofs: [{ test: "test/agent/Chats.test.ts" }],
   },
+  {
+    name: "a run that no program takes up can be ended by nobody",
+    breaks: "runs of an adapter that cannot be resumed can be ended",
+    within: "answer",
+    find: 'if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)',
+    replace: 'if (choice === "stop" && record.end !== undefined && openQuestion(record) === undefined)',
+    proofs: [{ test: "test/cli/runs.test.ts", named: "ends by stop" }],
+  },
+  {
+    name: "an address with a password becomes a file of that name",
+    breaks: "--db takes files",
+    within: "foreignStore",
+    find: 'return scheme === undefined || scheme.toLowerCase() === "file"',
+    replace: "return scheme === undefined || scheme.length > 0",
+    proofs: [{ test: "test/cli/usage.test.ts", named: "knows an address from a file" }],
+  },
+  {
+    name: "a mistake on the command line prints the whole help",
+    breaks: "errors are one line on stderr, docs/cli.md",
+    within: "presenter",
+    find: 'event._tag === "InvalidInvocation"\n      ?',
+    replace: 'event._tag === "InvalidInvocation" && event.errors.length === 0\n      ?',
+    proofs: [{ test: "test/cli/usage.test.ts", named: "is one line on stderr" }],
+  },
 ];

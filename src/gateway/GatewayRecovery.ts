@@ -80,17 +80,9 @@ const end = (
   now: number,
 ): Effect.Effect<void, RecorderError> =>
   recorder.claim(run_id).pipe(
-    Effect.flatMap((record) => {
-      const incident = record.incidents.at(-1)?.id;
-      const end = {
-        state: "stopped",
-        reason: clientGone,
-        attempts: CrashEnd.attemptsOf(record),
-        at: now,
-        ...(incident === undefined ? {} : { incident }),
-      } as const;
-      return recorder.write(run_id, [CrashEnd.noted(record, now, "end", clientGone), { _tag: "RunEnded", end }]);
-    }),
+    Effect.flatMap((record) =>
+      recorder.write(run_id, CrashEnd.byHand(record, clientGone, record.incidents.at(-1)?.id, now)),
+    ),
     // Another gateway on the same store has looked after it.
     Effect.catchIf(
       ({ reason }) => reason === "owned" || reason === "run_ended" || reason === "fenced",

@@ -20,6 +20,15 @@ export const completed = (record: RunRecord, now: number): ReadonlyArray<Entry> 
 export const notStarted = (record: RunRecord, now: number): ReadonlyArray<Entry> =>
   ended(record, now, { state: "stopped", reason: "not_started" });
 
+/** The end of a run that nobody goes on with, for a reason of whoever ends it. */
+export const byHand = (
+  record: RunRecord,
+  reason: string,
+  incident: string | undefined,
+  now: number,
+): ReadonlyArray<Entry> =>
+  ended(record, now, { state: "stopped", reason, ...(incident === undefined ? {} : { incident }) });
+
 /** How many attempts have started. */
 export const attemptsOf = ({ attempts }: RunRecord): number => attempts.at(-1)?.attempt ?? 0;
 

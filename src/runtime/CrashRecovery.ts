@@ -12,8 +12,9 @@ import * as Metric from "effect/Metric";
 import type { AnswerRefused } from "../recorder/Answering.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
-import type { RunRecord } from "../recorder/RunRecord.ts";
+import { openQuestion, type RunRecord } from "../recorder/RunRecord.ts";
 import { type Answer, RunRecorder } from "../recorder/RunRecorder.ts";
+import * as CrashEnd from "./CrashEnd.ts";
 import * as CrashReport from "./CrashReport.ts";
 import { isOverdue, type TendOptions, tend } from "./CrashTend.ts";
 import { answeredHere } from "./DurableQuestions.ts";
@@ -147,6 +148,42 @@ export const answer = (
         Effect.as(Effect.logWarning("an answer could not be carried out yet", { run_id, reason }), taken),
       ),
     );
+  });
+
+/**
+ * Ends a run that no process drives and that no program will go on with: one that waits to be taken up, such as an adapter's,
+ * whose request is in no record. What is due is recovered first, and a question that is open is answered `stop`.
+ *
+ * @returns the run as it has ended. It fails with `owned` while a living process drives the run, and with `run_ended` for one
+ *   that has ended already.
+ */
+export const giveUp = (
+  runId: string,
+  options: TendOptions = {},
+): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = yield* RunRecorder;
+    yield* tend(recorder, runId, options);
+    const tended = yield* recorder.run(runId);
+    const question = tended === undefined ? undefined : openQuestion(tended);
+    if (question !== undefined)
+      return yield* answer({ run_id: runId, revision: question.revision, choice: "stop", by: "person" }, options);
+    return yield* Effect.uninterruptible(endedByHand(recorder, runId));
+  });
+
+/** Why such a run ended. */
+const givenUp = "given_up";
+
+const endedByHand = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<RunRecord, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const record = yield* recorder.claim(runId);
+    const now = clock.currentTimeMillisUnsafe();
+    const incident = record.incidents.at(-1)?.id;
+    yield* Effect.onError(recorder.write(runId, CrashEnd.byHand(record, givenUp, incident, now)), () =>
+      Effect.ignore(recorder.release(runId)),
+    );
+    return (yield* recorder.run(runId)) ?? record;
   });
 
 /** How to sweep. */

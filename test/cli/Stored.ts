@@ -158,3 +158,21 @@ export const stopped = (runId: string, at = startedAt): ReadonlyArray<RunRecord.
     },
   ];
 };
+
+/** A run whose replay was decided after a crash: it waits for a program to take it up. */
+export const offered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
+  const incident = incidentOf(runId, 1, { facts }, at + 1_200);
+  return [
+    begun(runId, at),
+    attempted(1, facts),
+    { _tag: "IncidentOpened", incident },
+    { _tag: "RunParked", reason: "recovered" },
+  ];
+};
+
+/** A run that its program left in the middle, on record: a shutdown. */
+export const interrupted = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
+  return [begun(runId, at), attempted(1, facts), { _tag: "RunParked", reason: "interrupted" }];
+};

@@ -179,6 +179,36 @@ describe("stream-recovery runs show", () => {
 });
 
 describe("stream-recovery runs answer", () => {
+  it.effect("ends by stop a run that waits for a program, and no run that a process drives", () =>
+    Effect.gen(function* () {
+      yield* having({
+        "run-offered": S.offered("run-offered"),
+        "run-interrupted": S.interrupted("run-interrupted"),
+        "run-living": S.halfway("run-living"),
+      });
+      for (const id of ["run-offered", "run-interrupted"]) {
+        assert.strictEqual(
+          (yield* printed(answer(id, say("stop"), screen))).stdout,
+          `✓ ${id}: stop. The run has ended: stopped (given_up).`,
+        );
+        const again = yield* printed(answer(id, say("stop"), screen));
+        assert.deepStrictEqual(failure(again), ["refused", `runs answer: ${id}: the run has ended (given_up)`]);
+      }
+      const living = failure(yield* printed(answer("run-living", say("stop"), screen)));
+      assert.match(living.join(" "), /^refused runs answer: run-living: a living process drives the run/);
+      assert.isUndefined((yield* (yield* RunRecorder).run("run-living"))?.end);
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("ends by stop a run whose retry was answered and that no program took up", () =>
+    Effect.gen(function* () {
+      yield* having({ "run-b-asking": S.asking("run-b-asking") });
+      yield* printed(answer("run-b-asking", { ...say("retry"), yes: true }, screen));
+      const { stdout } = yield* printed(answer("run-b-asking", say("stop"), screen));
+      assert.strictEqual(stdout, "✓ run-b-asking: stop. The run has ended: stopped (given_up).");
+    }).pipe(Effect.provide(layer)),
+  );
+
   it.effect("prints the question, takes one answer, and refuses a second in one line", () =>
     Effect.gen(function* () {
       yield* having(mixed);
@@ -274,9 +304,9 @@ describe("stream-recovery runs watch, export and prune", () => {
       });
       const recorder = yield* RunRecorder;
       const queries = [
-        { olderThan: Option.some("9h"), keep: Option.none() },
-        { olderThan: Option.none(), keep: Option.some(5) },
-        { olderThan: Option.some("7h"), keep: Option.some(3) },
+        { olderThan: Option.some("9h"), keep: Option.none(), giveUp: Option.none() },
+        { olderThan: Option.none(), keep: Option.some(5), giveUp: Option.none() },
+        { olderThan: Option.some("7h"), keep: Option.some(3), giveUp: Option.none() },
       ] as const;
       for (const query of queries) {
         const before = (yield* recorder.runs()).length;
@@ -291,9 +321,35 @@ describe("stream-recovery runs watch, export and prune", () => {
         );
       }
       assert.strictEqual((yield* recorder.run("run-b-asking"))?.state, "asking", "a run that has not ended stays");
-      const none = { dryRun: false, json: false, olderThan: Option.none(), keep: Option.none() };
+      const none = { dryRun: false, json: false, olderThan: Option.none(), keep: Option.none(), giveUp: Option.none() };
       assert.deepStrictEqual(failure(yield* printed(prune(none)))[0], "refused");
       assert.deepStrictEqual(failure(yield* printed(prune({ ...none, olderThan: Option.some("30") })))[0], "refused");
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("ends what nobody goes on with before it forgets, where it is told how old that has to be", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(S.startedAt + 10 * hour);
+      yield* having({
+        "old-asking": S.asking("old-asking"),
+        "old-offered": S.offered("old-offered"),
+        "old-interrupted": S.interrupted("old-interrupted"),
+        "new-offered": S.offered("new-offered", S.startedAt + 9 * hour),
+        "old-living": S.halfway("old-living"),
+      });
+      const options = { keep: Option.none(), olderThan: Option.none(), giveUp: Option.some("2h"), json: false };
+      const dry = yield* printed(prune({ ...options, dryRun: true }));
+      assert.strictEqual(dry.stdout, "3 runs that nobody goes on with would be ended");
+      const wet = yield* printed(prune({ ...options, dryRun: false }));
+      assert.strictEqual(wet.stdout, "ended 3 runs that nobody goes on with");
+      const recorder = yield* RunRecorder;
+      const ends = yield* Effect.forEach(["old-asking", "old-offered", "old-interrupted"], (id) =>
+        Effect.map(recorder.run(id), (record) => `${record?.end?.state} ${record?.end?.reason}`),
+      );
+      assert.deepStrictEqual(ends, ["stopped tool_outcome_unknown", "stopped given_up", "stopped given_up"]);
+      for (const id of ["new-offered", "old-living"]) assert.isUndefined((yield* recorder.run(id))?.end, id);
+      const all = { ...options, keep: Option.some(0), json: true, dryRun: false };
+      assert.strictEqual((yield* printed(prune(all))).stdout, '{"dry_run":false,"runs":3,"given_up":0}');
     }).pipe(Effect.provide(layer)),
   );
 });

@@ -4,6 +4,7 @@
 import { Console, Effect, Option } from "effect";
 import { Argument, Command, Flag, Prompt } from "effect/cli";
 import { Choice } from "../../domain/Decision.ts";
+import { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../Outcome.ts";
@@ -40,7 +41,7 @@ export const answerCommand = Command.make(
   ({ db, id, ...options }) => withStore("runs answer", db, (screen) => answer(id, options, screen)),
 ).pipe(
   Command.withDescription(
-    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked.${exitCodesHelp}`,
+    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked. The word stop also ends a run that asks nothing and waits for a program that does not come.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run's question, or answer it"),
   Command.withExamples([
@@ -70,6 +71,8 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
     const offered = openQuestion(record)?.choices ?? Choice.literals;
     return yield* fail("refused", `${JSON.stringify(named)} is no answer: ${offered.join(", ")}`);
   }
+  if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)
+    return yield* gaveUp(record, options, screen);
   if (choice === "retry") yield* confirmed(record, options.yes);
   const revision = Option.getOrElse(options.revision, () => record.questions.at(-1)?.revision ?? 0);
   const taken = yield* Effect.catchTag(
@@ -82,6 +85,23 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   }
   yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${nextOf(taken, screen)}`);
 });
+
+/** A run that asks nothing and that no program goes on with: to stop it is to end it. */
+const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, { ink }: Screen) {
+  const ended = yield* CrashRecovery.giveUp(run_id).pipe(
+    Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
+    Effect.catchIf(isDriven, () =>
+      fail("refused", `${run_id}: a living process drives the run; stop it there, or when its process is gone`),
+    ),
+  );
+  if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));
+  yield* Console.log(
+    `${ink("good", "✓")} ${run_id}: stop. The run has ended: ${ended.end?.state} (${ended.end?.reason}).`,
+  );
+});
+
+const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
+  error instanceof RecorderError && error.reason === "owned";
 
 /** What comes after an answer depends on who drives the run. */
 const nextOf = (record: RunRecord, { type }: Screen): string => {

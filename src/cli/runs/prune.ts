@@ -3,7 +3,9 @@
  */
 import { Clock, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type PruneQuery, RunRecorder } from "../../recorder/RunRecorder.ts";
+import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../Outcome.ts";
 import { dbFlag, jsonFlag, withStore } from "../Store.ts";
 import { parseDuration } from "../When.ts";
@@ -25,6 +27,12 @@ export const pruneCommand = Command.make(
       ),
       Flag.optional,
     ),
+    giveUp: Flag.String("give-up").pipe(
+      Flag.withDescription(
+        "First end runs that no process drives and that began longer ago than this: waiting for a program, or for an answer",
+      ),
+      Flag.optional,
+    ),
     dryRun: Flag.Boolean("dry-run").pipe(
       Flag.withDescription("Only say how many would be forgotten"),
       Flag.withDefault(false),
@@ -34,7 +42,7 @@ export const pruneCommand = Command.make(
   ({ db, ...options }) => withStore("runs prune", db, () => prune(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs by age, by count, or by both; a run that has not ended is never forgotten.${exitCodesHelp}`,
+    `Forget ended runs by age, by count, or by both; a run that has not ended is never forgotten, --give-up ends it first.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Forget ended runs by age or count"),
   Command.withExamples([
@@ -45,28 +53,77 @@ export const pruneCommand = Command.make(
 interface PruneOptions {
   readonly olderThan: Option.Option<string>;
   readonly keep: Option.Option<number>;
+  readonly giveUp: Option.Option<string>;
   readonly dryRun: boolean;
   readonly json: boolean;
 }
 
 const fail = failing("runs prune");
 
-/** Forgets, or counts what would be forgotten. */
-export const prune = Effect.fn("cli.runs.prune")(function* ({ dryRun, json, keep, olderThan }: PruneOptions) {
-  if (Option.isNone(olderThan) && Option.isNone(keep)) {
+/** Ends what nobody goes on with, and forgets, or counts what would be ended and forgotten. */
+export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOptions) {
+  const { dryRun, giveUp, json, keep, olderThan } = options;
+  if (Option.isNone(olderThan) && Option.isNone(keep) && Option.isNone(giveUp)) {
     return yield* fail("refused", "say what to forget: --older-than 30d, --keep 1000");
   }
-  const age = Option.isSome(olderThan) ? parseDuration(olderThan.value) : 0;
-  if (age === undefined) return yield* fail("refused", "--older-than: expected a duration like 30d, 12h or 2w");
+  const now = yield* Clock.currentTimeMillis;
+  const endedBefore = yield* before("--older-than", olderThan, now);
+  const begunBefore = yield* before("--give-up", giveUp, now);
+  const ended = begunBefore === undefined ? undefined : yield* givenUp(begunBefore, dryRun);
   const query: PruneQuery = {
-    ...(Option.isSome(olderThan) ? { endedBefore: (yield* Clock.currentTimeMillis) - age } : {}),
+    ...(endedBefore === undefined ? {} : { endedBefore }),
     ...(Option.isSome(keep) ? { keep: keep.value } : {}),
   };
-  const count = yield* dryRun ? counted(query) : (yield* RunRecorder).prune(query);
-  if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count }));
+  const forgets = endedBefore !== undefined || Option.isSome(keep);
+  const count = forgets ? yield* dryRun ? counted(query) : (yield* RunRecorder).prune(query) : 0;
+  const told = ended === undefined ? {} : { given_up: ended };
+  if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...told }));
+  if (ended !== undefined) {
+    const waiting = ended === 1 ? "one run that nobody goes on with" : `${ended} runs that nobody goes on with`;
+    yield* Console.log(dryRun ? `${waiting} would be ended` : `ended ${waiting}`);
+  }
   const runs = count === 1 ? "one ended run" : `${count} ended runs`;
-  yield* Console.log(dryRun ? `${runs} would be forgotten` : `forgot ${runs}`);
+  if (forgets) yield* Console.log(dryRun ? `${runs} would be forgotten` : `forgot ${runs}`);
 });
+
+/** The moment that lies so long ago; undefined where the flag was not given. */
+const before = (flag: string, given: Option.Option<string>, now: number) => {
+  if (Option.isNone(given)) return Effect.undefined;
+  const age = parseDuration(given.value);
+  return age === undefined
+    ? fail("refused", `${flag}: expected a duration like 30d, 12h or 2w`)
+    : Effect.succeed(now - age);
+};
+
+/** Ends the runs that wait and began before a moment. One that a process drives by now is left to it. */
+const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
+  const recorder = yield* RunRecorder;
+  const waiting: Array<string> = [];
+  for (const state of ["asking", "parked"] as const) {
+    let from: string | undefined;
+    do {
+      const runs: ReadonlyArray<RunRecord> = yield* recorder.runs({
+        state,
+        limit: page,
+        ...(from === undefined ? {} : { before: from }),
+      });
+      for (const { parked, run_id, started_at } of runs)
+        if (parked !== undefined && started_at < begunBefore) waiting.push(run_id);
+      from = runs.length < page ? undefined : runs.at(-1)?.run_id;
+    } while (from !== undefined);
+  }
+  if (dryRun) return waiting.length;
+  const ended = yield* Effect.forEach(waiting, (runId) =>
+    Effect.as(CrashRecovery.giveUp(runId), 1).pipe(
+      Effect.catchTag("AnswerRefused", () => Effect.succeed(0)),
+      Effect.catchIf(isElsewhere, () => Effect.succeed(0)),
+    ),
+  );
+  return ended.reduce<number>((sum, one) => sum + one, 0);
+});
+
+const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
+  reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
 const page = 500;
 
