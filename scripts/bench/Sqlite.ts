@@ -187,11 +187,11 @@ const fill = (file: string, runs: number): void => {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA synchronous = off; PRAGMA cache_size = -200000; PRAGMA foreign_keys = off; BEGIN;
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${runs})
-    INSERT INTO runs (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
+    INSERT INTO stream_recovery_runs (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
       SELECT 'template-' || i, version, owner, state, parked, provider, model, started_at, ended_at + i, broken, record
-      FROM n, (SELECT * FROM runs WHERE run_id = 'template');
-    INSERT INTO incidents (run_id, id, n, incident)
-      SELECT r.run_id, i.id, i.n, i.incident FROM runs r, (SELECT * FROM incidents WHERE run_id = 'template') i
+      FROM n, (SELECT * FROM stream_recovery_runs WHERE run_id = 'template');
+    INSERT INTO stream_recovery_incidents (run_id, id, n, incident)
+      SELECT r.run_id, i.id, i.n, i.incident FROM stream_recovery_runs r, (SELECT * FROM stream_recovery_incidents WHERE run_id = 'template') i
       WHERE r.run_id <> 'template' AND r.seq % 10 = 0;
     COMMIT; PRAGMA synchronous = full; PRAGMA wal_checkpoint(TRUNCATE)`);
   // What the system has not written yet would be written by the first commit that is measured.

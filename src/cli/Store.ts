@@ -2,10 +2,10 @@
  * Opens the file of runs that a command works on, and says in one line what is wrong with it.
  */
 import { existsSync } from "node:fs";
-import { Effect, Option } from "effect";
+import { Console, Effect, Option } from "effect";
 import { Flag } from "effect/cli";
 import type { RecorderError } from "../recorder/RecorderError.ts";
-import type { RunRecorder } from "../recorder/RunRecorder.ts";
+import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { defaultFile } from "../recorder/SqlFile.ts";
 import { SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
 import { type CommandFailed, failing } from "./Outcome.ts";
@@ -72,8 +72,31 @@ export const withStore = <R>(
     );
   });
 
+/** Lease of a command, in milliseconds: it is short, so that a process that had a short lease is not watched for longer. */
+const leaseMs = 1_000;
+
 /** Looking forgets nothing: retention is for those who write. */
-const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, retention: false });
+const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, leaseMs, retention: false });
+
+/** After so many milliseconds a command says what it waits for. */
+const silentMs = 300;
+
+/**
+ * Says on stderr, when it takes longer, that a command waits for a silent process: its runs are taken over only when it was
+ * watched for as long as its lease is, because no clock of another machine proves that it is gone.
+ */
+export const toldToWait = <A, E, R>(
+  command: string,
+  waits: Effect.Effect<A, E, R>,
+): Effect.Effect<A, E, R | RunRecorder> => {
+  const line = `${command}: a process that drove a run is silent; waiting as long as its lease is, to see whether it is gone`;
+  const told = Effect.gen(function* () {
+    yield* Effect.sleep(silentMs);
+    const silent = yield* (yield* RunRecorder).orphans(1, { waits: false });
+    if (silent.length > 0) yield* Console.error(line);
+  });
+  return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(told)), waits));
+};
 
 /** What is wrong with a store, in one line. */
 export const said = ({ message, reason }: RecorderError, file: string): string =>

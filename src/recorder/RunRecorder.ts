@@ -85,7 +85,8 @@ export class RunRecorder extends Context.Service<
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
      * Takes over a run that nobody drives: it is parked, or the process that drove it is gone. From then on only this
-     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`.
+     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`. Where the driver is silent it waits, about as long
+     * as a process may be, until that one has beaten or counts as gone; a caller that leaves meanwhile has taken nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /** Gives a claimed run back without having driven it. */
@@ -93,8 +94,14 @@ export class RunRecorder extends Context.Service<
     /**
      * Runs that nobody drives and nobody has decided: their process is gone, or their caller left them (`interrupted`);
      * oldest first, at most `limit` (default 100).
+     *
+     * @param options.waits whether silent processes are waited for, as `claim` does (default). `false` is for looking: it
+     *   gives their runs too, at once, and takes nothing from them
      */
-    orphans(limit?: number): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
+    orphans(
+      limit?: number,
+      options?: { readonly waits?: boolean },
+    ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
      * Answers the newest question of a run, whoever drives it: once (compare and set), and only while its facts have not
      * grown since. Returns the record with the answer; whoever drives the run acts on it.

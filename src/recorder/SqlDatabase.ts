@@ -3,13 +3,16 @@
  * what failed.
  */
 import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "./Digest.ts";
 import type { RecorderError } from "./RecorderError.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
+import type { SqlTables } from "./SqlTables.ts";
 
 /** Pause before a lock is tried again, in milliseconds. */
 const lockPauseMs = 25;
@@ -20,38 +23,59 @@ export const lockWaitMsDefault = 5_000;
 /** Another process's lock takes real time, also where a test moves the clock of this one. */
 const realClock = Clock.Clock.defaultValue();
 
+/** How the store uses its database. */
+export interface DatabaseOptions {
+  /** The database, as a person knows it. */
+  readonly place: string;
+  /** Longest wait for another program's lock, in milliseconds. */
+  readonly lockWaitMs?: number;
+  /** What is a program's own: the client, whose connection it may hold, and the database, whose tables are left alone. */
+  readonly shared: { readonly client: boolean; readonly tables: boolean };
+}
+
 /** The store's database. */
 export class SqlDatabase {
-  readonly sql: SqlClient.SqlClient;
-  readonly #place: string;
+  readonly tables: SqlTables;
+  readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
 
   readonly #patience: LockPatience;
 
-  /**
-   * @param place the database, as a person knows it
-   * @param lockWaitMs longest wait for another program's lock, in milliseconds
-   */
-  constructor(sql: SqlClient.SqlClient, place: string, lockWaitMs = lockWaitMsDefault) {
-    this.sql = sql;
-    this.#place = place;
-    this.#patience = new LockPatience(lockWaitMs);
+  constructor(tables: SqlTables, options: DatabaseOptions) {
+    this.tables = tables;
+    this.#options = options;
+    this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
+    this.free = options.shared.client ? this.#told(this.#apart(Effect.void, true)) : Effect.void;
   }
 
   /** Makes the tables where they are missing, and reads the store's key. */
-  readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() => this.#told(this.#prepared));
+  readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
+    this.#told(this.#apart(this.#prepared, true)),
+  );
 
-  /** Runs a transaction that may write. The body may be run again; it touches nothing but the database. */
-  write<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | RecorderError> {
-    const written = Effect.tap(this.#withTables(this.sql.withTransaction(body)), this.#patience.over);
-    return this.#told(written);
+  /**
+   * Runs a transaction that may write. The body may be run again; it touches nothing but the database. It is never part of
+   * a transaction of its caller, with which it could be undone.
+   */
+  write<A, E>(body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>): Effect.Effect<A, Told<E> | RecorderError> {
+    const transaction = this.#connected(body, this.tables.sql.withTransaction);
+    const written = Effect.tap(this.#withTables(transaction), this.#patience.over);
+    return this.#told(this.#apart(written, true));
   }
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
-  read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | RecorderError> {
-    const snapshot = Effect.provideService(this.sql.withTransaction(body), SqlClient.BeginTransaction, "BEGIN");
-    return this.#told(this.#withTables(snapshot));
+  read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Told<E> | RecorderError> {
+    const snapshot = this.#connected(body, (it) =>
+      Effect.provideService(this.tables.sql.withTransaction(it), SqlClient.BeginTransaction, "BEGIN"),
+    );
+    return this.#told(this.#apart(this.#withTables(snapshot), false));
   }
+
+  /**
+   * Fails where a write would have to wait for a transaction of its own caller. One connection is all that SQLite has for
+   * writing: the caller waits for the record, and the record would wait for the caller.
+   */
+  readonly free: Effect.Effect<void, RecorderError>;
 
   /** The digest under the store's key. */
   digest(content: string): Effect.Effect<string, RecorderError> {
@@ -65,7 +89,7 @@ export class SqlDatabase {
   }
 
   readonly #prepared = Effect.suspend(() =>
-    Effect.map(SqlSchema.ready(this.sql, this.#place), (key) => {
+    Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (key) => {
       this.#digest = digester(key);
     }),
   );
@@ -75,16 +99,58 @@ export class SqlDatabase {
     return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepared, body));
   }
 
-  #told<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | RecorderError> {
+  /** Leaves a transaction that the caller is in: the store has its own. */
+  #apart<A, E>(body: Effect.Effect<A, E>, writes: boolean): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
+    if (!this.#options.shared.client) return body;
+    const { sql } = this.tables;
+    return Effect.contextWith((context: Context.Context<never>) => {
+      if (Context.getOrUndefined(context, sql.transactionService) === undefined) return body;
+      const alone = Effect.updateContext(body, (it: Context.Context<never>) =>
+        Context.omit(sql.transactionService)(it),
+      );
+      return sql.onDialectOrElse({
+        sqlite: () =>
+          Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
+            if (!open) return alone;
+            // A read sees what is committed, as the caller has written nothing of the store, and needs no other connection.
+            return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
+          }),
+        orElse: () => alone,
+      });
+    });
+  }
+
+  /** A program that holds the connection for longer than a lock is waited for is told like a lock. */
+  #connected<A, E>(
+    body: Effect.Effect<A, E>,
+    begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
+  ): Effect.Effect<A, E | SqlError | SqlFailure.ConnectionHeld> {
+    if (!this.#options.shared.client) return begin(body);
+    return Effect.suspend(() => {
+      let begun = false;
+      const marked = Effect.suspend(() => {
+        begun = true;
+        return body;
+      });
+      const late = Effect.suspend(() => {
+        if (begun) return Effect.never;
+        this.#patience.waits();
+        return Effect.fail(new SqlFailure.ConnectionHeld());
+      });
+      return Effect.raceFirst(begin(marked), Effect.andThen(inRealTime(this.#patience.leftMs), late));
+    });
+  }
+
+  #told<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Told<E> | RecorderError> {
     const explained = (cause: unknown) => {
-      const error = SqlFailure.explained(cause, this.#place);
+      const error = SqlFailure.explained(cause, this.#options.place);
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
     return patiently(body, this.#patience).pipe(
-      Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError> | RecorderError> => {
-        if (isSqlError(error)) return explained(error);
+      Effect.catch((error): Effect.Effect<never, Told<E> | RecorderError> => {
+        if (isOfDatabase(error)) return explained(error);
         // What is no failure of the database is the body's own.
-        return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Exclude<E, SqlError>));
+        return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Told<E>));
       }),
       // A cleanup that failed dies inside of the transaction; its caller is told like of any other failure.
       Effect.catchDefect(explained),
@@ -93,6 +159,16 @@ export class SqlDatabase {
     );
   }
 }
+
+/** What is left of a failure when those of the database were put into the recorder's words. */
+type Told<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
+
+const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
+  isSqlError(error) || error instanceof SqlFailure.RowChanged || error instanceof SqlFailure.ConnectionHeld;
+
+/** Whether the transaction that the caller's services name goes on: a fiber may outlive the one that it was forked in. */
+const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
+  Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
  * How long a lock is waited for: once, by whoever meets it, and not anew by every write that comes after. A process that is
@@ -115,6 +191,13 @@ class LockPatience {
     return now - this.#metAt < this.#waitMs;
   }
 
+  /** How long a lock that is met now is still waited for, in milliseconds: at least so long that it is tried. */
+  get leftMs(): number {
+    const now = Number(realClock.monotonicTimeNanosUnsafe()) / 1e6;
+    const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
+    return Math.max(lockPauseMs, left);
+  }
+
   /** A write got through. */
   readonly over: Effect.Effect<void> = Effect.sync(() => {
     this.#lastMetAt = Number.NEGATIVE_INFINITY;
@@ -132,6 +215,9 @@ const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience
       ),
   );
 
-const pause = Effect.provideService(Effect.sleep(lockPauseMs), Clock.Clock, realClock);
+const inRealTime = (ms: number): Effect.Effect<void> => Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);
 
-const isLocked = (error: unknown): boolean => isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";
+const pause = inRealTime(lockPauseMs);
+
+const isLocked = (error: unknown): boolean =>
+  error instanceof SqlFailure.RowChanged || (isSqlError(error) && SqlFailure.explained(error, "").reason === "locked");

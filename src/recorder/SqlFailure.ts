@@ -8,6 +8,16 @@ import { RecorderError } from "./RecorderError.ts";
 import { FileGone } from "./SqlFile.ts";
 import { primaryCode } from "./SqlNodeSqlite.ts";
 
+/** A row is not as the transaction read it: another one was faster. The transaction begins anew. */
+export class RowChanged extends Error {
+  override readonly name = "RowChanged";
+}
+
+/** The program's own transaction holds the connection that the recorder would need. */
+export class ConnectionHeld extends Error {
+  override readonly name = "ConnectionHeld";
+}
+
 /** Commits of the SQL recorder. */
 export const commits = Metric.counter("stream_recovery.recorder_commits", {
   description: "Transactions that the recorder has committed for writes",
@@ -24,6 +34,7 @@ export const failures = Metric.counter("stream_recovery.recorder_failures", {
 const ofStore = {
   locked:
     "is locked by another program for longer than this one waits; nothing was written. Close what holds it open, or try again",
+  held: "is inside of a transaction of this program, which the record must not wait for or be undone with; nothing was written. Run the stream outside of that transaction, or give the recorder a database of its own",
   disk_full: "has no room left on its disk; nothing was written. Free some space or prune old runs, then go on",
   read_only: "cannot be written: the file, its folder or its disk is read-only. Make it writable, or name another file",
   corrupt:
@@ -38,6 +49,7 @@ const ofRun = {
   run_exists: "a run with this id is already recorded",
   run_ended: "the run has ended and takes no further entries",
   owned: "a living process drives the run",
+  invalid: "what was to be written could not be read back; nothing of it was written",
   fenced: "another process has taken the run over, or may do so; this one writes nothing of it any more",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
 } as const;
@@ -52,6 +64,14 @@ export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unkn
   });
 
 /**
+ * A write that could not be read back.
+ *
+ * @param field what does not fit, as a path into its entry, and what was expected there
+ */
+export const invalid = (run_id: string, field: string): RecorderError =>
+  new RecorderError({ reason: "invalid", run_id, message: `${run_id}: ${ofRun.invalid}. ${field}` });
+
+/**
  * Puts a failure of the database into a sentence.
  *
  * @param place the database, as a person knows it
@@ -61,7 +81,7 @@ export const explained = (cause: unknown, place: string): RecorderError => {
   const lost = kind === undefined && isSqlError(cause) ? kindOfReason(cause) : kind;
   const said = lost ?? "unavailable";
   return new RecorderError({
-    reason: said === "gone" ? "unavailable" : said,
+    reason: said === "gone" ? "unavailable" : said === "held" ? "locked" : said,
     run_id: "",
     message: `${place} ${ofStore[said]}`,
     cause,
@@ -80,6 +100,8 @@ type Kind = keyof typeof ofStore;
 
 const kindOf = (cause: unknown): Kind | undefined => {
   if (cause instanceof FileGone) return "gone";
+  if (cause instanceof ConnectionHeld) return "held";
+  if (cause instanceof RowChanged) return "locked";
   const byCode = byResultCode.get(primaryCode(cause) ?? -1);
   if (byCode !== undefined) return byCode;
   if (cause instanceof Error && "code" in cause && typeof cause.code === "string") return bySystemCode.get(cause.code);

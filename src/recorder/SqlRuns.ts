@@ -2,13 +2,14 @@
  * Lists stored runs and forgets old ones.
  */
 import * as Effect from "effect/Effect";
-import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
+import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "./RecorderError.ts";
 import { listLimitDefault, type PruneQuery, type RunQuery } from "./RunRecorder.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlStore from "./SqlStore.ts";
+import type { SqlTables } from "./SqlTables.ts";
 
 /** Most runs that one transaction forgets: others wait for it. */
 const prunedRunsMax = 100;
@@ -23,15 +24,16 @@ const leaseKeptMs = 24 * 60 * 60 * 1_000;
 const pageRows = 200;
 
 /** Lists runs, newest first; see `RunRecorder.runs`. */
-export const list = Effect.fnUntraced(function* (sql: SqlClient, query: RunQuery) {
+export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQuery) {
+  const { runs, sql } = tables;
   const before =
     query.before === undefined
       ? []
-      : yield* sql<{ readonly seq: number }>`SELECT seq FROM runs WHERE run_id = ${query.before}`;
+      : yield* sql<{ readonly seq: number }>`SELECT seq FROM ${runs} WHERE run_id = ${query.before}`;
   const start = before[0] === undefined ? undefined : Number(before[0].seq);
-  const found = yield* readable(sql, query.limit ?? listLimitDefault, (after, count) => {
+  const found = yield* readable(tables, query.limit ?? listLimitDefault, (after, count) => {
     const bound = after ?? start;
-    return sql<SqlStore.Row>`SELECT seq, run_id, version, owner, record FROM runs WHERE ${sql.and([
+    return sql<SqlStore.Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE ${sql.and([
       ...(bound === undefined ? [] : [sql`seq < ${bound}`]),
       ...(query.state === undefined ? [] : [ofState(sql, query.state)]),
       ...(query.broken === true ? [sql`broken > 0`] : []),
@@ -41,7 +43,7 @@ export const list = Effect.fnUntraced(function* (sql: SqlClient, query: RunQuery
 });
 
 /** Said so that the index of open runs, or of ended ones, is of use. */
-const ofState = (sql: SqlClient, state: NonNullable<RunQuery["state"]>) =>
+const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) =>
   state === "ended" ? sql`ended_at IS NOT NULL` : sql`ended_at IS NULL AND state = ${state}`;
 
 /**
@@ -50,7 +52,7 @@ const ofState = (sql: SqlClient, state: NonNullable<RunQuery["state"]>) =>
  * @param page the next rows after one with this `seq`, in the order of the list
  */
 export const readable = Effect.fnUntraced(function* (
-  sql: SqlClient,
+  tables: SqlTables,
   limit: number,
   page: (after: number | undefined, count: number) => Effect.Effect<ReadonlyArray<SqlStore.Row>, SqlError>,
 ) {
@@ -59,7 +61,7 @@ export const readable = Effect.fnUntraced(function* (
   while (found.length < limit) {
     const count = Math.min(limit - found.length, pageRows);
     const rows = yield* page(after, count);
-    for (const result of yield* SqlStore.decoded(sql, rows)) {
+    for (const result of yield* SqlStore.decoded(tables, rows)) {
       if (result._tag === "Success") found.push(result.success);
       else yield* leftOut(result.failure);
     }
@@ -71,7 +73,7 @@ export const readable = Effect.fnUntraced(function* (
 
 /** Forgets ended runs, a bounded number a transaction; see `RunRecorder.prune`. */
 export const prune = Effect.fnUntraced(function* (database: SqlDatabase, { endedBefore, keep }: PruneQuery) {
-  const { sql } = database;
+  const { sql } = database.tables;
   let gone = 0;
   if (keep !== undefined) {
     const newest = yield* newestBeyond(database, keep);
@@ -83,11 +85,11 @@ export const prune = Effect.fnUntraced(function* (database: SqlDatabase, { ended
 
 /** The newest ended run after so many, counted off a bounded number at a time: counting blocks the thread too. */
 const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number) {
-  const { sql } = database;
+  const { runs, sql } = database.tables;
   let [left, before] = [keep, Number.MAX_SAFE_INTEGER];
   while (true) {
     const step = Math.min(left, countedRunsMax);
-    const [row] = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM runs
+    const [row] = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM ${runs}
       WHERE ended_at IS NOT NULL AND seq < ${before} ORDER BY seq DESC LIMIT 1 OFFSET ${step}`);
     if (row === undefined) return undefined;
     if (step === left) return Number(row.seq);
@@ -97,18 +99,27 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
 });
 
 /** What is to go is looked for without the lock of a writer: mostly there is nothing, and a reader needs no lock. */
-const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: ReturnType<SqlClient["literal"]>) {
-  const { sql } = database;
+const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment) {
+  const { runs, sql } = database.tables;
   let gone = 0;
   while (true) {
-    const rows = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM runs
+    const rows = yield* database.read(sql<{ readonly seq: number }>`SELECT seq FROM ${runs}
       WHERE ended_at IS NOT NULL AND ${which} LIMIT ${prunedRunsMax}`);
     if (rows.length === 0) return gone;
     const seqs = rows.map(({ seq }) => seq);
-    const deleted = yield* database.write(sql`DELETE FROM runs WHERE seq IN ${sql.in(seqs)} RETURNING seq`);
-    gone += deleted.length;
+    gone += yield* database.write(forgetRuns(database.tables, seqs));
     yield* Effect.yieldNow;
   }
+});
+
+/** The parts go by name: a program's own client may not look after foreign keys. */
+const forgetRuns = Effect.fnUntraced(function* (tables: SqlTables, seqs: ReadonlyArray<number>) {
+  const { incidents, questions, runs, sql } = tables;
+  const these = sql`run_id IN (SELECT run_id FROM ${runs} WHERE seq IN ${sql.in(seqs)})`;
+  yield* sql`DELETE FROM ${incidents} WHERE ${these}`;
+  yield* sql`DELETE FROM ${questions} WHERE ${these}`;
+  const deleted = yield* sql`DELETE FROM ${runs} WHERE seq IN ${sql.in(seqs)} RETURNING seq`;
+  return deleted.length;
 });
 
 /**
@@ -117,10 +128,11 @@ const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Return
  * @param now wall clock, milliseconds since the epoch
  */
 export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, now: number) {
-  const { sql } = database;
-  const over = sql`expires_at < ${now - leaseKeptMs} AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.owner = leases.id)`;
-  const rows = yield* database.read(sql`SELECT id FROM leases WHERE ${over} LIMIT 1`);
-  if (rows.length > 0) yield* database.write(sql`DELETE FROM leases WHERE ${over}`);
+  const { leases, runs, sql } = database.tables;
+  const over = sql`expires_at < ${now - leaseKeptMs}
+    AND NOT EXISTS (SELECT 1 FROM ${runs} r WHERE r.owner = ${leases}.id)`;
+  const rows = yield* database.read(sql`SELECT id FROM ${leases} WHERE ${over} LIMIT 1`);
+  if (rows.length > 0) yield* database.write(sql`DELETE FROM ${leases} WHERE ${over}`);
 });
 
 const leftOut = (error: RecorderError): Effect.Effect<void> =>

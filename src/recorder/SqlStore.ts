@@ -4,11 +4,11 @@
 import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
-import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
 import type { RecorderError } from "./RecorderError.ts";
 import { RunRecord } from "./RunRecord.ts";
 import * as SqlFailure from "./SqlFailure.ts";
+import type { SqlTables } from "./SqlTables.ts";
 
 /** A record with what its row says beside it. */
 export interface Stored {
@@ -35,24 +35,31 @@ export interface Row extends Head {
 }
 
 /** Versions and owners of runs. */
-export const heads = (sql: SqlClient, runIds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
-  sql<Head>`SELECT run_id, version, owner FROM runs WHERE run_id IN ${sql.in(runIds)}`;
+export const heads = (
+  { runs, sql }: SqlTables,
+  runIds: ReadonlyArray<string>,
+): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
+  sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
-export const load = Effect.fnUntraced(function* (sql: SqlClient, runId: string) {
-  const rows = yield* sql<Row>`SELECT seq, run_id, version, owner, record FROM runs WHERE run_id = ${runId}`;
-  const [stored] = yield* decoded(sql, rows);
+export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
+  const { runs, sql } = tables;
+  const rows = yield* sql<Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE run_id = ${runId}`;
+  const [stored] = yield* decoded(tables, rows);
   if (stored?._tag === "Failure") return yield* stored.failure;
   return stored?.success;
 });
 
 /** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
-export const decoded = Effect.fnUntraced(function* (sql: SqlClient, rows: ReadonlyArray<Row>) {
+export const decoded = Effect.fnUntraced(function* (
+  { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
+  rows: ReadonlyArray<Row>,
+) {
   if (rows.length === 0) return [];
   const runIds = rows.map((row) => row.run_id);
-  const incidents = yield* sql<Part>`SELECT run_id, incident AS part FROM incidents
+  const incidents = yield* sql<Part>`SELECT run_id, incident AS part FROM ${ofIncidents}
     WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
-  const questions = yield* sql<Part>`SELECT run_id, question AS part FROM questions
+  const questions = yield* sql<Part>`SELECT run_id, question AS part FROM ${ofQuestions}
     WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
   const [incidentsOf, questionsOf] = [Map.groupBy(incidents, byRun), Map.groupBy(questions, byRun)];
   return rows.map(
@@ -74,27 +81,44 @@ export const decoded = Effect.fnUntraced(function* (sql: SqlClient, rows: Readon
 });
 
 /** Adds a run's row. */
-export const insert = Effect.fnUntraced(function* (sql: SqlClient, runId: string, record: RunRecord, owner: string) {
+export const insert = Effect.fnUntraced(function* (tables: SqlTables, runId: string, record: RunRecord, owner: string) {
+  const { runs, sql } = tables;
   const { id, model } = record.provider;
-  yield* sql`INSERT INTO runs
+  yield* sql`INSERT INTO ${runs}
     (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
     VALUES (${runId}, 1, ${isDriven(record) ? owner : null}, ${record.state}, ${record.parked ?? null}, ${id}, ${model ?? ""},
       ${record.started_at}, ${record.end?.at ?? null}, ${record.incidents.length}, ${encode(record)})`;
-  yield* saveParts(sql, runId, undefined, record);
+  yield* saveParts(tables, runId, undefined, record);
 });
 
-/** Writes what changed of a run; its version becomes the next one. */
+/** Writes what changed of a run as its version was read; the version becomes the next one. */
 export const update = Effect.fnUntraced(function* (
-  sql: SqlClient,
+  tables: SqlTables,
   runId: string,
   before: Omit<Stored, "seq">,
   record: RunRecord,
   owner: string | undefined,
 ) {
-  yield* sql`UPDATE runs SET version = ${before.version + 1}, owner = ${isDriven(record) ? (owner ?? null) : null},
+  const { runs, sql } = tables;
+  const rows =
+    yield* sql`UPDATE ${runs} SET version = ${before.version + 1}, owner = ${isDriven(record) ? (owner ?? null) : null},
     state = ${record.state}, parked = ${record.parked ?? null}, ended_at = ${record.end?.at ?? null},
-    broken = ${record.incidents.length}, record = ${encode(record)} WHERE run_id = ${runId}`;
-  yield* saveParts(sql, runId, before.record, record);
+    broken = ${record.incidents.length}, record = ${encode(record)}
+    WHERE run_id = ${runId} AND version = ${before.version} RETURNING seq`;
+  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+  yield* saveParts(tables, runId, before.record, record);
+});
+
+/** Gives a run as its version was read to the process of a lease. */
+export const own = Effect.fnUntraced(function* (
+  { runs, sql }: SqlTables,
+  runId: string,
+  version: number,
+  owner: string,
+) {
+  const rows = yield* sql`UPDATE ${runs} SET owner = ${owner}, version = ${version + 1}
+    WHERE run_id = ${runId} AND version = ${version} RETURNING seq`;
+  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
 });
 
 /** Whether somebody has to drive it: it has not ended and was not parked. */
@@ -119,37 +143,46 @@ const plain = (json: string): object => {
 const encode = (record: RunRecord): string => JSON.stringify({ ...record, incidents: [], questions: [] });
 
 const saveParts = Effect.fnUntraced(function* (
-  sql: SqlClient,
+  tables: SqlTables,
   runId: string,
   before: RunRecord | undefined,
   after: RunRecord,
 ) {
-  if (before?.incidents !== after.incidents) yield* saveIncidents(sql, runId, before?.incidents ?? [], after.incidents);
+  const { questions, sql } = tables;
+  if (before?.incidents !== after.incidents) {
+    yield* saveIncidents(tables, runId, before?.incidents ?? [], after.incidents);
+  }
   if (before?.questions === after.questions) return;
-  if (before !== undefined && before.questions.length > 0) yield* sql`DELETE FROM questions WHERE run_id = ${runId}`;
+  if (before !== undefined && before.questions.length > 0) {
+    yield* sql`DELETE FROM ${questions} WHERE run_id = ${runId}`;
+  }
   for (const [n, question] of after.questions.entries()) {
-    yield* sql`INSERT INTO questions (run_id, n, question) VALUES (${runId}, ${n}, ${JSON.stringify(question)})`;
+    yield* sql`INSERT INTO ${questions} (run_id, n, question) VALUES (${runId}, ${n}, ${JSON.stringify(question)})`;
   }
 });
 
 /** An incident is long and rarely changes: only those that did are written. */
 const saveIncidents = Effect.fnUntraced(function* (
-  sql: SqlClient,
+  { incidents, sql }: SqlTables,
   runId: string,
   before: RunRecord["incidents"],
   after: RunRecord["incidents"],
 ) {
   const [known, kept] = [new Map(before.map((it) => [it.id, it])), new Set(after.map(({ id }) => id))];
   for (const { id } of before) {
-    if (!kept.has(id)) yield* sql`DELETE FROM incidents WHERE run_id = ${runId} AND id = ${id}`;
+    if (!kept.has(id)) yield* sql`DELETE FROM ${incidents} WHERE run_id = ${runId} AND id = ${id}`;
   }
   for (const incident of after) {
     const old = known.get(incident.id);
     if (old === incident) continue;
     const json = JSON.stringify(incident);
-    yield* old === undefined
-      ? sql`INSERT INTO incidents (run_id, id, n, incident) VALUES (${runId}, ${incident.id},
-          (SELECT COALESCE(MAX(n), 0) + 1 FROM incidents WHERE run_id = ${runId}), ${json})`
-      : sql`UPDATE incidents SET incident = ${json} WHERE run_id = ${runId} AND id = ${incident.id}`;
+    if (old === undefined) {
+      yield* sql`INSERT INTO ${incidents} (run_id, id, n, incident) VALUES (${runId}, ${incident.id},
+          (SELECT COALESCE(MAX(n), 0) + 1 FROM ${incidents} WHERE run_id = ${runId}), ${json})`;
+      continue;
+    }
+    const rows = yield* sql`UPDATE ${incidents} SET incident = ${json}
+      WHERE run_id = ${runId} AND id = ${incident.id} RETURNING id`;
+    if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
   }
 });

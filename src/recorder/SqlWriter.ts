@@ -13,8 +13,9 @@ import type { SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
+import * as SqlEntryCheck from "./SqlEntryCheck.ts";
 import * as SqlFailure from "./SqlFailure.ts";
-import type { SqlLease } from "./SqlLease.ts";
+import type { Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 
 /** Most writes that wait for one commit, which takes all of them; whoever comes later waits to be let in. */
@@ -45,9 +46,12 @@ export const make = (database: SqlDatabase, lease: SqlLease): Effect.Effect<Writ
     return (runId, entries) =>
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
+        const checked = SqlEntryCheck.readable(runId, entries);
+        if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
-        return Effect.flatMap(Queue.offer(queue, { runId, entries, done }), (taken) =>
-          taken ? Deferred.await(done) : Effect.fail(closed(runId)),
+        return database.free.pipe(
+          Effect.andThen(Queue.offer(queue, { runId, entries: checked, done })),
+          Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(closed(runId)))),
         );
       });
   });
@@ -100,7 +104,7 @@ interface Open {
 }
 
 interface Committed {
-  readonly lease: string;
+  readonly held: Held;
   readonly runs: ReadonlyMap<string, Open | RecorderError>;
   /** Why each write was refused, in their order. */
   readonly refused: ReadonlyArray<RecorderError | undefined>;
@@ -110,27 +114,27 @@ const transaction = (
   database: SqlDatabase,
   lease: SqlLease,
   jobs: ReadonlyArray<Job>,
-): Effect.Effect<Committed, SqlError> =>
+): Effect.Effect<Committed, SqlError | SqlFailure.RowChanged> =>
   Effect.gen(function* () {
-    const { sql } = database;
+    const { tables } = database;
     const held = yield* lease.hold;
     const heads = new Map(
-      (yield* SqlStore.heads(sql, [...new Set(jobs.map(({ runId }) => runId))])).map((it) => [it.run_id, it]),
+      (yield* SqlStore.heads(tables, [...new Set(jobs.map(({ runId }) => runId))])).map((it) => [it.run_id, it]),
     );
     const runs = new Map<string, Open | RecorderError>();
     const refused: Array<RecorderError | undefined> = [];
     for (const job of jobs) {
-      const run = runs.get(job.runId) ?? (yield* open(database, lease, held, job.runId, heads.get(job.runId)));
+      const run = runs.get(job.runId) ?? (yield* open(database, lease, held.id, job.runId, heads.get(job.runId)));
       runs.set(job.runId, run);
-      refused.push("message" in run ? run : apply(run, job, held));
+      refused.push("message" in run ? run : apply(run, job, held.id));
     }
     for (const [runId, run] of runs) {
       if ("message" in run || run.record === undefined || run.record === run.before?.record) continue;
       yield* run.before === undefined
-        ? SqlStore.insert(sql, runId, run.record, held)
-        : SqlStore.update(sql, runId, run.before, run.record, run.owner);
+        ? SqlStore.insert(tables, runId, run.record, held.id)
+        : SqlStore.update(tables, runId, run.before, run.record, run.owner);
     }
-    return { lease: held, runs, refused };
+    return { held, runs, refused };
   });
 
 const open = (
@@ -151,7 +155,7 @@ const open = (
     const before = { ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner });
   }
-  return SqlStore.load(database.sql, runId).pipe(
+  return SqlStore.load(database.tables, runId).pipe(
     Effect.map((stored) => ({ before: stored, record: stored?.record, owner })),
     Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
   );
@@ -180,15 +184,19 @@ const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed)
   }
 };
 
-const remember = (lease: SqlLease, { lease: held, runs }: Committed): void => {
+const remember = (lease: SqlLease, { held, runs }: Committed): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
-    if ("message" in run || run.record === undefined) continue;
-    if (run.owner !== held) {
+    if ("message" in run) {
+      if (run.reason === "fenced") lease.tell(runId);
+      continue;
+    }
+    if (run.record === undefined) continue;
+    if (run.owner !== held.id) {
       lease.leave(runId);
       continue;
     }
     const version = (run.before?.version ?? 0) + (run.record === run.before?.record ? 0 : 1);
-    lease.drive(runId, held, { version, record: run.record });
+    lease.drive(runId, held.id, { version, record: run.record });
   }
 };

@@ -1,16 +1,24 @@
 /**
  * A process of its own with a recorder over a file; does what its parent asks it for.
  */
-import { Effect, ManagedRuntime } from "effect";
+import { Clock, Effect, Layer, ManagedRuntime } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
 import * as E from "./Entries.ts";
 import type { Recorder } from "./RecorderBench.ts";
 import type { Told } from "./SqlProcess.ts";
 
-const [file = "", leaseMs = ""] = process.argv.slice(2);
+const [file = "", leaseMs = "", aheadMs = "0"] = process.argv.slice(2);
+
+/** This process's wall clock, which may be wrong. */
+const clock: Clock.Clock = Object.create(Clock.Clock.defaultValue(), {
+  currentTimeMillisUnsafe: { value: () => Date.now() + Number(aheadMs) },
+});
+
 const runtime = ManagedRuntime.make(
-  SqlRunRecorder.layerFile({ file, leaseMs: Number(leaseMs), retention: false, synchronous: "normal" }),
+  SqlRunRecorder.layerFile({ file, leaseMs: Number(leaseMs), retention: false, synchronous: "normal" }).pipe(
+    Layer.provide(Layer.succeed(Clock.Clock, clock)),
+  ),
 );
 
 const tell = (told: Told): void => void process.send?.(told);

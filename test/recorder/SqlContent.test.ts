@@ -47,12 +47,14 @@ const play = (file: string, runId: string, source: Stream.Stream<Part, Broke>) =
     yield* Effect.exit(Stream.runDrain(run));
   }).pipe(Effect.scoped);
 
-const tables = ["runs", "incidents", "questions", "leases", "meta"];
+const tables = ["runs", "incidents", "questions", "leases", "meta"].map((name) => `stream_recovery_${name}`);
 
 const sizes = (file: string, runId: string) => {
   const database = new DatabaseSync(file, { readOnly: true });
   const rows = tables.map((table) => Number(database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
-  const record = String(database.prepare("SELECT record FROM runs WHERE run_id = ?").get(runId)?.record);
+  const record = String(
+    database.prepare("SELECT record FROM stream_recovery_runs WHERE run_id = ?").get(runId)?.record,
+  );
   database.close();
   return { rows, bytes: record.length, parts: /"parts":(\d+)/.exec(record)?.[1] };
 };

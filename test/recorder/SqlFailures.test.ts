@@ -103,7 +103,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const other = new DatabaseSync(file);
-      other.exec("BEGIN EXCLUSIVE; CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
+      other.exec("BEGIN EXCLUSIVE; CREATE TABLE stream_recovery_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
       assert.strictEqual((yield* Effect.flip(Folder.open({ file, lockWaitMs: 100 }))).reason, "locked");
       const waiting = yield* Effect.forkChild(Folder.open({ file }), { startImmediately: true });
       yield* Effect.yieldNow;
@@ -245,8 +245,8 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       const left = { _tag: "RunParked", reason: "interrupted" } as const;
       for (const id of ["a", "b", "c", "d"]) yield* recorder.write(id, [E.begun(id), E.opened(id, 1), left]);
-      yield* sql`UPDATE runs SET record = '{"run_id":' WHERE run_id = 'b'`;
-      yield* sql`UPDATE incidents SET incident = '{"id":"c.1"}' WHERE run_id = 'c'`;
+      yield* sql`UPDATE stream_recovery_runs SET record = '{"run_id":' WHERE run_id = 'b'`;
+      yield* sql`UPDATE stream_recovery_incidents SET incident = '{"id":"c.1"}' WHERE run_id = 'c'`;
       for (const id of ["b", "c"]) {
         const before = yield* counted("corrupt");
         const error = yield* Effect.flip(recorder.run(id));
@@ -270,7 +270,7 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
   it.effect("what the database refuses of one run in a group of writes is refused alone", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
-      yield* sql`CREATE TRIGGER no BEFORE INSERT ON runs WHEN NEW.run_id = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END`;
+      yield* sql`CREATE TRIGGER no BEFORE INSERT ON stream_recovery_runs WHEN NEW.run_id = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END`;
       const results = yield* Effect.forEach(["a", "b", "c"], (id) => Effect.result(recorder.write(id, [E.begun(id)])), {
         concurrency: "unbounded",
       });
@@ -287,7 +287,7 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       const left = { _tag: "RunParked", reason: "interrupted" } as const;
       for (const id of ["a", "b", "c"]) yield* recorder.write(id, [E.begun(id), left]);
-      yield* sql`UPDATE runs SET record = 'nonsense' WHERE run_id = 'b'`;
+      yield* sql`UPDATE stream_recovery_runs SET record = 'nonsense' WHERE run_id = 'b'`;
       const results = yield* Effect.forEach(
         ["a", "b", "c", "new"],
         (id) => Effect.result(recorder.write(id, id === "new" ? [E.begun(id)] : [E.noted(1)])),

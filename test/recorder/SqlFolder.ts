@@ -22,10 +22,18 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 /** The path of a store that is not there yet. */
 export const emptyPath: Effect.Effect<string, never, Scope.Scope> = Effect.map(folder, (path) => join(path, "runs.db"));
 
-/** A recorder of its own, as another process has it; its clock goes ahead of the test's by so many milliseconds. */
+/** What differs in the world of one process. */
+export interface World {
+  /** Its wall clock goes ahead of the test's by so many milliseconds. */
+  readonly ahead?: () => number;
+  /** Whether nothing that waits in it goes on any more: it was killed, or is frozen. */
+  readonly stopped?: () => boolean;
+}
+
+/** A recorder of its own, as another process has it. */
 export const open = (
   options: SqlFileOptions,
-  ahead: () => number = () => 0,
+  { ahead = () => 0, stopped = () => false }: World = {},
 ): Effect.Effect<Recorder, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
@@ -36,7 +44,11 @@ export const open = (
       currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
       monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
       monotonicTimeNanos: clock.monotonicTimeNanos,
-      sleep: (duration) => clock.sleep(duration),
+      sleep: (duration) =>
+        Effect.andThen(
+          clock.sleep(duration),
+          Effect.suspend(() => (stopped() ? Effect.never : Effect.void)),
+        ),
     };
     const layer = Layer.fresh(SqlRunRecorder.layerFile({ retention: false, ...options }));
     return Context.get(yield* Effect.provideService(Layer.build(layer), Clock.Clock, own), RunRecorder);

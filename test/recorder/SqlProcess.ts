@@ -29,8 +29,8 @@ export class SqlProcess {
   #calls = 0;
   #onCommit: () => void = () => {};
 
-  constructor(file: string, leaseMs: number) {
-    this.#child = fork(program, [file, String(leaseMs)], { execArgv: ["--no-warnings"] });
+  constructor(file: string, leaseMs: number, aheadMs: number) {
+    this.#child = fork(program, [file, String(leaseMs), String(aheadMs)], { execArgv: ["--no-warnings"] });
     this.#child.on("message", (told: Told) => {
       if ("committed" in told) {
         this.committed.set(told.run, told.committed);
@@ -45,11 +45,11 @@ export class SqlProcess {
     });
   }
 
-  /** Starts one that ends with the scope. */
-  static start(file: string, leaseMs = 15_000): Effect.Effect<SqlProcess, never, Scope.Scope> {
+  /** Starts one that ends with the scope; its wall clock may be ahead. */
+  static start(file: string, leaseMs = 15_000, aheadMs = 0): Effect.Effect<SqlProcess, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.promise(async () => {
-        const started = new SqlProcess(file, leaseMs);
+        const started = new SqlProcess(file, leaseMs, aheadMs);
         await started.#outcome(0);
         return started;
       }),

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { isDeepStrictEqual } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Effect, Fiber } from "effect";
 import { seeded } from "../provider/Seeded.ts";
 import * as E from "./Entries.ts";
 import { record } from "./RecorderBench.ts";
@@ -17,6 +17,28 @@ const claimWhenOver = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
     by.call("claim", runId),
     ({ failed }) => failed !== "owned",
     () => claimWhenOver(by, runId),
+  );
+
+/** Freezes a process outside of a commit: inside of one it would keep the lock, and nobody could write until it wakes. */
+const freeze = (file: string, it: SqlProcess): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    it.stop();
+    const database = new DatabaseSync(file, { timeout: 200 });
+    try {
+      database.exec("BEGIN IMMEDIATE; COMMIT");
+      return Effect.void;
+    } catch {
+      it.go();
+      return Effect.andThen(Effect.yieldNow, freeze(file, it));
+    } finally {
+      database.close();
+    }
+  });
+
+/** Looks again until a run's driver has been silent for its lease, by the wall clock. */
+const untilSilent = (by: SqlProcess | undefined, runId: string): Effect.Effect<void> =>
+  Effect.flatMap(by?.call("orphans", 100, { waits: false }) ?? Effect.die("no process"), ({ value }) =>
+    JSON.stringify(value).includes(`"run_id":"${runId}"`) ? Effect.void : untilSilent(by, runId),
   );
 
 /** Claims at once, until one of them got it. */
@@ -78,7 +100,7 @@ describe("processes that share a file", () => {
       const [frozen, second, third] = all;
       if (frozen === undefined || second === undefined || third === undefined) throw new Error("three were started");
       yield* frozen.call("write", "r", begun);
-      frozen.stop();
+      yield* freeze(file, frozen);
       const claims = Effect.forEach([second, third], (it) => it.call("claim", "r"), { concurrency: "unbounded" });
       const [one, other] = yield* untilOne(claims);
       assert.deepStrictEqual([one?.failed, other?.failed].toSorted(), ["owned", undefined]);
@@ -91,6 +113,64 @@ describe("processes that share a file", () => {
       assert.notProperty(yield* frozen.call("write", "new", [E.begun("new")]), "failed");
     }).pipe(Effect.scoped),
   );
+
+  it.live("a frozen one that wakes before its lease was taken keeps its run, however long it slept", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const [frozen, second] = [yield* SqlProcess.start(file, 1_500), yield* SqlProcess.start(file, 1_500)];
+      yield* frozen.call("write", "r", begun);
+      yield* freeze(file, frozen);
+      yield* untilSilent(second, "r");
+      // The second one has begun to watch, and has not watched for a lease.
+      const claim = yield* Effect.forkChild(second.call("claim", "r"));
+      yield* second.call("run", "r");
+      frozen.go();
+      assert.deepInclude(yield* Fiber.join(claim), { failed: "owned" });
+      assert.notProperty(yield* frozen.call("write", "r", [E.noted(1)]), "failed");
+    }).pipe(Effect.scoped),
+  );
+
+  for (const aheadMs of [60_000, -60_000]) {
+    it.live(`one whose clock is ${aheadMs / 1_000} s off takes no run of one that beats`, () =>
+      Effect.gen(function* () {
+        const file = yield* Folder.emptyPath;
+        const [owner, other] = [yield* SqlProcess.start(file, 900), yield* SqlProcess.start(file, 900, aheadMs)];
+        yield* owner.call("write", "r", begun);
+        for (let look = 0; look < 3; look += 1) {
+          assert.deepInclude(yield* other.call("claim", "r"), { failed: "owned" });
+          assert.deepInclude(yield* other.call("orphans"), { value: [] });
+        }
+        assert.notProperty(yield* owner.call("write", "r", [E.noted(1)]), "failed");
+        yield* owner.kill;
+        assert.notProperty(yield* claimWhenOver(other, "r"), "failed");
+      }).pipe(Effect.scoped),
+    );
+  }
+
+  for (const count of [2, 3]) {
+    it.live(`a lock that is held for longer than the lease takes no run from ${count} that live`, () =>
+      Effect.gen(function* () {
+        const file = yield* Folder.emptyPath;
+        const numbers = Array.from({ length: count }, (_, n) => n);
+        const all = yield* Effect.forEach(numbers, () => SqlProcess.start(file, 900), { concurrency: "unbounded" });
+        for (const [n, it] of all.entries()) yield* it.call("write", `r${n}`, [E.begun(`r${n}`), E.attempt(1)]);
+        for (let outage = 0; outage < 2; outage += 1) {
+          const lock = new DatabaseSync(file, { timeout: 5_000 });
+          lock.exec("BEGIN EXCLUSIVE");
+          // All of them want to look while it is away, and the first one back looks first.
+          const looks = yield* Effect.forEach(all, (it) => Effect.forkChild(it.call("orphans")));
+          yield* untilSilent(all[0], "r1");
+          lock.exec("COMMIT");
+          lock.close();
+          for (const look of looks) assert.deepInclude(yield* Fiber.join(look), { value: [] });
+          for (const [n, it] of all.entries()) {
+            assert.deepInclude(yield* it.call("claim", `r${(n + 1) % count}`), { failed: "owned" });
+            assert.notProperty(yield* it.call("write", `r${n}`, [E.noted(outage)]), "failed");
+          }
+        }
+      }).pipe(Effect.scoped),
+    );
+  }
 
   it.live(`kill -9 in the middle of writes loses nothing that was committed and damages nothing; seed ${seed}`, () =>
     Effect.gen(function* () {

@@ -3,8 +3,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Scope } from "effect";
+import { Effect, Exit, Fiber, Schema, Scope } from "effect";
 import { TestClock } from "effect/testing";
+import { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { defaultFile } from "../../src/recorder/SqlFile.ts";
 import { schemaVersion } from "../../src/recorder/SqlSchema.ts";
 import * as E from "./Entries.ts";
@@ -58,7 +59,10 @@ describe("the file of the SQL recorder", () => {
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       yield* Effect.scoped(Folder.open({ file }));
-      change(file, "UPDATE meta SET value = '99' WHERE name = 'schema_version'; PRAGMA wal_checkpoint(TRUNCATE)");
+      change(
+        file,
+        "UPDATE stream_recovery_meta SET value = '99' WHERE name = 'schema_version'; PRAGMA wal_checkpoint(TRUNCATE)",
+      );
       const before = readFileSync(file);
       const error = yield* Effect.flip(Effect.scoped(Folder.open({ file })));
       assert.deepInclude(error, { _tag: "RecorderError", reason: "newer_schema" });
@@ -98,6 +102,106 @@ describe("the file of the SQL recorder", () => {
   );
 });
 
+/** A file that the first version left: its tables have no prefix, and its process was killed. */
+const firstFile = Effect.map(Folder.emptyPath, (file) => {
+  change(file, readFileSync(new URL("../fixtures/sql-first-schema.sql", import.meta.url), "utf8"));
+  return file;
+});
+
+/** A run as the first version has stored it: its parts stand in rows of their own. */
+const inFirst = (file: string, runId: string): RunRecord => {
+  const database = new DatabaseSync(file, { readOnly: true });
+  const parts = (sql: string) =>
+    database
+      .prepare(sql)
+      .all(runId)
+      .map(({ part }): unknown => JSON.parse(String(part)));
+  const [stored] = parts("SELECT record AS part FROM runs WHERE run_id = ?");
+  const incidents = parts("SELECT incident AS part FROM incidents WHERE run_id = ? ORDER BY n");
+  const questions = parts("SELECT question AS part FROM questions WHERE run_id = ? ORDER BY n");
+  database.close();
+  return Schema.decodeUnknownSync(RunRecord)(Object.assign({}, stored, { incidents, questions }));
+};
+
+const tablesOf = (file: string): ReadonlyArray<unknown> => {
+  const database = new DatabaseSync(file);
+  const names = database.prepare("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name").all();
+  database.close();
+  return names.map((row) => row.name);
+};
+
+describe("a file of the first version", () => {
+  it.effect("is brought up to date where it stands: every run, its parts and the key for digests", () =>
+    Effect.gen(function* () {
+      const file = yield* firstFile;
+      const before = ["whole", "driven", "asks", "left"].map((runId) => inFirst(file, runId));
+      const recorder = yield* Folder.open({ file });
+      for (const it of before) assert.deepStrictEqual(yield* record(recorder, it.run_id), it);
+      const all = (yield* recorder.runs()).map(({ run_id }) => run_id);
+      assert.deepStrictEqual(all, ["left", "asks", "driven", "whole"]);
+      assert.strictEqual(
+        yield* recorder.digest("x"),
+        "448ac2da526acf70a4082b997aac1021aed9931fb6be51d40dc2e4b879c36f31",
+      );
+      assert.deepStrictEqual(tablesOf(file), tablesOf(yield* opened));
+      assert.strictEqual(rows(file, "stream_recovery_runs"), 4);
+      yield* recorder.answer({ run_id: "asks", revision: 1, choice: "retry", by: "person" });
+      yield* recorder.claim("asks");
+      yield* recorder.write("new", [E.begun("new"), E.ended()]);
+      assert.strictEqual(yield* recorder.prune({ keep: 0 }), 2);
+      assert.strictEqual(rows(file, "stream_recovery_incidents"), 1);
+    }),
+  );
+
+  it.effect("gives up the runs of its dead process when that was watched for a lease", () =>
+    Effect.gen(function* () {
+      const recorder = yield* Folder.open({ file: yield* firstFile });
+      const orphans = yield* Effect.forkChild(recorder.orphans(), { startImmediately: true });
+      yield* TestClock.adjust("14 seconds");
+      assert.isUndefined(orphans.pollUnsafe());
+      yield* TestClock.adjust("4 seconds");
+      assert.deepStrictEqual(
+        (yield* Fiber.join(orphans)).map(({ run_id }) => run_id),
+        ["driven", "left"],
+      );
+      yield* recorder.claim("driven");
+    }),
+  );
+
+  it.live("is brought up to date once, however many processes open it at once, and whatever prefix it gets", () =>
+    Effect.gen(function* () {
+      const file = yield* firstFile;
+      const all = yield* Effect.forEach([1, 2, 3, 4], () => Folder.open({ file, prefix: "x_" }), {
+        concurrency: "unbounded",
+      });
+      for (const recorder of all) assert.strictEqual((yield* recorder.runs()).length, 4);
+      assert.include(tablesOf(file), "x_runs");
+      assert.notInclude(tablesOf(file), "runs");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("stays as it is where it cannot be written, and is taken up when it can", () =>
+    Effect.gen(function* () {
+      const file = yield* firstFile;
+      const before = tablesOf(file);
+      const other = new DatabaseSync(file);
+      other.exec("BEGIN EXCLUSIVE");
+      assert.strictEqual((yield* Effect.flip(Effect.scoped(Folder.open({ file, lockWaitMs: 0 })))).reason, "locked");
+      other.exec("COMMIT");
+      other.close();
+      assert.deepStrictEqual(tablesOf(file), before);
+      assert.strictEqual((yield* (yield* Folder.open({ file })).runs()).length, 4);
+    }),
+  );
+});
+
+/** An empty store of this version. */
+const opened = Effect.gen(function* () {
+  const file = yield* Folder.emptyPath;
+  yield* Effect.scoped(Folder.open({ file }));
+  return file;
+});
+
 describe("what is old is forgotten by itself", () => {
   it.effect("by age and by number, at the start and every hour, in small transactions", () =>
     Effect.gen(function* () {
@@ -117,7 +221,7 @@ describe("what is old is forgotten by itself", () => {
       assert.strictEqual((yield* kept.runs({ limit: 1_000 })).length, 51);
       yield* TestClock.adjust("1 hour");
       yield* until(kept.runs({ limit: 1_000 }), 1);
-      assert.strictEqual(rows(file, "incidents"), 0);
+      assert.strictEqual(rows(file, "stream_recovery_incidents"), 0);
     }),
   );
 });

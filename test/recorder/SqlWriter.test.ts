@@ -83,7 +83,10 @@ describe("writes of one process are committed in groups", () => {
       const other = new DatabaseSync(file, { readOnly: true });
       for (const id of names(10)) {
         yield* recorder.write(id, [E.begun(id)]);
-        assert.strictEqual(other.prepare("SELECT count(*) AS n FROM runs WHERE run_id = ?").get(id)?.n, 1);
+        assert.strictEqual(
+          other.prepare("SELECT count(*) AS n FROM stream_recovery_runs WHERE run_id = ?").get(id)?.n,
+          1,
+        );
       }
       other.close();
     }),

@@ -63,6 +63,14 @@ const lived = (recorder: Recorder, life: L.Life, runId: string) =>
 
 const leaseOver = TestClock.adjust(leaseMsDefault + 1);
 
+/** Recovers while time goes on: a dead process is watched for a lease before its runs are taken. */
+const recovered = (recorder: Recorder) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(within(recorder, CrashRecovery.recover()), { startImmediately: true });
+    while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(leaseMsDefault / 20);
+    return yield* Fiber.join(fiber);
+  });
+
 describe("Processes that share one file", () => {
   it.effect("a dead one's runs are recovered by another, once its lease is over and not before", () =>
     Effect.gen(function* () {
@@ -73,7 +81,7 @@ describe("Processes that share one file", () => {
       const early = yield* within(living, CrashRecovery.recover());
       assert.deepStrictEqual(early.counts.skipped, 0);
       yield* leaseOver;
-      const report = yield* within(living, CrashRecovery.recover());
+      const report = yield* recovered(living);
       assert.strictEqual(report.counts.skipped, 0);
       for (const [index, name] of names.entries()) {
         const record = yield* living.run(`r${index}`);
@@ -96,7 +104,7 @@ describe("Processes that share one file", () => {
       }
       yield* leaseOver;
       const others = [yield* process(path), yield* process(path)];
-      const reports = yield* Effect.forEach(others, (recorder) => within(recorder, CrashRecovery.recover()), {
+      const reports = yield* Effect.forEach(others, recovered, {
         concurrency: "unbounded",
       });
       assert.strictEqual(
@@ -116,7 +124,7 @@ describe("Processes that share one file", () => {
       const [frozen, living] = [yield* mortal(path), yield* process(path)];
       yield* lived(frozen, [[L.begun(), L.attempt(1)]], L.runId);
       yield* leaseOver;
-      yield* within(living, CrashRecovery.recover());
+      yield* recovered(living);
       const before = yield* living.run(L.runId);
       const error = yield* Effect.flip(frozen.write(L.runId, [L.raised(1, L.settled)]));
       assert.deepStrictEqual([error.reason, yield* living.run(L.runId)], ["fenced", before]);
@@ -164,7 +172,7 @@ describe("Processes that share one file", () => {
       const next = yield* process(path);
       assert.deepStrictEqual((yield* within(next, CrashRecovery.recover())).counts.skipped, 1);
       yield* leaseOver;
-      assert.deepStrictEqual((yield* within(next, CrashRecovery.recover())).counts.stopped, 1);
+      assert.deepStrictEqual((yield* recovered(next)).counts.stopped, 1);
       assert.strictEqual((yield* next.run(L.runId))?.end?.reason, "accepted_partial");
     }).pipe(Effect.scoped),
   );
@@ -177,7 +185,7 @@ describe("Processes that share one file", () => {
       yield* lived(dead, life, L.runId);
       yield* leaseOver;
       const next = yield* process(path);
-      assert.deepStrictEqual((yield* within(next, CrashRecovery.recover())).counts.stopped, 1);
+      assert.deepStrictEqual((yield* recovered(next)).counts.stopped, 1);
       assert.deepInclude((yield* next.run(L.runId))?.questions[0], { answer: "accept", answered_by: "expiry" });
     }).pipe(Effect.scoped),
   );

@@ -10,7 +10,7 @@ import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../Outcome.ts";
 import { broken } from "../Prose.ts";
 import { quoted, type Screen } from "../Screen.ts";
-import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { dbFlag, jsonFlag, toldToWait, withStore } from "../Store.ts";
 import { mayRepeat } from "./ChoiceWords.ts";
 import { findRun } from "./FindRun.ts";
 import { questionText } from "./QuestionText.ts";
@@ -75,10 +75,9 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
     return yield* gaveUp(record, options, screen);
   if (choice === "retry") yield* confirmed(record, options.yes);
   const revision = Option.getOrElse(options.revision, () => record.questions.at(-1)?.revision ?? 0);
-  const taken = yield* Effect.catchTag(
-    CrashRecovery.answer({ run_id: record.run_id, revision, choice, by: "person" }),
-    "AnswerRefused",
-    ({ message }) => fail("refused", message),
+  const answered = CrashRecovery.answer({ run_id: record.run_id, revision, choice, by: "person" });
+  const taken = yield* Effect.catchTag(toldToWait("runs answer", answered), "AnswerRefused", ({ message }) =>
+    fail("refused", message),
   );
   if (options.json) {
     return yield* Console.log(JSON.stringify({ run_id: taken.run_id, revision, answer: choice, state: taken.state }));

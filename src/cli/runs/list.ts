@@ -96,7 +96,7 @@ const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: Li
   const first = new Set(asking.map(({ run_id }) => run_id));
   const others = newest.filter(({ run_id }) => !first.has(run_id));
   const orphans = others.some(({ state: is }) => is === "live" || is === "parked")
-    ? new Set((yield* recorder.orphans(orphansMax)).map(({ run_id }) => run_id))
+    ? new Set((yield* recorder.orphans(orphansMax, { waits: false })).map(({ run_id }) => run_id))
     : new Set<string>();
   const runs: ReadonlyArray<RunSummary> = [...asking, ...others].map((record) => summaryOf(record, orphans));
   return { runs, more: newest.length === limit ? newest.at(-1)?.run_id : undefined };

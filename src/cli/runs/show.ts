@@ -55,7 +55,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   const record = yield* findRun("runs show", id);
   if (json) return yield* Console.log(JSON.stringify(encode(record), null, 2));
   const undecided = record.state === "live" || record.state === "parked";
-  const orphans = undecided ? yield* (yield* RunRecorder).orphans(orphansMax) : [];
+  const orphans = undecided ? yield* (yield* RunRecorder).orphans(orphansMax, { waits: false }) : [];
   yield* Console.log(runStory(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
