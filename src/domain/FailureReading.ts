@@ -56,7 +56,7 @@ const commonOf = (given: Json.JsonRecord) => {
     ...flagOf("retryable", given),
     ...flagOf("not_processed", given),
     ...flagOf("in_band", given),
-    ...(wait === undefined ? {} : { retry_after_ms: isWait(wait) ? wait : endlessMs }),
+    ...(wait === undefined ? {} : { retry_after_ms: isTime(wait) ? wait + 0 : endlessMs }),
     ...(isStatus(status) ? { status } : {}),
     ...labelOf("code", code),
     ...(isFingerprint(fingerprint) ? { fingerprint } : {}),
@@ -83,7 +83,9 @@ const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_
   return text === "" ? {} : ({ [name]: label(text) } as { readonly [_ in K]: string });
 };
 
-const isWait = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
+const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
+/** JSON has no -0: what is stored must be what was decided on. */
+const isWait = (value: unknown): value is number => isTime(value) && !Object.is(value, -0);
 const isStatus = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
 const isFlag = (value: unknown): boolean => value === undefined || typeof value === "boolean";

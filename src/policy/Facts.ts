@@ -310,8 +310,8 @@ class Fold implements FactsFold {
   #counters(): Counters {
     return {
       parts: this.#parts,
-      bytes: this.#bytes,
-      characters: this.#characters,
+      bytes: Math.min(this.#bytes, Number.MAX_SAFE_INTEGER),
+      characters: Math.min(this.#characters, Number.MAX_SAFE_INTEGER),
       ...this.#usage,
       ...(this.#ledger.folded === 0 ? {} : { rows_folded: this.#ledger.folded }),
       ...(this.#suspendedMs === 0 ? {} : { suspended_ms: this.#suspendedMs }),

@@ -8,6 +8,8 @@ import * as Pull from "effect/Pull";
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import { Failure } from "../domain/Failure.ts";
+import * as FailureReading from "../domain/FailureReading.ts";
+import * as TransportCodes from "../domain/TransportCodes.ts";
 import * as FailureClassifier from "../provider/FailureClassifier.ts";
 
 /** `ended`: the source ended cleanly, which is not yet success. `cause` is the original error, unchanged (law L12). */
@@ -49,8 +51,13 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
   return failed({ kind: "cancelled", by: "provider" }, cause);
 };
 
-const classify = <E>(error: E, classifying: Classifying<E>): Failure =>
-  classifying.classify === undefined ? classifyUnknown(error, classifying) : classifying.classify(error);
+const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
+  if (classifying.classify === undefined) return classifyUnknown(error, classifying);
+  const failure = FailureReading.read(classifying.classify(error));
+  // A caller knows its error, and this process whether the host was ever there.
+  if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
+  return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
+};
 
 /** An error that already says its failure (ProviderClient's do) is taken at its word. */
 const classifyUnknown = (error: unknown, classifying: Classifying<never>): Failure => {

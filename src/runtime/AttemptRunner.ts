@@ -13,8 +13,10 @@ import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
 import type * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
+import { Delivery } from "../domain/Attempt.ts";
 import type { ClockName, Failure } from "../domain/Failure.ts";
 import { none, type Observation } from "../domain/Observation.ts";
+import * as ObservationReading from "../domain/ObservationReading.ts";
 import type { FactsFold } from "../policy/Facts.ts";
 import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
 import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
@@ -154,11 +156,20 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     if (!Deferred.doneUnsafe(this.#end, Effect.succeed(outcome))) return false;
     this.#over = true;
     this.fence.suspend();
-    this.flow.freeze(this.setup.reveal.release());
-    if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
-    if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
-    this.#host.ended(this, outcome);
+    this.#host.ended(this, this.#frozen(outcome));
     return true;
+  }
+
+  /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */
+  #frozen(outcome: Outcome): Outcome {
+    try {
+      this.flow.freeze(this.setup.reveal.release());
+      if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
+      if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
+      return outcome;
+    } catch (cause) {
+      return failed({ kind: "caller_failed" }, cause);
+    }
   }
 
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
@@ -258,11 +269,12 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       delivery: (delivery) => {
         if (this.#over) return;
         this.#reports = true;
-        this.facts.delivery(delivery);
+        // A word that is not known says that more may have happened, never less (L2).
+        this.facts.delivery(Delivery.literals.includes(delivery) ? delivery : "accepted");
       },
       bytes: (count) => {
         if (this.#over) return;
-        this.facts.bytes(count);
+        this.facts.bytes(ObservationReading.count(count));
         this.#watch?.bytes(this.#host.now());
       },
     };
@@ -296,7 +308,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
-      const observation = options.observe(part);
+      const observation = ObservationReading.read(options.observe(part));
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
       // A finish that is malformed is the marker too, and goes with what came before it.
       if (broken !== undefined && !observation.terminal) break;
@@ -308,7 +320,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
         this.#watch?.terminal();
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
-      if (options.cursor !== undefined) this.cursor = options.cursor(part) ?? this.cursor;
+      if (options.cursor !== undefined) this.cursor = cursorOf(options.cursor(part)) ?? this.cursor;
       observations.push(observation);
       if (broken !== undefined) break;
     }
@@ -319,3 +331,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
 
 /** Gemini's marker is its last finishReason and a clean end: a fact of the end, not of a part. */
 const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
+
+/** A cursor is a text; null says, as undefined does, that a part has none. */
+const cursorOf = (given: string | null | undefined): string | undefined => {
+  if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
+  throw new TypeError("cursor: expected a text or undefined");
+};

@@ -1,10 +1,10 @@
 /**
  * Names what is counted and measured of runs, as Effect metrics.
  *
- * Attributes are of few values only: the provider and model as the caller names them, and words of this package. Nothing
- * that a provider sent becomes one.
+ * Attributes are of few values only: the provider and model as the caller names them, at most `modelLabelsMax` of them, and
+ * words of this package. Nothing that a provider sent becomes one.
  */
-import type * as Context from "effect/Context";
+import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
 import type { Provider } from "../domain/Run.ts";
 
@@ -69,11 +69,49 @@ export const timeToFirstProgress = seconds("time_to_first_progress", "From an at
 /** From a failure to the next progress of the run, over as many attempts as it took, waits and questions included. */
 export const recoveryTime = seconds("recovery_time", "From a failure to the next progress of its run");
 
-/** The attributes that every measurement of a run has. */
+/**
+ * Most pairs of provider and model that have series of their own in one registry; further ones share one. A series lives as
+ * long as its process, and a gateway's clients name their models themselves (law L11).
+ */
+export const modelLabelsMax = 128;
+
+/** What stands for every provider's further models. */
+export const otherModel = "other";
+
+/** Most names of providers among them. */
+const providerLabelsMax = 32;
+
+/** The names that have series of their own, by registry: each program has its own. */
+const labelled = new WeakMap<object, { readonly providers: Set<string>; readonly pairs: Set<string> }>();
+
+/** The names of a run's provider and model, as its spans have them. */
 export const providerAttributes = (provider: Provider): MeasureAttributes => ({
   "gen_ai.provider.name": provider.id,
   "gen_ai.request.model": provider.model,
 });
+
+/**
+ * The attributes that every measurement of a run has: its names, as long as there is room for their series.
+ *
+ * @param context holds the registry of the program that runs
+ */
+export const providerLabels = (provider: Provider, context: Context.Context<never>): MeasureAttributes => {
+  const registry = Context.get(context, Metric.MetricRegistry);
+  const names = labelled.get(registry) ?? { providers: new Set(), pairs: new Set() };
+  labelled.set(registry, names);
+  const id = taken(names.providers, provider.id, providerLabelsMax) ? provider.id : otherModel;
+  const { model } = provider;
+  const own = model === undefined || taken(names.pairs, JSON.stringify([id, model]), modelLabelsMax);
+  return { "gen_ai.provider.name": id, "gen_ai.request.model": own ? model : otherModel };
+};
+
+/** Whether a name has a place among the first `max`. */
+const taken = (names: Set<string>, name: string, max: number): boolean => {
+  if (names.has(name)) return true;
+  if (names.size >= max) return false;
+  names.add(name);
+  return true;
+};
 
 /**
  * Adds one measurement.

@@ -153,7 +153,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       ...setup,
       attempt: this.attempts,
       facts,
-      reveal: new Reveal<P>(mode, shared.pool, options.sizeOf ?? weighed, carried, discardable),
+      reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
       discarded: this.discarded,
       startedAt: this.now(),
@@ -389,5 +389,14 @@ const none: ReadonlyArray<never> = [];
 
 /** What a held part weighs where nobody says it. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
+
+/** A caller's scale, where it gives a weight: one that is no number would make the bytes that are held unknown (law L11). */
+const weigherOf = <P>(sizeOf: RunOptions<P, never, never>["sizeOf"]) =>
+  sizeOf === undefined
+    ? weighed
+    : (part: P, observation: Observation): number => {
+        const weight = sizeOf(part, observation);
+        return weight >= 0 && weight < Number.POSITIVE_INFINITY ? weight : weighed(part, observation);
+      };
 
 const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);

@@ -5,7 +5,6 @@ import type * as Effect from "effect/Effect";
 import type * as Stream from "effect/Stream";
 import type { Delivery } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
-import { labelCharactersMax } from "../domain/Limits.ts";
 import type { Observation } from "../domain/Observation.ts";
 import type { AttemptMode, Budget, Provider } from "../domain/Run.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
@@ -57,7 +56,10 @@ export interface RunOptions<P, E, R> {
   readonly tools: ReadonlyArray<Tool>;
   /** Opens an attempt. The stream must end cleanly or fail; its scope is closed before the next attempt starts. */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Says what a part proves. It must be pure and must not throw. */
+  /**
+   * Says what a part proves. It must be pure and must not throw. A count that is no natural number is clamped to one; an
+   * observation with a word or a call that is not known ends the attempt as `caller_failed`, with an `ObservationError`.
+   */
   readonly observe: (part: P) => Observation;
   /** The run's id; made up when left out. It must be new. */
   readonly runId?: string;
@@ -68,7 +70,10 @@ export interface RunOptions<P, E, R> {
   readonly transcript?: string;
   /** The failed run whose request this one repeats: a client's own retry. */
   readonly retryOf?: string;
-  /** Says what an error of the stream means; by default the FailureClassifier does. */
+  /**
+   * Says what an error of the stream means; by default the FailureClassifier does. What is no failure is taken for the most
+   * restrictive one that it can mean, `unknown` at last.
+   */
   readonly classify?: (error: E) => Failure;
   /**
    * The signal of the user's Stop, the one that the attempt gives its SDK. Once it has aborted, the run is cancelled in the
@@ -101,7 +106,7 @@ export interface RunOptions<P, E, R> {
   readonly budget?: Partial<Budget>;
   /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
-  /** Weighs a held part, in bytes. */
+  /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
 
@@ -114,23 +119,3 @@ export interface ResumeOptions<P, E, R> {
   /** What the caller holds of a response that can be resumed: the cursor behind the last part that it has kept. */
   readonly cursor?: string;
 }
-
-/**
- * Says what is wrong with the plain data of the options.
- *
- * @returns the field, what was expected and what was given; undefined when nothing is wrong
- */
-export const problemOf = <P, E, R>(options: RunOptions<P, E, R>): string | undefined => {
-  for (const [name, ms] of Object.entries(options.clocks ?? {})) {
-    if (ms !== false && ms !== undefined && !(ms > 0))
-      return `clocks.${name}: expected milliseconds above 0 or false, got ${ms}`;
-  }
-  for (const [name, value] of Object.entries(options.budget ?? {})) {
-    if (!(value >= 0)) return `budget.${name}: expected a number not below 0, got ${value}`;
-  }
-  if (options.provider.id === "") return `provider.id: expected a name, got ""`;
-  if (options.runId !== undefined && (options.runId === "" || options.runId.length > labelCharactersMax)) {
-    return `runId: expected 1 to ${labelCharactersMax} characters, got ${options.runId.length}`;
-  }
-  return undefined;
-};

@@ -4,6 +4,7 @@
 import type * as Clock from "effect/Clock";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import type { Backlog } from "./Backlog.ts";
+import type { Reached } from "./Reached.ts";
 import type { RetryGate } from "./RetryGate.ts";
 import type { HeldPool } from "./Reveal.ts";
 import type { Throttle } from "./Throttle.ts";
@@ -24,8 +25,8 @@ export interface Shared {
   readonly gate: RetryGate;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
-  /** Providers that this process has had an answer from. */
-  readonly reached: Set<string>;
+  /** Providers that this process has had an answer from, the latest `providersMax` of them. */
+  readonly reached: Reached;
   readonly drainMs: number;
   /** Tells this processor's runs from those of others on record. */
   readonly drawn: string;

@@ -22,14 +22,16 @@ import type { Outcome } from "./AttemptEnd.ts";
 import type { Attempt } from "./AttemptRunner.ts";
 import { Backlog } from "./Backlog.ts";
 import { Chain } from "./Chain.ts";
+import * as Entrance from "./Entrance.ts";
 import { late } from "./Incidents.ts";
 import { passSignaturesOn, stopperOf } from "./InterruptSignature.ts";
+import { Reached } from "./Reached.ts";
 import { revive, settle } from "./Recovery.ts";
 import { RetryGate } from "./RetryGate.ts";
 import * as Revival from "./Revival.ts";
 import { Run } from "./Run.ts";
 import { type RunEvent, RunInterrupted } from "./RunEvent.ts";
-import { problemOf, type ResumeOptions, type RunOptions } from "./RunOptions.ts";
+import type { ResumeOptions, RunOptions } from "./RunOptions.ts";
 import type { Shared } from "./Shared.ts";
 import { stopperOfSignal } from "./Stopper.ts";
 import { Throttle } from "./Throttle.ts";
@@ -104,7 +106,7 @@ const makeProcessor = Effect.gen(function* () {
     gate: new RetryGate(),
     pool: { used: 0 },
     clock: yield* Clock.Clock,
-    reached: new Set(),
+    reached: new Reached(),
     drainMs: (yield* ProcessorConfig).drainMs,
     drawn: drawn(),
   };
@@ -113,7 +115,7 @@ const makeProcessor = Effect.gen(function* () {
 
   const close = (reason: string) =>
     Effect.suspend(() => {
-      register.closed = reason;
+      register.closed = String(reason);
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
@@ -123,7 +125,7 @@ const makeProcessor = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
 
   return StreamProcessor.of({
-    run: (options) => stream(shared, register, options, options.discardable ?? true),
+    run: (options) => stream(shared, register, options, options?.discardable ?? true),
     parts: (options) =>
       stream(shared, register, options, false).pipe(
         Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),
@@ -152,13 +154,13 @@ const drawsMax = 3;
 const stream = <P, E, R>(
   shared: Shared,
   register: Register,
-  options: RunOptions<P, E, R>,
+  given: RunOptions<P, E, R>,
   discardable: boolean,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
-      const problem = closedBy(register) ?? problemOf(options);
-      if (problem !== undefined) return yield* refuse(options.runId ?? "", register, problem);
+      const options = closedBy(register) ?? Entrance.admit(given);
+      if (typeof options === "string") return yield* refuse(given?.runId, register, options);
       const services = yield* Effect.context<R>();
       for (let draw = 1; ; draw += 1) {
         const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
@@ -185,10 +187,13 @@ const resumed = <P, E, R>(
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
-      const problem = closedBy(register) ?? problemOf(request) ?? taken(register, runId);
-      if (problem !== undefined) return yield* refuse(runId, register, problem);
+      const problem =
+        closedBy(register) ?? Entrance.problemOfRunId(runId) ?? Entrance.problemOfResume(transcript, cursor);
+      const admitted = problem ?? Entrance.admit(request);
+      const options = typeof admitted === "string" ? admitted : (taken(register, runId) ?? admitted);
+      if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
-      const run = new Run<P, E, R>(runId, request, true, shared, services, hooks);
+      const run = new Run<P, E, R>(runId, options, true, shared, services, hooks);
       // One step: a caller that leaves in between would leave a run behind that is taken over and that nobody drives.
       const refused = yield* Effect.uninterruptible(takeOver(register, run, scope, transcript, cursor));
       return refused === undefined ? run.handoff.take : yield* refuse(runId, register, refused);
@@ -324,10 +329,10 @@ const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
   return `${found}. Take a new id, leave runId out, or go on with that run by resume`;
 };
 
-const refuse = (runId: string, register: Register, problem: string) =>
+const refuse = (runId: unknown, register: Register, problem: string) =>
   new RunInterrupted({
     reason: "refused",
-    run_id: runId,
+    run_id: typeof runId === "string" ? runId : "",
     rule: register.closed === undefined ? "not_retryable" : "lifecycle_closed",
     failure: register.closed === undefined ? { kind: "caller_failed" } : { kind: "cancelled", by: "lifecycle" },
     attempts: 0,

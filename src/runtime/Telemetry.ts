@@ -41,6 +41,8 @@ export class RunTelemetry<R> {
   readonly services: Context.Context<R>;
   readonly #run: SeenRun;
   readonly #always: Measures.MeasureAttributes;
+  /** What every measurement has; asked for with the first one. */
+  #labels: Measures.MeasureAttributes | undefined;
   readonly #clock: Clock.Clock;
   #span: Tracer.Span | undefined;
   #attempt: { readonly span: Tracer.Span; readonly startedAt: number } | undefined;
@@ -208,7 +210,8 @@ export class RunTelemetry<R> {
     value: number,
     attributes: Measures.MeasureAttributes,
   ): void {
-    Measures.measure(metric, value, { ...this.#always, ...attributes }, this.services);
+    this.#labels ??= Measures.providerLabels(this.#run.provider, this.services);
+    Measures.measure(metric, value, { ...this.#labels, ...attributes }, this.services);
   }
 
   #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {

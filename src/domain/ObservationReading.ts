@@ -1,0 +1,156 @@
+/**
+ * Reads what a caller's `observe` says of a part, which types may not have checked.
+ *
+ * An observation that fits is given back as it is: this runs once per part and allocates nothing then. A count that is no
+ * natural number is clamped, because counts are for reports; a word or a call that is not understood is refused, because
+ * what a decision would rest on must not be guessed.
+ */
+import * as Schema from "effect/Schema";
+import * as FailureReading from "./FailureReading.ts";
+import * as Json from "./Json.ts";
+import { label, labelCharactersMax } from "./Limits.ts";
+import type { CallSignal, Observation, Usage } from "./Observation.ts";
+
+/** What `observe` gave is no observation. `field` is a path like `calls[0].phase`; the message begins with it. */
+export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
+  reason: Schema.Literals(["missing_field", "bad_value"]),
+  field: Schema.String,
+  message: Schema.String,
+}) {}
+
+/**
+ * An observation as the facts can hold it.
+ *
+ * @param given what `observe` returned
+ * @throws ObservationError naming the field and what was expected
+ */
+export const read = (given: Observation): Observation => (fits(given) ? given : repaired(given));
+
+/** The nearest count that a record can hold: 0 for what is below or no number at all. */
+export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
+
+const fits = (o: Observation): boolean =>
+  typeof o === "object" &&
+  o !== null &&
+  Number.isSafeInteger(o.characters) &&
+  o.characters >= 0 &&
+  isProgress(o.progress) &&
+  isShown(o.shows) &&
+  typeof o.quiet === "boolean" &&
+  typeof o.keep_alive === "boolean" &&
+  typeof o.terminal === "boolean" &&
+  Array.isArray(o.calls) &&
+  (o.calls.length === 0 || o.calls.every(isSignal)) &&
+  (o.text_before_calls === undefined || typeof o.text_before_calls === "boolean") &&
+  (o.terminal_at_end === undefined || typeof o.terminal_at_end === "boolean") &&
+  (o.finish === undefined || (typeof o.finish === "string" && o.finish.length <= labelCharactersMax)) &&
+  (o.failure === undefined || FailureReading.read(o.failure) === o.failure) &&
+  (o.usage === undefined || isUsage(o.usage));
+
+// Word by word, and the most frequent first: this is the hot path.
+const isProgress = (it: unknown): boolean => it === "output" || it === "reasoning" || it === "started" || it === "none";
+const isShown = (it: unknown): boolean => it === "text" || it === "nothing" || it === "reasoning";
+const isExecutor = (it: unknown): boolean => it === "runtime" || it === "provider";
+const isPhase = (it: unknown): boolean =>
+  it === "input_started" || it === "input_complete" || it === "ready" || it === "settled";
+const isText = (it: unknown): boolean => it === undefined || typeof it === "string";
+
+const isSignal = (it: CallSignal): boolean =>
+  typeof it === "object" &&
+  it !== null &&
+  isIndex(it.choice) &&
+  isIndex(it.ordinal) &&
+  isExecutor(it.executor) &&
+  isPhase(it.phase) &&
+  isText(it.id) &&
+  isText(it.tool) &&
+  isText(it.input);
+
+const isIndex = (it: unknown): boolean => Json.natural(it) !== undefined;
+
+const isUsage = (it: Usage): boolean =>
+  typeof it === "object" &&
+  it !== null &&
+  (it.input_tokens === undefined || isIndex(it.input_tokens)) &&
+  (it.output_tokens === undefined || isIndex(it.output_tokens));
+
+const repaired = (given: unknown): Observation => {
+  const o = Json.record(given) ?? refuse("observation", "an object", given);
+  const { finish, usage } = o;
+  return {
+    progress: wordOf("progress", o.progress, ["none", "started", "reasoning", "output"]),
+    shows: wordOf("shows", o.shows, ["nothing", "reasoning", "text"]),
+    quiet: flagOf("quiet", o.quiet),
+    keep_alive: flagOf("keep_alive", o.keep_alive),
+    characters: countOf("characters", o.characters ?? 0),
+    calls: callsOf(o.calls),
+    terminal: flagOf("terminal", o.terminal),
+    ...(o.text_before_calls === undefined
+      ? {}
+      : { text_before_calls: flagOf("text_before_calls", o.text_before_calls) }),
+    ...(o.terminal_at_end === undefined ? {} : { terminal_at_end: flagOf("terminal_at_end", o.terminal_at_end) }),
+    ...(finish === undefined ? {} : { finish: label(textOf("finish", finish)) }),
+    ...(o.failure === undefined ? {} : { failure: FailureReading.read(o.failure) }),
+    ...(usage === undefined ? {} : { usage: usageOf(usage) }),
+  };
+};
+
+const callsOf = (given: unknown): ReadonlyArray<CallSignal> => {
+  if (!Array.isArray(given)) return refuse("calls", "a list of call signals", given);
+  return given.map((it: unknown, at): CallSignal => {
+    const signal = Json.record(it) ?? refuse(`calls[${at}]`, "an object", it);
+    const { id, input, tool } = signal;
+    const field = (name: string): string => `calls[${at}].${name}`;
+    return {
+      choice: indexOf(field("choice"), signal.choice),
+      ordinal: indexOf(field("ordinal"), signal.ordinal),
+      executor: wordOf(field("executor"), signal.executor, ["runtime", "provider"]),
+      phase: wordOf(field("phase"), signal.phase, ["input_started", "input_complete", "ready", "settled"]),
+      ...(id === undefined ? {} : { id: textOf(field("id"), id) }),
+      ...(tool === undefined ? {} : { tool: textOf(field("tool"), tool) }),
+      ...(input === undefined ? {} : { input: textOf(field("input"), input) }),
+    };
+  });
+};
+
+const usageOf = (given: unknown): Usage => {
+  const usage = Json.record(given) ?? refuse("usage", "an object", given);
+  // Providers say null for what they do not tell.
+  const input = usage.input_tokens ?? undefined;
+  const output = usage.output_tokens ?? undefined;
+  return {
+    ...(input === undefined ? {} : { input_tokens: countOf("usage.input_tokens", input) }),
+    ...(output === undefined ? {} : { output_tokens: countOf("usage.output_tokens", output) }),
+  };
+};
+
+const wordOf = <const A extends string>(field: string, given: unknown, words: ReadonlyArray<A>): A =>
+  words.find((word) => word === given) ?? refuse(field, words.map((word) => `"${word}"`).join(" | "), given);
+
+const flagOf = (field: string, given: unknown): boolean =>
+  given === undefined ? false : typeof given === "boolean" ? given : refuse(field, "a boolean", given);
+
+const countOf = (field: string, given: unknown): number =>
+  typeof given === "number" ? count(given) : refuse(field, "a number", given);
+
+const indexOf = (field: string, given: unknown): number =>
+  Json.natural(given) ?? refuse(field, "a whole number from 0", given);
+
+const textOf = (field: string, given: unknown): string =>
+  typeof given === "string" ? given : refuse(field, "a text", given);
+
+const refuse = (field: string, expected: string, given: unknown): never => {
+  const message = `${field}: expected ${expected}, got ${kindOf(given)}`;
+  throw new ObservationError({ reason: given === undefined ? "missing_field" : "bad_value", field, message });
+};
+
+/** What a value is, without any of its content. */
+const kindOf = (given: unknown): string => {
+  if (given === undefined) return "nothing";
+  if (typeof given === "number" || given === null) return String(given);
+  return Array.isArray(given)
+    ? "a list"
+    : typeof given === "string"
+      ? "another text"
+      : `a value of type ${typeof given}`;
+};

@@ -1,0 +1,226 @@
+/**
+ * Lets the options of a run in, or says what is wrong with them.
+ *
+ * Types do not hold every caller, and a record must be readable whatever a caller gave (law L8). So every field is looked at
+ * once, before the first request: one that the record, the facts or a clock could not hold is refused by name, and what is
+ * kept of the others is copied field by field, so that nothing else of a caller's object is stored.
+ */
+import * as Effect from "effect/Effect";
+import * as Schema from "effect/Schema";
+import { Decision } from "../domain/Decision.ts";
+import * as Json from "../domain/Json.ts";
+import { label, labelCharactersMax } from "../domain/Limits.ts";
+import { Budget, defaultBudget, type Provider } from "../domain/Run.ts";
+import { Executor, ToolEffect } from "../domain/SideEffects.ts";
+import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import type { RunOptions } from "./RunOptions.ts";
+
+/**
+ * Lets options in.
+ *
+ * @param options what a caller gave
+ * @returns the options that a run may use, or what is wrong: the field, what was expected and what was given
+ */
+export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> | string => {
+  if (Json.record(options) === undefined) return `options: expected an object, got ${said(options)}`;
+  const problem =
+    problemOfProvider(options.provider) ??
+    problemOfTools(options.tools) ??
+    problemOfFunctions(options) ??
+    problemOfTexts(options) ??
+    problemOfWords(options) ??
+    problemOfClocks(options.clocks) ??
+    problemOfBudget(options.budget) ??
+    problemOfPolicy(options.policy);
+  if (problem !== undefined) return problem;
+  const { budget, policy } = options;
+  const provider = kept(options.provider);
+  // As a rule nothing has to be changed, and a run that waits holds no copy.
+  if (provider === options.provider && budget === undefined && policy === undefined) return options;
+  return {
+    ...options,
+    provider,
+    ...(budget === undefined ? {} : { budget: spendable(budget) }),
+    ...(policy === undefined ? {} : { policy: believed(policy) }),
+  };
+};
+
+/** What is wrong with the id of a run; undefined when nothing is. */
+export const problemOfRunId = (runId: unknown): string | undefined =>
+  typeof runId === "string" && runId !== "" && runId.length <= labelCharactersMax
+    ? undefined
+    : `runId: expected 1 to ${labelCharactersMax} characters, got ${said(runId)}`;
+
+/** What is wrong with the text that a run is resumed with; undefined when nothing is. */
+export const problemOfResume = (transcript: unknown, cursor: unknown): string | undefined =>
+  typeof transcript !== "string"
+    ? `transcript: expected a text, got ${said(transcript)}`
+    : cursor === undefined || typeof cursor === "string"
+      ? undefined
+      : `cursor: expected a text, got ${said(cursor)}`;
+
+type Problem = string | undefined;
+
+const problemOfProvider = (provider: unknown): Problem => {
+  const it = Json.record(provider);
+  if (it === undefined) return `provider: expected an object, got ${said(provider)}`;
+  const { id, model, reasoning } = it;
+  if (id === "") return `provider.id: expected a name, got ""`;
+  if (typeof id !== "string" || id.length > labelCharactersMax)
+    return `provider.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
+  if (model !== undefined && typeof model !== "string") return `provider.model: expected a name, got ${said(model)}`;
+  if (reasoning !== undefined && typeof reasoning !== "boolean")
+    return `provider.reasoning: expected a boolean, got ${said(reasoning)}`;
+  return undefined;
+};
+
+/** A model is a label: a client may have named it, and a long name must not cost it its request. */
+const kept = (provider: Provider): Provider => {
+  const { id, model, reasoning } = provider;
+  const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
+  if (Object.keys(provider).length === wanted && (model?.length ?? 0) <= labelCharactersMax) return provider;
+  return {
+    id,
+    ...(model === undefined ? {} : { model: label(model) }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+  };
+};
+
+const problemOfTools = (tools: unknown): Problem => {
+  if (!Array.isArray(tools)) return `tools: expected a list, got ${said(tools)}`;
+  for (const [at, tool] of tools.entries()) {
+    // A tool may be a function with its boundary on it.
+    const it: Json.JsonRecord | undefined = typeof tool === "function" ? tool : Json.record(tool);
+    if (it === undefined) return `tools[${at}]: expected a tool, got ${said(tool)}`;
+    if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${said(it.name)}`;
+    const wrong =
+      wrongWord(`tools[${at}].executor`, it.executor, Executor.literals) ??
+      wrongWord(`tools[${at}].effect`, it.effect, ToolEffect.literals);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+};
+
+const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
+  for (const name of ["attempt", "observe"] as const) {
+    if (typeof options[name] !== "function") return `${name}: expected a function, got ${said(options[name])}`;
+  }
+  for (const name of ["classify", "cursor", "sizeOf"] as const) {
+    const it: unknown = options[name];
+    if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${said(it)}`;
+  }
+  const { refreshCredentials, signal } = options;
+  if (refreshCredentials !== undefined && !Effect.isEffect(refreshCredentials))
+    return `refreshCredentials: expected an Effect, got ${said(refreshCredentials)}`;
+  if (signal !== undefined && typeof Json.record(signal)?.addEventListener !== "function")
+    return `signal: expected an AbortSignal, got ${said(signal)}`;
+  return undefined;
+};
+
+const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
+  if (options.runId !== undefined) {
+    const problem = problemOfRunId(options.runId);
+    if (problem !== undefined) return problem;
+  }
+  for (const name of ["transcript", "retryOf"] as const) {
+    const it: unknown = options[name];
+    if (it !== undefined && typeof it !== "string") return `${name}: expected a text, got ${said(it)}`;
+  }
+  return undefined;
+};
+
+const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
+  for (const name of ["discardable", "canContinue", "emptyIsFailure", "streaming"] as const) {
+    const it: unknown = options[name];
+    if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
+  }
+  const { continueText, reveal } = options;
+  return (
+    (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
+    (continueText === undefined ? undefined : wrongWord("continueText", continueText, ["ask", "auto"]))
+  );
+};
+
+const clockNames: ReadonlyArray<string> = ["first_progress", "idle", "silence", "attempt", "run"];
+
+const problemOfClocks = (clocks: unknown): Problem => {
+  if (clocks === undefined) return undefined;
+  if (Json.record(clocks) === undefined) return `clocks: expected an object, got ${said(clocks)}`;
+  for (const [name, ms] of Object.entries(clocks ?? {})) {
+    if (!clockNames.includes(name)) return `clocks.${label(name)}: expected one of ${clockNames.join(", ")}`;
+    if (ms === undefined || ms === false || (typeof ms === "number" && ms > 0)) continue;
+    return `clocks.${name}: expected milliseconds above 0 or false, got ${said(ms)}`;
+  }
+  return undefined;
+};
+
+const problemOfBudget = (budget: unknown): Problem => {
+  if (budget === undefined) return undefined;
+  if (Json.record(budget) === undefined) return `budget: expected an object, got ${said(budget)}`;
+  for (const [name, value] of Object.entries(budget ?? {})) {
+    if (!isLimit(name)) return `budget.${label(name)}: expected one of ${limitNames.join(", ")}`;
+    if (value === undefined) continue;
+    const limit = typeof value === "number" ? value : Number.NaN;
+    const whole = name.endsWith("_ms") ? Number.isFinite(limit) : Number.isSafeInteger(limit);
+    if (whole && limit >= 0) continue;
+    const expected = name.endsWith("_ms") ? "a finite number of milliseconds" : "a whole number";
+    return `budget.${name}: expected ${expected}, not below 0, got ${said(value)}`;
+  }
+  return undefined;
+};
+
+// `Object.keys` loses the literal keys of the schema's fields.
+const limitNames = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
+const isLimit = (name: string): name is keyof Budget => limitNames.some((limit) => limit === name);
+
+/** The budget with its defaults; a limit that is `undefined` is left out, as plain JavaScript spreads it. */
+const spendable = (given: Partial<Budget>): Budget => {
+  // JSON has no -0: what is stored must be what is decided on.
+  const known = limitNames.flatMap((name) => {
+    const limit = given[name];
+    return limit === undefined ? [] : [[name, limit + 0] as const];
+  });
+  return { ...defaultBudget, ...Object.fromEntries(known) };
+};
+
+const problemOfPolicy = (policy: unknown): Problem => {
+  if (policy === undefined) return undefined;
+  const it = Json.record(policy);
+  if (it === undefined || typeof it.decide !== "function")
+    return `policy: expected a RecoveryPolicy, got ${said(policy)}`;
+  return typeof it.name === "string" && it.name !== "" && it.name.length <= labelCharactersMax
+    ? undefined
+    : `policy.name: expected a name of 1 to ${labelCharactersMax} characters, got ${said(it.name)}`;
+};
+
+const isDecision = Schema.is(Decision);
+
+/** A policy of the caller's own may answer anything: what is no decision stops, as the safest of the three. */
+const believed = (policy: RecoveryPolicy): RecoveryPolicy => ({
+  ...policy,
+  decide: (input) => {
+    const decision = policy.decide(input);
+    if (isDecision(decision)) return decision;
+    const version = label(String(policy.version));
+    return {
+      action: "do_not_retry",
+      rule: "not_retryable",
+      delay_ms: 0,
+      policy_version: version,
+      because: ["decision=unreadable"],
+    };
+  },
+});
+
+const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>): Problem =>
+  words.some((word) => word === given)
+    ? undefined
+    : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${said(given)}`;
+
+/** A value as a message names it: its kind and size, a number as it is, nothing of a text's content. */
+const said = (given: unknown): string => {
+  if (given === undefined) return "nothing";
+  if (typeof given === "number" || typeof given === "boolean" || given === null) return String(given);
+  if (typeof given === "string") return given === "" ? `""` : `${given.length} characters`;
+  return Array.isArray(given) ? "a list" : `a value of type ${typeof given}`;
+};
