@@ -2,7 +2,8 @@
  * Puts questions to a person in the terminal: by number or by word, Enter for the default, the end of the input for later.
  */
 import { Effect } from "effect";
-import type { Choice, Decision } from "../domain/Decision.ts";
+import type { Choice } from "../domain/Decision.ts";
+import * as Repeats from "../policy/Repeats.ts";
 import type { Question } from "../runtime/UserDecisions.ts";
 import type { Called } from "./Answering.ts";
 import type { Verdict } from "./Entry.ts";
@@ -39,8 +40,8 @@ export const choiceWords: Readonly<Record<Choice, string>> = {
  */
 export const ask = (desk: Desk, question: Question): Effect.Effect<Choice | "parked"> =>
   Effect.gen(function* () {
-    const { choices, decision, default_choice, message } = question;
-    const repeated = choices.includes("retry") ? repeatedBy(decision, desk.called) : [];
+    const { choices, default_choice, message } = question;
+    const repeated = choices.includes("retry") ? repeatedBy(question, desk.called) : [];
     const told = repeated.length === 0 ? "" : ` A retry may run again: ${repeated.join("; ")}.`;
     while (true) {
       const choice = yield* asked(desk, { message: `${message}${told}`, choices, unattended: default_choice });
@@ -60,11 +61,13 @@ const confirming = {
 /** Most calls that are named; the others are counted. */
 const namedMax = 6;
 
-/** The calls that a retry may run again: the tool of each, and what it was to do. */
-const repeatedBy = ({ calls, may_repeat = [] }: Decision, called: Desk["called"]): ReadonlyArray<string> => {
+/** What a retry may run again: of a call its tool and what it was to do. */
+const repeatedBy = ({ decision, may_repeat }: Question, called: Desk["called"]): ReadonlyArray<string> => {
   const named = may_repeat.slice(0, namedMax).map((call) => {
+    // What the provider may have run unseen is no call of ours.
+    if (call === Repeats.providerTools || call === Repeats.unknownTools) return call;
     const begun = called(call);
-    const tool = begun?.tool ?? calls?.find((it) => it.call === call)?.tool ?? "a tool";
+    const tool = begun?.tool ?? decision.calls?.find((it) => it.call === call)?.tool ?? "a tool";
     const input = begun === undefined ? "" : ` ${oneLine(begun.input)}`;
     return `${oneLine(tool)}${input} (call ${call})`;
   });

@@ -9,6 +9,9 @@ export const labelCharactersMax = 128;
 /** Most ledger rows of an attempt before further calls fold into their join. */
 export const toolRowsMax = 256;
 
+/** Most calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */
+export const callsMax = 1_024;
+
 /** First evidence records kept of a run; what lies between them and the last ones is counted. */
 export const evidenceFirstMax = 16;
 /** Last evidence records kept of a run. */

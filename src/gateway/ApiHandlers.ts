@@ -96,7 +96,7 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
   if (risky && given.confirm_may_repeat !== true) {
     return yield* new ApiRefused({
       reason: "may_repeat",
-      message: `calls that ran or may have run may run again: ${question.may_repeat.join(", ")}. Say confirm_may_repeat`,
+      message: `what ran or may have run may run again: ${question.may_repeat.join(", ")}. Say confirm_may_repeat`,
     });
   }
   const { choice, revision } = given;

@@ -1,6 +1,7 @@
 /**
  * Says records as the API does: a run in a list, an open question.
  */
+import * as Repeats from "../policy/Repeats.ts";
 import { openQuestion, type RunRecord } from "../recorder/RunRecord.ts";
 import type { OpenQuestion, RunSummary } from "./Api.ts";
 
@@ -39,7 +40,7 @@ export const questionOf = (record: RunRecord): OpenQuestion | undefined => {
     default_choice,
     ...(asked_at === undefined ? {} : { asked_at }),
     ...(expires_at === undefined ? {} : { expires_at }),
-    may_repeat: incident?.decision.may_repeat ?? [],
+    may_repeat: incident === undefined ? [] : Repeats.of(incident),
     calls: incident?.decision.calls ?? [],
   };
 };

@@ -113,7 +113,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
     "side_effects_unprovable",
     "ask_user",
     "provider-executed tools exposed that are not read_only, or snapshot missing; delivery ≠ not_sent; failure processed and not `in_band`",
-    (s) => unprovable(s) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band,
+    (s) => isUnprovable(s),
   ),
   {
     number: 16,
@@ -177,10 +177,12 @@ const interrupted = (s: Situation): boolean => {
 };
 
 /** Whether the provider may have changed something that no part of the stream told of. */
-const unprovable = (s: Situation): boolean => {
-  const exposed = s.facts.side_effects;
-  return exposed === null || exposed.provider.mutating + exposed.provider.unknown > 0;
-};
+const changesUnseen = ({ side_effects: exposed }: Situation["facts"]): boolean =>
+  exposed === null || exposed.provider.mutating + exposed.provider.unknown > 0;
+
+/** Whether the request got so far that the provider may have changed something unseen. */
+export const isUnprovable = (s: Situation): boolean =>
+  changesUnseen(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
 const afterText = (s: Situation): Verdict => {
   if (!s.run.can_continue) return verdict.textShown;

@@ -15,3 +15,4 @@ export * as Facts from "./Facts.ts";
 export * as PolicyTable from "./PolicyTable.ts";
 export * as RecoveryPolicy from "./RecoveryPolicy.ts";
 export { decide } from "./RecoveryPolicy.ts";
+export * as Repeats from "./Repeats.ts";

@@ -50,9 +50,9 @@ export const questions = (
     };
   });
 
-/** The calls, of which a record holds no more than a ledger. */
+/** The newest calls. */
 export const calls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
-  list.slice(0, toolRowsMax).map((it) => {
+  list.slice(-toolRowsMax).map((it) => {
     const { verdict, verdict_by } = it;
     return {
       attempt: it.attempt,

@@ -7,7 +7,7 @@
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/Attempt.ts";
 import { Choice } from "../domain/Decision.ts";
-import { evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds, toolRowsMax } from "../domain/Limits.ts";
+import { callsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "../domain/Run.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import { join } from "../policy/FactsOrder.ts";
@@ -258,6 +258,8 @@ const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "A
   const full = record.attempts.length >= attemptsMax;
   return {
     attempts: [...(full ? record.attempts.slice(1) : record.attempts), attempt],
+    // The calls of an attempt that is dropped go with it.
+    ...(full ? { calls: record.calls.filter((call) => call.attempt !== record.attempts[0]?.attempt) } : {}),
     attempts_omitted: record.attempts_omitted + (full ? 1 : 0),
   };
 };
@@ -271,7 +273,8 @@ const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): Readonly
   const known = calls.find((it) => it.attempt === attempt && it.call === call);
   if (known === undefined) {
     const id = entry._tag === "CallHandedOver" ? entry.id : "";
-    return calls.length < toolRowsMax ? [...calls, { attempt, call, id, tool, ...verdict }] : calls;
+    const ofAttempt = calls.reduce((count, it) => (it.attempt === attempt ? count + 1 : count), 0);
+    return ofAttempt < callsMax ? [...calls, { attempt, call, id, tool, ...verdict }] : calls;
   }
   return known.verdict !== undefined ? calls : calls.map((it) => (it === known ? { ...it, ...verdict } : it));
 };

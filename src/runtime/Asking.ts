@@ -6,9 +6,10 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import type { Choice } from "../domain/Decision.ts";
+import type { Choice, Decision } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { atMost } from "../policy/FactsOrder.ts";
+import * as Repeats from "../policy/Repeats.ts";
 import type { QuestionRecord } from "../recorder/RecordParts.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
 import { abandonable } from "./Abandonment.ts";
@@ -18,6 +19,7 @@ import * as Ending from "./Ending.ts";
 import { launch } from "./Launch.ts";
 import type { Run } from "./Run.ts";
 import { freshCounters } from "./Spent.ts";
+import type { OpenCall } from "./ToolLedger.ts";
 import type { Question } from "./UserDecisions.ts";
 import { judged } from "./Verify.ts";
 import { admitted, waited } from "./Waits.ts";
@@ -38,7 +40,7 @@ export const ask = <P, E, R>(
       const { decision, incident } = verdict;
       if (!atMost(broken.facts(), incident.facts)) return "again";
       run.questions += 1;
-      const question = questionOf(run, verdict);
+      const question = questionOf(run, broken, verdict);
       yield* run.write([{ _tag: "QuestionAsked", question: recordOf(run, question) }]);
       if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
       return yield* answered(run, broken, { decision, incident, question }, closed);
@@ -62,6 +64,7 @@ export const askAgain = <P, E, R>(
         run_id: run.runId,
         message: incident.message,
         decision,
+        may_repeat: Repeats.of(incident),
         default_choice: asked.default_choice ?? "stop",
         asked_at: asked.asked_at ?? incident.at,
       };
@@ -83,12 +86,12 @@ const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never,
     ),
   );
 
-const questionOf = <P, E, R>(run: Run<P, E, R>, { decision, incident }: Verdict): Question => {
+const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, incident }: Verdict): Question => {
   const { rule } = decision;
-  const choices = decision.choices ?? ["stop"];
+  const choices = choicesOf(run, broken, decision);
   const terms = run.shared.decisions.terms;
-  const wanted = terms?.defaults?.[rule];
   const expiryMs = expiryOf(terms?.expiryMs);
+  const may_repeat = Repeats.of(incident);
   const asked_at = run.shared.clock.currentTimeMillisUnsafe();
   return {
     run_id: run.runId,
@@ -96,13 +99,29 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, { decision, incident }: Verdict)
     incident: incident.id,
     rule,
     message: incident.message,
+    may_repeat,
     choices,
-    default_choice: wanted !== undefined && choices.includes(wanted) ? wanted : (decision.default_choice ?? "stop"),
+    default_choice: Repeats.defaultOf(choices, may_repeat, terms?.defaults?.[rule] ?? decision.default_choice),
     asked_at,
     ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
     decision,
   };
 };
+
+/** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
+const choicesOf = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { choices = ["stop"] }: Decision,
+): ReadonlyArray<Choice> => {
+  if (openCalls(run, broken).every((call) => !run.ledger.isRunning(call))) return choices;
+  const others = choices.filter((choice) => choice !== "it_ran" && choice !== "it_did_not_run");
+  return others.length < 2 ? choices : others;
+};
+
+/** The calls of the broken response whose outcome is not known. */
+const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): ReadonlyArray<OpenCall> =>
+  run.ledger.unsettled(run.chain?.links ?? [attempt]);
 
 const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecord => {
   const { asked_at, choices, default_choice, incident, revision, rule } = question;
@@ -188,9 +207,13 @@ export const carryOut = <P, E, R>(
     switch (choice) {
       case "it_ran":
       case "it_did_not_run": {
-        const open = run.ledger.unsettled(run.chain?.links ?? [broken.attempt]);
+        const open = openCalls(run, broken);
+        const known = open.filter((call) => !run.ledger.isRunning(call));
+        const settled = yield* judged(run, known, choice, "person");
+        // No word makes a call end whose handler runs here.
+        if (known.length < open.length) return yield* overtaken(run);
         // A word that settles nothing (rows that were folded) would be asked for again without end.
-        if ((yield* judged(run, open, choice, "person")) === 0) {
+        if (settled === 0) {
           return yield* Ending.stop(run, broken, verdict, "stopped");
         }
         // Without a continuation the person's word only settles the call; what may be done now is decided anew.
@@ -198,6 +221,9 @@ export const carryOut = <P, E, R>(
         break;
       }
       case "retry":
+        if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
+          return yield* overtaken(run);
+        }
         run.counters = freshCounters();
         yield* waited(run, broken.failure.retry_after_ms ?? 0);
         break;
@@ -208,6 +234,17 @@ export const carryOut = <P, E, R>(
     yield* admitted(run);
     if (run.stopper !== undefined) return "again";
     return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
+  });
+
+/**
+ * An answer that met a handler which still runs here: what it would start could run beside it. The facts that it was given on
+ * are outrun as soon as the handler has ended, and everything is decided anew.
+ */
+const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
+  Effect.suspend(() => {
+    run.asking = true;
+    const ended = run.chain?.drained ?? Effect.void;
+    return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
 
 /** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */

@@ -9,6 +9,7 @@ import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import * as Repeats from "../policy/Repeats.ts";
 import { expiryChoice } from "../recorder/Answering.ts";
 import * as Orphan from "../recorder/Orphan.ts";
 import type { QuestionRecord } from "../recorder/RecordParts.ts";
@@ -134,17 +135,18 @@ const actedOn = (
   }
 };
 
-const questionOf = (record: RunRecord.RunRecord, { decision, id }: RunIncident, means: Means): QuestionRecord => {
+const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): QuestionRecord => {
+  const { decision, id } = incident;
   const { now, terms } = means;
   const choices = decision.choices ?? ["stop"];
-  const wanted = terms?.defaults?.[decision.rule] ?? decision.default_choice ?? "stop";
+  const wanted = terms?.defaults?.[decision.rule] ?? decision.default_choice;
   return {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
     incident: id,
     attempt: CrashEnd.attemptsOf(record),
     rule: decision.rule,
     choices,
-    default_choice: choices.includes(wanted) ? wanted : "stop",
+    default_choice: Repeats.defaultOf(choices, Repeats.of(incident), wanted),
     asked_at: now,
     ...(terms?.expiryMs === undefined ? {} : { expires_at: now + terms.expiryMs }),
   };

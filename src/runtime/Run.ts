@@ -353,15 +353,23 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Records the end and ends the stream; the first end counts (law L7). */
   finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
     const at = this.shared.clock.currentTimeMillisUnsafe();
-    return this.#end(attempt, end, { _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }, emit);
+    return this.#end(attempt, end, [{ _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }], emit);
   }
 
-  /** Ends the stream and leaves the run to whoever takes it over; the first end counts. */
-  park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<void> {
-    return this.#end(attempt, { state: "parked", reason: rule }, { _tag: "RunParked", reason }, emit);
+  /**
+   * Ends the stream and leaves the run to the process that takes it over; the first end counts. The run is free only once no
+   * handler of it runs here.
+   */
+  park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<unknown> {
+    const end: StreamEnd = { state: "parked", reason: rule };
+    const parked: Entry = { _tag: "RunParked", reason };
+    const { chain } = this;
+    if (chain === undefined || chain.running === 0) return this.#end(attempt, end, [parked], emit);
+    const free = Effect.andThen(chain.drained, this.write([parked]));
+    return Effect.andThen(this.#end(attempt, end, [], emit), Effect.forkDetach(free));
   }
 
-  #end(attempt: Attempt<P>, end: StreamEnd, entry: Entry, emit: () => void): Effect.Effect<void> {
+  #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
@@ -369,7 +377,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       this.answered();
       this.note(this.attempts, "end", end.reason);
       // A store that is away takes the end later: the caller is told now. A run that was lost has another end (law L7).
-      return Effect.map(this.#writer.write([this.#raised(attempt), entry], true), (written) => {
+      return Effect.map(this.#writer.write([this.#raised(attempt), ...entries], true), (written) => {
         this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
         emit();
       });

@@ -7,9 +7,11 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { callKey } from "../domain/Attempt.ts";
-import { label, toolRowsMax } from "../domain/Limits.ts";
+import { callsMax, label } from "../domain/Limits.ts";
 import type { CallSignal } from "../domain/Observation.ts";
+import type { ToolEffect } from "../domain/SideEffects.ts";
 import type { FactsFold } from "../policy/Facts.ts";
+import { foldedCall, isFolded } from "../policy/Ledger.ts";
 import type { Fence } from "./Fence.ts";
 import type { ReadyCall } from "./RunEvent.ts";
 
@@ -74,6 +76,7 @@ interface LedgerCall {
 /** A runtime call of unknown outcome. */
 export interface OpenCall extends NamedCall {
   readonly owner: LedgerAttempt;
+  readonly effect: ToolEffect;
 }
 
 /** A call that passed the fence. */
@@ -100,6 +103,8 @@ export interface SettledCall {
 export class ToolLedger {
   readonly #run: LedgerRun;
   readonly #calls: Array<LedgerCall> = [];
+  /** The attempt that hands calls over, and how many it has: each response has its own `callsMax`. */
+  #newest: { readonly owner: LedgerAttempt | undefined; calls: number } = { owner: undefined, calls: 0 };
   readonly #stop = Deferred.makeUnsafe<void>();
   /** Whether the run has ended. */
   ended = false;
@@ -115,8 +120,10 @@ export class ToolLedger {
 
   /** A part that makes calls whole is being handed over. Returns the references that go with it. */
   handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
+    if (this.#newest.owner !== owner) this.#newest = { owner, calls: 0 };
     return wholeCalls(calls).map(({ call, id, input, tool }) => {
-      if (this.#calls.length < toolRowsMax) {
+      if (this.#newest.calls < callsMax) {
+        this.#newest.calls += 1;
         this.#calls.push({ owner, key: call, id, tool, ordinal, state: "handed_over" });
       }
       return { run_id: runId, attempt: owner.attempt, call, id, tool, input };
@@ -125,8 +132,10 @@ export class ToolLedger {
 
   /** A call of an earlier process, as its facts stand on record. */
   restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
-    const row = owner.facts.snapshot().tools.find((it) => it.executor === "runtime" && it.call === call);
-    const phase = row?.phase;
+    const rows = owner.facts.snapshot().tools.filter((it) => it.executor === "runtime");
+    // A call without a row of its own is where the furthest of the folded ones is; without any row it may be anywhere.
+    const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
+    const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
     this.#calls.push({
       owner,
@@ -187,17 +196,18 @@ export class ToolLedger {
         .tools.filter(
           ({ executor, phase }) => executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown"),
         )
-        .map(({ call, tool }) => {
+        .map(({ call, effect, tool }) => {
           const known = this.#calls.find((it) => it.owner === owner && it.key === call);
-          return { owner, call, tool, id: known?.id ?? "" };
+          return { owner, call, tool, effect, id: known?.id ?? "" };
         }),
     );
   }
 
-  /** Whether a call's handler still runs. */
+  /** Whether a call's handler still runs; of a folded row, whether the handler of any such call may. */
   isRunning({ call, owner }: OpenCall): boolean {
-    const known = this.#calls.find((it) => it.owner === owner && it.key === call);
-    return known?.state === "dispatched" && owner.fence.running > 0;
+    if (owner.fence.running === 0) return false;
+    const folded = call === foldedCall("runtime");
+    return this.#calls.some((it) => it.owner === owner && (folded || it.key === call) && it.state === "dispatched");
   }
 
   /** Settles a call by a word on it. Returns whether that was news: rows that were folded cannot be settled. */
@@ -265,12 +275,8 @@ export class ToolLedger {
           else owner.facts.outcomeUnknown(call.key, tool);
           // Asked in the step in which the facts grow: a decision after this line has read them, and this is not late.
           const late = this.#run.settledLate(owner);
-          return Effect.andThen(this.#run.recordFacts(owner), () =>
-            Effect.suspend(() => {
-              left();
-              return late;
-            }),
-          );
+          // Whoever waits for the handler to end goes on behind what is made of its outcome.
+          return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(left));
         }),
     };
   }

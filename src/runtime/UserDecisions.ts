@@ -18,6 +18,11 @@ export interface Question {
   readonly rule: Rule;
   /** What happened, whether a tool ran, what is safe to do. */
   readonly message: string;
+  /**
+   * What `retry` may repeat: keys of calls that ran or may have run, and words for what the provider may have run unseen. Ask
+   * a person twice before you answer `retry` where it is not empty.
+   */
+  readonly may_repeat: ReadonlyArray<string>;
   /** At least two. */
   readonly choices: ReadonlyArray<Choice>;
   /** What an unattended question takes. */

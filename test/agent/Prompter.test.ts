@@ -14,6 +14,7 @@ const question = (more: Partial<Question["decision"]> = {}): Question => ({
   rule: "tool_outcome_unknown",
   message: "The process ended in the middle of the answer.",
   choices: ["retry", "it_ran", "accept", "stop"],
+  may_repeat: more.may_repeat ?? [],
   default_choice: "stop",
   asked_at: 0,
   decision: {

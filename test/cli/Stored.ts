@@ -131,6 +131,31 @@ export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.E
   ];
 };
 
+/** A run that broke where the provider may have run tools of its own, unseen. */
+export const unprovable = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
+  const provider = { read_only: 0, mutating: 0, unknown: 1 };
+  const facts = factsOf({ progress: "started", side_effects: guarded === null ? null : { ...guarded, provider } });
+  const incident = incidentOf(runId, 1, { facts }, at + 1_200);
+  return [
+    begun(runId, at),
+    attempted(1, facts),
+    { _tag: "IncidentOpened", incident },
+    {
+      _tag: "QuestionAsked",
+      question: {
+        revision: 1,
+        incident: incident.id,
+        attempt: 1,
+        rule: incident.decision.rule,
+        choices: incident.decision.choices ?? ["stop"],
+        default_choice: "stop",
+        asked_at: at + 1_200,
+      },
+    },
+    { _tag: "RunParked", reason: "question" },
+  ];
+};
+
 /** A run in the middle of a tool: without its process it is an orphan. */
 export const halfway = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => [
   begun(runId, at),

@@ -255,6 +255,20 @@ describe("stream-recovery runs answer", () => {
       assert.include(sure.stdout, "✓ run-b-asking: retry. Your program takes it up with StreamProcessor.resume");
     }).pipe(Effect.provide(layer)),
   );
+
+  it.effect("asks for --yes where the provider may have run tools unseen", () =>
+    Effect.gen(function* () {
+      yield* having({ "run-u": S.unprovable("run-u") });
+      assert.deepStrictEqual(failure(yield* printed(answer("run-u", say("retry"), screen))), [
+        "refused",
+        "runs answer: retry may run again: tools that the provider runs. Add --yes to say that this is fine",
+      ]);
+      const told = yield* printed(answer("run-u", { ...noAnswer, json: true }, screen));
+      assert.deepStrictEqual(Json.record(Json.parse(told.stdout)?.json)?.may_repeat, ["tools that the provider runs"]);
+      const sure = yield* printed(answer("run-u", { ...say("retry"), yes: true }, screen));
+      assert.include(sure.stdout, "✓ run-u: retry.");
+    }).pipe(Effect.provide(layer)),
+  );
 });
 
 describe("stream-recovery runs watch, export and prune", () => {

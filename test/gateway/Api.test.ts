@@ -117,6 +117,24 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
+  it.effect("takes a retry where the provider may have run tools unseen from somebody who says so only", () =>
+    Effect.gen(function* () {
+      yield* put([Runs.unprovable("run_a")]);
+      const { questions } = (yield* called("/questions")).body;
+      const [question] = Array.isArray(questions) ? questions : [];
+      assert.deepInclude(question, {
+        rule: "side_effects_unprovable",
+        may_repeat: ["tools that the provider runs"],
+        default_choice: "stop",
+      });
+      const plain = yield* posted("/runs/run_a/answer", { revision: 1, choice: "retry" });
+      assert.deepStrictEqual([plain.status, plain.body.reason], [409, "may_repeat"]);
+      assert.include(String(plain.body.message), "tools that the provider runs");
+      const sure = { revision: 1, choice: "retry", confirm_may_repeat: true };
+      assert.strictEqual((yield* posted("/runs/run_a/answer", sure)).status, 200);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
   it.effect("takes no answer that a form of another site could have sent", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);

@@ -146,6 +146,7 @@ describe("Processes that share one file", () => {
           incident: incident.id,
           rule: "text_shown",
           message: incident.message,
+          may_repeat: [],
           choices: ["retry", "accept", "stop"],
           default_choice: "stop",
           asked_at: 0,

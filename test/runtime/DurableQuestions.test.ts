@@ -22,6 +22,7 @@ const asking = (recorder: Recorder, options: DurableOptions = {}, more: Partial<
       incident: incident.id,
       rule: "text_shown",
       message: incident.message,
+      may_repeat: [],
       choices: ["retry", "accept", "stop"],
       default_choice: "stop",
       asked_at: 0,

@@ -3,6 +3,7 @@
  */
 import type { Choice } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import * as Repeats from "../../policy/Repeats.ts";
 import { cut } from "../Table.ts";
 
 /** What an answer does. */
@@ -21,9 +22,10 @@ const namedMax = 6;
 /** Longest name of a tool, in characters. */
 const toolCharactersMax = 40;
 
-/** The calls that a `retry` could run again, as `tool (call)`; empty when there are none. */
-export const mayRepeat = ({ decision }: RunIncident): string => {
-  const calls = decision.may_repeat ?? [];
+/** What a `retry` could run again, calls as `tool (call)`; empty when there is nothing. */
+export const mayRepeat = (incident: RunIncident): string => {
+  const { decision } = incident;
+  const calls = Repeats.of(incident);
   const named = calls.slice(0, namedMax).map((call) => {
     const tool = decision.calls?.find((it) => it.call === call)?.tool;
     return tool === undefined ? call : `${cut(tool, toolCharactersMax)} (${call})`;

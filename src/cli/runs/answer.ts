@@ -4,6 +4,7 @@
 import { Console, Effect, Option } from "effect";
 import { Argument, Command, Flag, Prompt } from "effect/cli";
 import { Choice } from "../../domain/Decision.ts";
+import * as Repeats from "../../policy/Repeats.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
@@ -115,9 +116,18 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
   if (question === undefined) return yield* fail("negative", `${record.run_id} has no open question`);
   const incident = record.incidents.find((it) => it.id === question.incident);
   if (json) {
-    const { message, decision } = incident ?? {};
+    const may_repeat = incident === undefined ? [] : Repeats.of(incident);
     return yield* Console.log(
-      JSON.stringify({ run_id: record.run_id, ...question, message, may_repeat: decision?.may_repeat }, null, 2),
+      JSON.stringify(
+        {
+          run_id: record.run_id,
+          ...question,
+          message: incident?.message,
+          ...(may_repeat.length === 0 ? {} : { may_repeat }),
+        },
+        null,
+        2,
+      ),
     );
   }
   yield* Console.log(
@@ -134,8 +144,7 @@ const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) 
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to say that this is fine`);
   }
-  for (const line of broken(`Calls that ran or may have run, and may run again: ${repeats}`, 78))
-    yield* Console.log(line);
+  for (const line of broken(`What ran or may have run, and may run again: ${repeats}`, 78)) yield* Console.log(line);
   const sure = yield* Effect.orElseSucceed(
     Prompt.run(Prompt.Confirm({ message: "Ask again from the start?" })),
     () => false,

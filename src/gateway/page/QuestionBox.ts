@@ -3,6 +3,7 @@
  */
 import type { Choice } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import * as Repeats from "../../policy/Repeats.ts";
 import type { QuestionRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { choices, relative } from "./Words.ts";
@@ -40,7 +41,7 @@ export const questionBox = (
       ? "It stays open until somebody answers."
       : `Unanswered it takes “${choices[unattended].title}” ${relative(question.expires_at, place.now)}.`;
   const repeats = incident === undefined ? none : mayRepeat(incident);
-  const risky = (choice: Choice) => choice === "retry" && (incident?.decision.may_repeat?.length ?? 0) > 0;
+  const risky = (choice: Choice) => choice === "retry" && incident !== undefined && Repeats.of(incident).length > 0;
   return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
     <h3>Your word is needed</h3>
     ${place.tells && html`<p class="sentence">${incident?.message ?? `The rule ${question.rule} asks.`}</p>`}
@@ -71,22 +72,29 @@ const answeredBox = ({ answer, answered_by, choices: offered, revision }: Questi
   }</p>`;
 };
 
-/** The calls that a repeat could run again. */
+/** What a repeat could run again. */
 const mayRepeat = (incident: RunIncident): Html => {
-  const calls = named(incident);
-  const rest = (incident.decision.may_repeat?.length ?? 0) - calls.length;
-  return html`${calls.map(({ call, tool }, index) => html`${index > 0 && ", "}${label(tool ?? call)} (${call})`)}${rest > 0 && ` and ${rest} more`}`;
+  const { named, rest } = repeated(incident);
+  return html`${named.map(({ call, tool }, index) => html`${index > 0 && ", "}${tool === undefined ? call : html`${label(tool)} (${call})`}`)}${rest > 0 && ` and ${rest} more`}`;
 };
 
 const spokenRepeats = (incident: RunIncident): string => {
-  const calls = named(incident);
-  const rest = (incident.decision.may_repeat?.length ?? 0) - calls.length;
-  return `${calls.map(({ call, tool }) => `${tool ?? call} (${call})`).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+  const { named, rest } = repeated(incident);
+  const names = named.map(({ call, tool }) => (tool === undefined ? call : `${tool} (${call})`));
+  return `${names.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
 };
 
-const named = ({
-  decision,
-}: RunIncident): ReadonlyArray<{ readonly call: string; readonly tool: string | undefined }> =>
-  (decision.may_repeat ?? [])
-    .slice(0, namedMax)
-    .map((call) => ({ call, tool: decision.calls?.find((it) => it.call === call)?.tool }));
+interface Repeated {
+  readonly named: ReadonlyArray<{ readonly call: string; readonly tool: string | undefined }>;
+  /** Those that are not named. */
+  readonly rest: number;
+}
+
+const repeated = (incident: RunIncident): Repeated => {
+  const all = Repeats.of(incident);
+  const named = all.slice(0, namedMax).map((call) => ({
+    call,
+    tool: incident.decision.calls?.find((it) => it.call === call)?.tool,
+  }));
+  return { named, rest: all.length - named.length };
+};

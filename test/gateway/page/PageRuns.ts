@@ -185,6 +185,31 @@ export const asking = (
   ];
 };
 
+/** A break where the provider may have run tools of its own: nothing of the stream told of one. */
+export const unprovable = (run_id: string, at = now - 190_000, provider = gpt): ReadonlyArray<RunRecord.Entry> => {
+  const hosted = { ...guarded, reason: "provider_tools", provider: { read_only: 0, mutating: 0, unknown: 1 } } as const;
+  const its = facts({ side_effects: hosted, progress: "started" });
+  const incident = broken(run_id, 1, at + 8_200, { provider, facts: its });
+  return [
+    begun(run_id, provider, at),
+    attempted(1, its, 0),
+    { _tag: "IncidentOpened", incident },
+    {
+      _tag: "QuestionAsked",
+      question: {
+        revision: 1,
+        incident: incident.id,
+        attempt: 1,
+        rule: incident.decision.rule,
+        choices: incident.decision.choices ?? ["retry", "stop"],
+        default_choice: "stop",
+        asked_at: at + 8_200,
+      },
+    },
+    { _tag: "RunParked", reason: "question" },
+  ];
+};
+
 /** A run that goes on. */
 export const running = (
   run_id = "run_0600fi7p8x2c",

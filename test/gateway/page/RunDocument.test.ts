@@ -34,6 +34,11 @@ describe("the file of a run", () => {
     }
   });
 
+  it("says what the provider may run again, where nothing of the stream told of it", () => {
+    const asked = runDocument(Runs.recordOf(Runs.unprovable("run_a")), Runs.now);
+    assert.include(asked, "May run again: tools that the provider runs");
+  });
+
   it("shows a question with its choices, and no button that could do nothing", () => {
     const asked = runDocument(Runs.recordOf(Runs.asking("run_a")), Runs.now);
     assert.include(asked, "<b>It did not run</b>");
