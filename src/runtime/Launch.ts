@@ -34,7 +34,10 @@ export const launch = <P, E, R>(
     const chain = run.chain ?? new Chain(broken.attempt);
     const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
     if (run.stopper !== undefined) return "again" as const;
-    run.discarded = [...run.discarded, ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through }))];
+    run.discarded = [
+      ...run.discarded.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),
+      ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through })),
+    ];
     const next = run.prepare(setup, carried);
     const recorded = yield* run.writeIntent([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },

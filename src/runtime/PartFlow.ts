@@ -52,10 +52,14 @@ export class PartFlow<P> {
     this.#owner = owner;
   }
 
-  /** An earlier process handed over some of the attempt; which parts, its caller knows. */
-  handedOverBefore(): void {
+  /**
+   * An earlier process may have handed over some of the attempt; which parts, its caller knows.
+   *
+   * @param keeps some of it stays when the run goes on from what is settled
+   */
+  handedOverBefore(keeps: boolean): void {
     this.#ordinal = 1;
-    this.#lastTextOrdinal = 1;
+    this.#lastTextOrdinal = keeps ? 1 : 0;
   }
 
   /** Parts handed over so far. */

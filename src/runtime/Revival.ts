@@ -153,24 +153,23 @@ const attemptOf = <P, E, R>(
     startedAt: run.startedAt,
   });
   revived.fence.close();
-  if (handedOver(from)) revived.flow.handedOverBefore();
+  // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.
+  if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
   return revived;
 };
 
-const handedOver = (facts: AttemptFacts): boolean =>
+/** Whether an attempt handed over what a continuation may build on. */
+const leftSomething = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
- * What the caller must not keep: attempts that a replay has taken the place of. The earlier process may have died between
- * the replay's start and this word, and to hear it twice is to hear it once.
+ * What the caller must not keep: attempts that a replay has taken the place of, whatever they showed. The earlier process may
+ * have died between the replay's start and this word, and to hear it twice is to hear it once.
  */
 const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts
-    .filter((attempt, index) => {
-      const next = attempts.slice(index + 1).find(({ request }) => request !== "resume");
-      return next?.mode === "replay" && handedOver(attempt.facts);
-    })
+    .filter((_, index) => attempts.slice(index + 1).find(({ request }) => request !== "resume")?.mode === "replay")
     .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));
 
 const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({

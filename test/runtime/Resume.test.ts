@@ -103,7 +103,11 @@ describe("A run that its caller left unsigned", () => {
       yield* Fiber.interrupt(fiber);
       assert.deepInclude(yield* S.recordOf("r"), { state: "parked", parked: "interrupted" });
       const then = yield* goOn();
-      assert.deepStrictEqual(then.lines.slice(0, 2), ["retry replay nothing_shown", "attempt 2 replay"]);
+      assert.deepStrictEqual(then.lines.slice(0, 3), [
+        "retry replay nothing_shown",
+        "discard 1 after 0",
+        "attempt 2 replay",
+      ]);
       const kinds = (yield* S.recordOf("r")).incidents.map(({ failure }) => failure.kind);
       assert.deepStrictEqual(kinds, ["cancelled", "crashed"]);
     }).pipe(Effect.provide(layer([]))),
