@@ -1,0 +1,97 @@
+/**
+ * Walks what the command line imports: nothing on the way to every command may be Node's alone, because one named import that
+ * another runtime has not ends every command there.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { assert, describe, it } from "@effect/vitest";
+
+const src = fileURLToPath(new URL("../../src", import.meta.url));
+
+/** One import that is done when its module is loaded; types are gone by then. */
+interface Loaded {
+  readonly from: string;
+  readonly specifier: string;
+  /** Empty for a whole module. */
+  readonly names: ReadonlyArray<string>;
+}
+
+const statement =
+  /^(?:import|export)\s+(?!type\b)(?:([\w*{}\s,$]+?)\s+from\s+)?["']([^"']+)["']|await import\(["']([^"']+)["']\)/gm;
+
+const importsOf = (file: string): ReadonlyArray<Loaded> =>
+  [...readFileSync(file, "utf8").matchAll(statement)].map(([, clause = "", named = "", awaited = ""]) => ({
+    from: relative(src, file),
+    specifier: named === "" ? awaited : named,
+    names: (/\{([^}]*)\}/s.exec(clause)?.[1] ?? "")
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== "" && !name.startsWith("type "))
+      .map((name) => name.split(/\s+as\s+/)[0] ?? name),
+  }));
+
+/** Everything that is loaded with a module, its own modules followed. */
+const loadedBy = (entry: string): ReadonlyArray<Loaded> => {
+  const seen = new Set<string>();
+  const loaded: Array<Loaded> = [];
+  const walk = (file: string): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    for (const found of importsOf(file)) {
+      loaded.push(found);
+      if (!found.specifier.startsWith(".")) continue;
+      const next = join(dirname(file), found.specifier);
+      assert.isTrue(existsSync(next), `${found.from} imports ${found.specifier}`);
+      walk(next);
+    }
+  };
+  walk(entry);
+  return loaded;
+};
+
+/** Modules and exports of Node that Bun 1.4 or Deno 2 have not. They are taken where they are used: `process.getBuiltinModule`. */
+const nodesAlone: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "node:sqlite": [],
+  "node:sea": [],
+  "node:test": [],
+  "node:module": ["stripTypeScriptTypes", "registerHooks", "enableCompileCache"],
+  "node:util": ["getCallSites", "transferableAbortController"],
+  "node:v8": ["startupSnapshot"],
+};
+
+describe("what the command line loads", () => {
+  const loaded = loadedBy(join(src, "cli/bin.ts"));
+
+  it("is the whole program, and nothing of it is Node's alone", () => {
+    assert.isAbove(new Set(loaded.map(({ from }) => from)).size, 100, "the walk goes through the program");
+    assert.isTrue(loaded.some(({ specifier }) => specifier === "node:http"));
+    const alone = loaded.filter(({ names, specifier }) => {
+      const missing = nodesAlone[specifier];
+      return missing !== undefined && (missing.length === 0 || names.some((name) => missing.includes(name)));
+    });
+    assert.deepStrictEqual(alone, []);
+  });
+
+  it("says each import of a runtime's module with `node:` before it, as Deno wants it", () => {
+    const bare = loaded.filter(({ specifier }) =>
+      /^(?:fs|path|os|http|net|stream|util|crypto|url|zlib)(?:\/|$)/.test(specifier),
+    );
+    assert.deepStrictEqual(bare, []);
+  });
+
+  const hasBun = spawnSync("bun", ["--version"]).status === 0;
+  it.skipIf(!hasBun)(
+    "starts under Bun: policy and decide",
+    () => {
+      const bin = join(src, "cli/bin.ts");
+      const policy = spawnSync("bun", [bin, "policy", "--json"], { encoding: "utf8" });
+      assert.strictEqual(policy.status, 0, policy.stderr);
+      const input = '{"facts":{"shown":"text"},"failure":{"kind":"transport"}}\n';
+      const decided = spawnSync("bun", [bin, "decide"], { encoding: "utf8", input });
+      assert.strictEqual(JSON.parse(decided.stdout).rule, "text_shown", decided.stderr);
+    },
+    60_000,
+  );
+});
