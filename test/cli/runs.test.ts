@@ -353,9 +353,9 @@ describe("stream-recovery runs watch, export and prune", () => {
       });
       const options = { keep: Option.none(), olderThan: Option.none(), giveUp: Option.some("2h"), json: false };
       const dry = yield* printed(prune({ ...options, dryRun: true }));
-      assert.strictEqual(dry.stdout, "3 runs that nobody goes on with would be ended");
+      assert.strictEqual(dry.stdout, "3 runs that wait would be ended");
       const wet = yield* printed(prune({ ...options, dryRun: false }));
-      assert.strictEqual(wet.stdout, "ended 3 runs that nobody goes on with");
+      assert.strictEqual(wet.stdout, "ended 3 runs that wait");
       const recorder = yield* RunRecorder;
       const ends = yield* Effect.forEach(["old-asking", "old-offered", "old-interrupted"], (id) =>
         Effect.map(recorder.run(id), (record) => `${record?.end?.state} ${record?.end?.reason}`),

@@ -81,7 +81,7 @@ export const table = (
     ...failures.map((row) => failureLine(row, seed, ink)),
     ...(failures.length === 0 ? [] : [""]),
     `${ink(totals.failures === 0 ? "good" : "bad", verdict)}, in ${seconds.toFixed(1)} s and ${totals.requests} requests.`,
-    ink("quiet", "A recording that is not complete is one of an error. RECOVERED: nobody was asked."),
+    ink("quiet", "A recording that is not complete is one of an error. RECOVERED: without a question."),
     ink("quiet", `FALSE ENDS: breaks taken for an end. TWICE: events twice, changed or out of order. Seed ${seed}.`),
   ].join("\n");
 };

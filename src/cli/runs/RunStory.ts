@@ -58,7 +58,7 @@ const section = (title: string, { ink }: Screen): string => ink("strong", title)
 
 const endTitles: Readonly<Record<Standing, string>> = {
   asking: "It waits for your answer",
-  orphan: "Nobody drives it",
+  orphan: "No process drives it",
   parked: "It waits to be resumed",
   live: "It is running",
   completed: "The end",
@@ -148,11 +148,11 @@ const incidentScene = (incident: RunIncident, record: RunRecord, screen: Screen)
 };
 
 const statuses = {
-  open: "Nobody has acted on it yet.",
+  open: "The decision has not been carried out yet.",
   acted_on: "It was carried out.",
   recovered: "It was carried out, and a later attempt completed the run.",
   superseded: "A newer decision came before it was carried out.",
-  late: "It was found out after the run had gone on; nobody acts on it.",
+  late: "It was found out after the run had gone on; nothing follows from it.",
   final: "It ended the run.",
 } as const;
 
@@ -189,7 +189,7 @@ const endLines = (record: RunRecord, standing: Standing, screen: Screen): Readon
   }
   if (standing === "orphan") {
     return [
-      ...say("Its process is gone, and nobody has decided what that means. To do so:"),
+      ...say("Its process is gone, and what that means is not decided yet. To decide it:"),
       toType("recover", screen),
     ];
   }

@@ -91,7 +91,7 @@ const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
     Effect.catchIf(isDriven, () =>
-      fail("refused", `${run_id}: a living process drives the run; stop it there, or when its process is gone`),
+      fail("refused", `${run_id}: a living process drives the run; stop it in that process`),
     ),
   );
   if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));

@@ -79,7 +79,7 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   const told = ended === undefined ? {} : { given_up: ended };
   if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...told }));
   if (ended !== undefined) {
-    const waiting = ended === 1 ? "one run that nobody goes on with" : `${ended} runs that nobody goes on with`;
+    const waiting = ended === 1 ? "one run that waits" : `${ended} runs that wait`;
     yield* Console.log(dryRun ? `${waiting} would be ended` : `ended ${waiting}`);
   }
   const runs = count === 1 ? "one ended run" : `${count} ended runs`;

@@ -67,7 +67,7 @@ const titles: Readonly<Record<Filter, string>> = {
 const empty: Readonly<Record<Filter, string>> = {
   all: "No run is on record yet. Send a request through the gateway and it appears here.",
   broken: "Nothing has broken.",
-  asking: "Nobody is asked anything.",
+  asking: "No question is open.",
   live: "Nothing is running.",
   parked: "Nothing waits to be resumed.",
   ended: "No run has ended yet.",

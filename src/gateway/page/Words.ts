@@ -72,11 +72,11 @@ export const choices: Readonly<Record<Choice, { readonly title: string; readonly
 
 /** What became of a decision. */
 export const statuses: Readonly<Record<IncidentStatus, string>> = {
-  open: "Nobody has acted on it yet.",
+  open: "The decision has not been carried out yet.",
   acted_on: "It was carried out.",
   recovered: "It was carried out, and a later attempt completed the run.",
   superseded: "A newer decision came before it was carried out.",
-  late: "It was found out after the run had gone on; nobody acts on it.",
+  late: "It was found out after the run had gone on; nothing follows from it.",
   final: "It ended the run.",
 };
 
