@@ -61,7 +61,7 @@ export interface RunOptions<P, E, R> {
    * observation with a word or a call that is not known ends the attempt as `caller_failed`, with an `ObservationError`.
    */
   readonly observe: (part: P) => Observation;
-  /** The run's id; made up when left out. It must be new. */
+  /** The run's id; made up when left out. It must be new: one that is on record, live, parked or ended, is `refused`. */
   readonly runId?: string;
   /**
    * What the first request is built from, as text: the runtime's own serialisation of its transcript. Only its digest is

@@ -1,0 +1,133 @@
+/** A recorder's calls all come back, whatever it does: in time, in its own words, and without a run that nobody drives (L11). */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Exit, Fiber, Layer } from "effect";
+import { TestClock } from "effect/testing";
+import { bounded, hangingCallsMax, probeMs } from "../../src/recorder/BoundedRecorder.ts";
+import { RecorderError, RunRecorder, recorderWaitMs } from "../../src/recorder/RunRecorder.ts";
+import * as E from "./Entries.ts";
+
+type Recorder = RunRecorder["Service"];
+
+const memory = Effect.map(Layer.build(Layer.fresh(RunRecorder.layerMemory())), Context.get(RunRecorder));
+
+/** Every call of a recorder that a run waits for. */
+const calls: Readonly<Record<string, (recorder: Recorder) => Effect.Effect<unknown, unknown>>> = {
+  write: (it) => it.write("r", [E.begun("r")]),
+  run: (it) => it.run("r"),
+  runs: (it) => it.runs(),
+  incidents: (it) => it.incidents("r"),
+  claim: (it) => it.claim("r"),
+  release: (it) => it.release("r"),
+  orphans: (it) => it.orphans(),
+  answer: (it) => it.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" }),
+  digest: (it) => it.digest("text"),
+};
+
+const ways: Readonly<Record<string, () => unknown>> = {
+  hangs: () => Effect.never,
+  "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
+  throws: () => {
+    throw new Error("the driver threw");
+  },
+  dies: () => Effect.die(new Error("the driver died")),
+  "interrupts itself": () => Effect.interrupt,
+  "fails with an error of its own": () => Effect.fail(new Error("ECONNRESET")),
+  "gives a promise": () => Promise.resolve("r"),
+  "gives nothing": () => undefined,
+};
+
+/** A recorder whose every call is this one, as plain JavaScript may have it. */
+const that = (way: () => unknown): Recorder =>
+  Object.fromEntries([...Object.keys(calls).map((name) => [name, way]), ["durable", true]]) as unknown as Recorder;
+
+describe("A recorder that misbehaves", () => {
+  for (const [way, does] of Object.entries(ways)) {
+    for (const [name, call] of Object.entries(calls)) {
+      it.effect(`${way}: ${name} fails in the recorder's words`, () =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(Effect.flip(Effect.uninterruptible(call(bounded(that(does))))));
+          yield* TestClock.adjust("30 seconds");
+          const error = yield* Fiber.join(fiber);
+          assert.instanceOf(error, RecorderError);
+          assert.deepInclude({ ...(error as RecorderError) }, { reason: "unavailable" });
+          assert.include((error as RecorderError).message, `the recorder's ${name}`);
+        }),
+      );
+    }
+  }
+
+  it.effect("gives garbage: what is no record, no list and no text is a failure", () =>
+    Effect.gen(function* () {
+      const garbage = bounded(that(() => Effect.succeed({ run_id: "r", attempts: "none" })));
+      for (const name of ["run", "runs", "incidents", "claim", "orphans", "answer", "digest"]) {
+        const exit = yield* Effect.exit(calls[name]?.(garbage) ?? Effect.void);
+        assert.isTrue(Exit.isFailure(exit), name);
+      }
+    }),
+  );
+
+  it.effect("hangs: the whole wait is spent once, and anew when a call has come back", () =>
+    Effect.gen(function* () {
+      let hangs = true;
+      const it = yield* memory;
+      const recorder = bounded({ ...it, write: (id, entries) => (hangs ? Effect.never : it.write(id, entries)) });
+      const within = (ms: number) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [E.begun("r")])));
+          yield* TestClock.adjust(ms - 1);
+          assert.isUndefined(fiber.pollUnsafe(), `${ms} ms are not over`);
+          yield* TestClock.adjust(1);
+          assert.isDefined(fiber.pollUnsafe(), `${ms} ms are over`);
+        });
+      yield* within(recorderWaitMs);
+      yield* within(probeMs);
+      hangs = false;
+      yield* recorder.write("r", [E.begun("r")]);
+      hangs = true;
+      yield* within(recorderWaitMs);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("cannot be interrupted: so many calls are left behind, and then none is made", () =>
+    Effect.gen(function* () {
+      let made = 0;
+      const recorder = bounded({
+        ...(yield* memory),
+        write: () => {
+          made += 1;
+          return Effect.uninterruptible(Effect.never);
+        },
+      });
+      for (let call = 0; call < hangingCallsMax + 10; call += 1) {
+        const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [])));
+        yield* TestClock.adjust(recorderWaitMs);
+        assert.isDefined(fiber.pollUnsafe());
+      }
+      assert.strictEqual(made, hangingCallsMax);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("claims a run after its caller has given up: the run is given back", () =>
+    Effect.gen(function* () {
+      const it = yield* memory;
+      yield* it.write("r", [E.begun("r")]);
+      yield* it.release("r");
+      const late = bounded({ ...it, claim: (id) => Effect.andThen(Effect.sleep("1 minute"), it.claim(id)) });
+      const fiber = yield* Effect.forkChild(Effect.exit(late.claim("r")));
+      yield* TestClock.adjust("2 minutes");
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(fiber)));
+      assert.strictEqual((yield* it.claim("r")).run_id, "r");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("names a longer wait of its own", () =>
+    Effect.gen(function* () {
+      const recorder = bounded({ ...that(() => Effect.never), waitMs: 20_000 });
+      const fiber = yield* Effect.forkChild(Effect.exit(recorder.run("r")));
+      yield* TestClock.adjust(19_999);
+      assert.isUndefined(fiber.pollUnsafe());
+      yield* TestClock.adjust(1);
+      assert.isDefined(fiber.pollUnsafe());
+    }),
+  );
+});
