@@ -51,7 +51,9 @@ const make = (recorder: Service): Service => {
   const hanging = { calls: 0 };
   const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
   const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
-  const [claim, release, orphans] = [door("claim"), door("release"), door("orphans", listWaitMs)];
+  const claimMs = recorder.claimWaitMs ?? waitMs;
+  const [claim, release] = [door("claim", claimMs), door("release")];
+  const orphans = door("orphans", Math.max(listWaitMs, claimMs));
   const [answer, digest] = [door("answer"), door("digest")];
   // A run that is taken over after its caller has given up is driven by nobody here.
   const giveBack = (runId: string) =>
@@ -59,13 +61,14 @@ const make = (recorder: Service): Service => {
   return {
     durable: recorder.durable,
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
+    ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
     write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),
     incidents: (runId) => incidents.call(runId, () => recorder.incidents(runId), isList),
     claim: (runId) => claim.call(runId, () => recorder.claim(runId), isRecord, giveBack(runId)),
     release: (runId) => release.call(runId, () => recorder.release(runId), anything),
-    orphans: (limit) => orphans.call("", () => recorder.orphans(limit), isList),
+    orphans: (limit, options) => orphans.call("", () => recorder.orphans(limit, options), isList),
     answer: (given) => answer.call(given.run_id, () => recorder.answer(given), isRecord),
     digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
     prune: (query) => recorder.prune(query),
@@ -148,12 +151,15 @@ class Door {
         Deferred.doneUnsafe(first, Exit.succeed(exit));
         timer.interruptUnsafe();
       });
-      const left = Effect.suspend(() => {
+      const ended = Deferred.await(first);
+      // A claim may wait for long, and has taken nothing meanwhile: its caller may leave, also one that must not be cut off.
+      const awaited = undo === undefined ? ended : Effect.interruptible(ended);
+      const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
+        fiber.interruptUnsafe();
         return this.#leave(fiber, undo);
       });
-      const exit = yield* Effect.onInterrupt(Deferred.await(first), () => left);
-      if (exit === undefined) yield* left;
+      if (exit === undefined) yield* this.#leave(fiber, undo);
       return exit;
     });
   }

@@ -69,6 +69,8 @@ export class RunRecorder extends Context.Service<
      * given up, and counts as one that the store did not take.
      */
     readonly waitMs?: number;
+    /** The same for `claim` and `orphans`, where they wait for silent drivers. */
+    readonly claimWaitMs?: number;
     /**
      * Commits entries of one run together; returns when they are committed. A write whose outcome its caller does not know
      * comes again: entries that are on record already change nothing (`RunRecord.apply` sees to that).

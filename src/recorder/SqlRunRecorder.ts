@@ -13,8 +13,8 @@ import * as SqlClient from "effect/sql/SqlClient";
 import { refusal } from "./Answering.ts";
 import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
-import { type Answer, listLimitDefault, type PruneQuery, RunRecorder } from "./RunRecorder.ts";
-import { SqlDatabase } from "./SqlDatabase.ts";
+import { type Answer, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
+import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import { defaultFile } from "./SqlFile.ts";
@@ -146,7 +146,12 @@ const make = (
     yield* Effect.forkScoped(heartbeat(database, lease));
     const now = () => clock.currentTimeMillisUnsafe();
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
-    return serve({ database, lease, clock }, write);
+    return {
+      ...serve({ database, lease, clock }, write),
+      // The lock's own wait comes to its end first, and says what it is.
+      waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
+      claimWaitMs: leaseMs * leasesWaited + recorderWaitMs,
+    };
   });
 
 /** A lease of nothing would be over at once, and one without an end never. */
@@ -190,6 +195,12 @@ const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never>
   const pause = Effect.suspend(() => Effect.sleep(isAway ? lease.beatMs / triesInBeat : lease.beatMs));
   return Effect.forever(Effect.andThen(pause, beat));
 };
+
+/** How much longer a caller waits for a call than the call waits for a lock, in milliseconds. */
+const recorderSlackMs = 1_000;
+
+/** Leases that a claim may take: it waits for one, which may be another process's and longer. */
+const leasesWaited = 4;
 
 /** How often a beat that failed is tried before the next one would be due. */
 const triesInBeat = 4;
