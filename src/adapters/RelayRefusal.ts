@@ -42,10 +42,14 @@ export const readRefusal = async (
 /**
  * Reads a document until it is whole or longer than its limit.
  *
+ * @param first what was read of it already
  * @throws what the exchange breaks with
  */
-export const readDocument = async (exchange: RelayExchange): Promise<Gathered> => {
-  const chunks: Array<Uint8Array<ArrayBuffer>> = [];
+export const readDocument = async (
+  exchange: RelayExchange,
+  first: ReadonlyArray<Uint8Array<ArrayBuffer>>,
+): Promise<Gathered> => {
+  const chunks = [...first];
   const whole = await gather(exchange, chunks, documentBytesMax);
   return { chunks, whole };
 };

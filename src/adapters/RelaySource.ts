@@ -5,7 +5,7 @@
  * once, whatever is being waited for.
  */
 
-import { mayStream } from "../client/ResponseReader.ts";
+import { mayHaveContent, mayStream } from "../client/ResponseReader.ts";
 import * as Json from "../domain/Json.ts";
 import { none, type Observation, text } from "../domain/Observation.ts";
 import { classifyResponse } from "../provider/FailureClassifier.ts";
@@ -122,13 +122,13 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     context.delivery("accepted");
     if (head.status < 200 || head.status > 299) return this.#refuse([]);
     heads.found(context.attempt, head);
-    if (!plan.streaming || !mayStream(plain(head))) return this.#openDocument(head);
+    if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // Without the type of a stream only the first event proves one.
     if (isEventStream(head)) heads.release(context.attempt);
   }
 
-  async #openDocument(head: RelayHead): Promise<void> {
-    const { chunks, whole } = await readDocument(this.#exchange);
+  async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
+    const { chunks, whole } = await readDocument(this.#exchange, first);
     if (!whole) {
       this.#passing = true;
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
@@ -163,7 +163,11 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     }
     const { failed, failure } = this.#frames;
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
-      return this.#refuse(this.#unproven);
+      // A type says little: a stream may come as a document's, and a document as what it says it is.
+      const first = this.#unproven;
+      this.#unproven = undefined;
+      if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
+      return this.#openDocument(this.#head, first);
     }
     if (this.#ready.length > 0 || failed !== undefined) {
       this.#unproven = undefined;
@@ -222,8 +226,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   }
 
   #keepUnproven(chunk: Uint8Array<ArrayBuffer>): void {
-    this.#unprovenBytes += chunk.byteLength;
     if (this.#unprovenBytes > unprovenBytesMax) this.#unproven = undefined;
+    this.#unprovenBytes += chunk.byteLength;
     this.#unproven?.push(chunk);
   }
 

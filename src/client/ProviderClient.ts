@@ -19,7 +19,15 @@ import type { ExchangeRecord } from "./ExchangeRecord.ts";
 import { type Origin, Origins } from "./Origin.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
 import { originOf, type ProviderRequest, send, type Wire } from "./ProviderRequest.ts";
-import { errorBodyBytesMax, isDocument, mayStream, readDocument, readResponse, sizeOf } from "./ResponseReader.ts";
+import {
+  errorBodyBytesMax,
+  isDocument,
+  mayHaveContent,
+  mayStream,
+  readDocument,
+  readResponse,
+  sizeOf,
+} from "./ResponseReader.ts";
 import * as Telling from "./Telling.ts";
 
 /** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together. README, "Clocks". */
@@ -132,7 +140,8 @@ const reading = <S, Id extends AnyProtocolId>(
   const begin = Effect.gen(function* () {
     answered = yield* Effect.catch(exchange.head, broken);
     origin.reached = true;
-    if (mayStream(answered)) return;
+    // Some servers send a stream as a document's type: the first bytes decide, but where a document is an answer too.
+    if (mayStream(answered) || (request.protocol.documents !== true && mayHaveContent(answered))) return;
     if (request.protocol.documents !== true || !isDocument(answered)) last = yield* refused(answered, []);
     else {
       document = yield* Effect.catch(readDocument(exchange), broken);

@@ -26,7 +26,8 @@ export const mayStream = (head: Head): boolean =>
 export const isDocument = (head: Head): boolean =>
   mayHaveContent(head) && /^\s*application\/json\b/i.test(head.headers["content-type"] ?? "");
 
-const mayHaveContent = ({ headers, status }: Head): boolean => {
+/** Whether a head may have a body of events, whatever its type says: some servers send a stream as `application/json`. */
+export const mayHaveContent = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   const plain = encoding === undefined || /^\s*identity\s*$/i.test(encoding);
   return plain && status >= 200 && status <= 299 && status !== 204 && status !== 205;

@@ -249,3 +249,59 @@ describe("Relay: a response that its provider keeps", () => {
     }).pipe(Effect.provide(layer)),
   );
 });
+
+describe("Relay: a stream under another type", () => {
+  const json: RelayHead = { status: 200, statusText: "OK", headers: [["Content-Type", "application/json"]] };
+  const chunk = (content: string, finish_reason: string | null = null) =>
+    sse({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+  const play = (head: RelayHead, ...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
+    const { seen, transport } = scripted(...attempts);
+    const open: RelayTransport["open"] = (request, reporters) => {
+      const exchange = transport.open(request, reporters);
+      return { ...exchange, head: async () => head };
+    };
+    return { seen, transport: { open } };
+  };
+
+  it.effect("events under application/json are a stream: what is cut is no whole answer", () =>
+    Effect.gen(function* () {
+      const whole = chunk("a") + chunk("", "stop");
+      const one = play(json, [whole.slice(0, 3), whole.slice(3), "end"]);
+      const answer = yield* Relay.open(chat, { transport: one.transport });
+      assert.deepStrictEqual(yield* readAll(answer), { all: whole, end: "END" });
+      const cut = play(json, [chunk("a"), "end"]);
+      const broken = yield* Relay.open(chat, { transport: cut.transport, budget: { max_auto_retries: 0 } });
+      assert.notStrictEqual((yield* readAll(broken)).end, "END");
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("a document under it stays one, however large and however it is cut", () =>
+    Effect.gen(function* () {
+      const document = JSON.stringify({ choices: [{ message: { content: "x".repeat(200_000) } }] });
+      for (const steps of [
+        [document, "end"],
+        [" \n", document.slice(0, 1), document.slice(1), "end"],
+      ] satisfies ReadonlyArray<ReadonlyArray<Step>>) {
+        const { transport } = play(json, steps);
+        const answer = yield* Relay.open(chat, { transport });
+        assert.deepStrictEqual(yield* readAll(answer), { all: steps.slice(0, -1).join(""), end: "END" });
+      }
+      const { transport } = play(json, [document.slice(0, 50), "end"]);
+      const answer = yield* Effect.exit(
+        Relay.open(chat, { transport, head: "content", budget: { max_auto_retries: 0 } }),
+      );
+      assert.strictEqual(answer._tag, "Failure");
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("an error as JSON under text/event-stream is the provider's refusal", () =>
+    Effect.gen(function* () {
+      const refused = '{"error":{"code":"insufficient_quota","message":"your plan"}}';
+      const { seen, transport } = play(head, [refused, "end"]);
+      const error = yield* Effect.flip(Relay.open(chat, { transport, head: "content" }));
+      assert.deepInclude(error.failure, { kind: "rejected", reason: "quota" });
+      assert.strictEqual(shown(error.response?.body), refused);
+      assert.strictEqual(seen.opened, 1);
+    }).pipe(Effect.provide(layer)),
+  );
+});
