@@ -160,4 +160,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "",
     proofs: [{ test: "test/provider/ContinueText.test.ts", named: "nothing is said of a failure" }],
   },
+  {
+    name: "a whole held answer is complete at its marker, and a cut behind it is handed on",
+    breaks: "on_complete hands on what is whole",
+    within: "#due",
+    find: 'if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {',
+    replace: "if (closes === undefined && terminal && failure === undefined && this.setup.reveal.holdsAll) {",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "a cut between the marker and it" }],
+  },
+  {
+    name: "an answer that lacks only its last event is lost where it may not be asked for again",
+    breaks: "L5, a marker is a marker",
+    within: "act",
+    find: 'if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker())',
+    replace: "if (run.done === undefined)",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "may not be asked for again" }],
+  },
+  {
+    name: "events under a document's type are a document, however they end",
+    breaks: "L5, no false success",
+    within: "#open",
+    find: "if (!plan.streaming || !mayHaveContent(plain(head)))",
+    replace: "if (!plan.streaming || !mayStream(plain(head)))",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "events under application/json" }],
+  },
 ];

@@ -120,8 +120,9 @@ export class RelayFrames {
   #behindMarker(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#pendingBytes === 0) return [];
     const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
+    const closes = parts.some((part) => part.observation.closes === "now") ? ({ closes: "now" } as const) : {};
     const bytes = this.#take(this.#pendingBytes);
-    return [{ bytes, observation: usage === undefined ? behind : { ...behind, usage } }];
+    return [{ bytes, observation: { ...behind, ...closes, ...(usage === undefined ? {} : { usage }) } }];
   }
 
   /** Whole events only: a piece of one says nothing. */

@@ -56,6 +56,11 @@ export interface Observation {
    * (Gemini sends a finishReason in its last chunk, and some servers in every chunk). Any later part withdraws it.
    */
   readonly terminal_at_end?: boolean;
+  /**
+   * Which events the protocol still has behind its marker: `later` on a marker that its last event has to follow
+   * (`message_stop`, `[DONE]`), `now` on that last event. Left out: nothing is expected behind the marker.
+   */
+  readonly closes?: "later" | "now";
   /** The provider's own word for why it finished, a label. */
   readonly finish?: string;
   /** The part carries an error: the stream has failed here, whatever follows. */

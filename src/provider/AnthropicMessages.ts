@@ -56,7 +56,8 @@ type Step = readonly [State, Observation.Observation];
 const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } | undefined): Step => {
   const frame = Json.record(parsed?.json);
   if (frame?.type === "ping" || event.event === "ping" || isBlank(event.data)) return [state, Observation.ping];
-  if (state.end !== undefined) return [state, late(event, frame)];
+  if (state.end !== undefined)
+    return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
   // Gateways that translate from chat may close with its sentinel: here it is evidence of nothing.
   if (event.data === done) return [state, Observation.none];
   if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
@@ -79,6 +80,9 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
       return other(state, event, frame);
   }
 };
+
+/** The protocol's last event. */
+const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" };
 
 /** Data that is no JSON. */
 const plain = (state: State, observation: Observation.Observation): Step =>
@@ -168,12 +172,12 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
   if (reason === "") return withUsage(state, frame.usage, { ...Observation.lifecycle, quiet: true });
   if (reason === "error") return fail(state, classifyEvent(frame) ?? { kind: "server_error", in_band: true });
-  const marker = Observation.terminal(label(reason));
+  const marker: Observation.Observation = { ...Observation.terminal(label(reason)), closes: "later" };
   const completed: State = { ...state, calls: AnthropicCalls.none, end: { complete: true } };
   if (!vouches(reason)) return withUsage(completed, frame.usage, marker);
   const { ready, broken } = AnthropicCalls.finish(state.calls);
   const observation =
-    ready.length === 0 ? marker : { ...Observation.calls(ready), terminal: true, finish: label(reason) };
+    ready.length === 0 ? marker : { ...marker, ...Observation.calls(ready), terminal: true, finish: label(reason) };
   if (!broken) return withUsage(completed, frame.usage, observation);
   const failure = { kind: "invalid_tool_input", in_band: true } as const;
   return withUsage({ ...completed, end: { complete: false, failure } }, frame.usage, { ...observation, failure });

@@ -132,7 +132,8 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure |
 
 const onDone = (state: State): Stepped => {
   const quiet: Observation = { ...none, quiet: true };
-  if (state.terminal || state.failure !== undefined || state.choices.length === 0) return [state, quiet];
+  if (state.terminal) return [state, { ...quiet, closes: "now" }];
+  if (state.failure !== undefined || state.choices.length === 0) return [state, quiet];
   const open = state.choices.filter((choice) => choice.finish === undefined);
   const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
   const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
@@ -296,7 +297,8 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
       ? [state, { ...observation, terminal_at_end: true, finish: first }]
       : [state, observation];
   }
-  const marked: Observation = { ...observation, terminal: true, finish: first };
+  const closes = done ? {} : ({ closes: "later" } as const);
+  const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
   // The one case of a marker with a failure: everything was seen, and a call in it cannot be read.
   const failure = ChatFinish.invalidToolInput;

@@ -65,6 +65,8 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #pulled = false;
   #reports = false;
   #terminalAtEnd = false;
+  /** The provider's word of a marker that has come and whose protocol's last event has not, while the whole answer is held. */
+  #marker: { readonly finish: string | undefined } | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
   cursor: string | undefined;
@@ -163,6 +165,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */
   #frozen(outcome: Outcome): Outcome {
     try {
+      if (!this.#isCut(outcome)) this.countMarker();
       this.flow.freeze(this.setup.reveal.release());
       if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
       if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
@@ -170,6 +173,39 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     } catch (cause) {
       return failed({ kind: "caller_failed" }, cause);
     }
+  }
+
+  /**
+   * Counts a marker whose protocol's last event never came: the answer is whole all the same.
+   *
+   * @returns whether there was one
+   */
+  countMarker(): boolean {
+    if (this.#marker === undefined) return false;
+    this.#marker = undefined;
+    this.facts.decoded(terminalAtCleanEnd);
+    return true;
+  }
+
+  /** A connection that broke before the protocol's last event: what is held may be asked for again, unseen. */
+  #isCut(outcome: Outcome): boolean {
+    const { reveal } = this.setup;
+    return reveal.holdsAll && outcome._tag === "failed" && outcome.failure.kind === "transport";
+  }
+
+  /** Where the whole answer is held, its marker waits for the protocol's last event. */
+  #due(observation: Observation): Observation {
+    const { closes, failure, finish, terminal } = observation;
+    if (closes === undefined) return observation;
+    if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {
+      this.#marker = { finish };
+      this.#watch?.terminal();
+      return { ...observation, terminal: false };
+    }
+    if (closes !== "now" || this.#marker === undefined) return observation;
+    const marker = this.#marker;
+    this.#marker = undefined;
+    return { ...observation, terminal: true, ...(marker.finish === undefined ? {} : { finish: marker.finish }) };
   }
 
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
@@ -308,7 +344,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
-      const observation = ObservationReading.read(options.observe(part));
+      const observation = this.#due(ObservationReading.read(options.observe(part)));
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
       // A finish that is malformed is the marker too, and goes with what came before it.
       if (broken !== undefined && !observation.terminal) break;

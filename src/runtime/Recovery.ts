@@ -147,6 +147,9 @@ const act = <P, E, R>(
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> => {
   const { decision, incident, recorded } = verdict;
+  // An answer that lacks nothing but its protocol's last event is whole, where it may not be asked for again.
+  if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker())
+    return Effect.succeed("again");
   switch (decision.action) {
     case "do_not_retry":
       if (decision.rule === "already_complete") return Ending.complete(run, broken.attempt, broken.failure);

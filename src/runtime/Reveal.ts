@@ -83,6 +83,11 @@ export class Reveal<P> {
     }
   }
 
+  /** The whole answer is held until it is proven: nothing of this attempt has been handed over. */
+  get holdsAll(): boolean {
+    return this.#mode === "on_complete" && this.#holding;
+  }
+
   /**
    * Takes what has arrived and gives what may be handed over now, in order.
    *

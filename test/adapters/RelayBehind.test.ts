@@ -305,3 +305,90 @@ describe("Relay: a stream under another type", () => {
     }).pipe(Effect.provide(layer)),
   );
 });
+
+describe("Relay, on_complete: whole is what its protocol's last event has ended", () => {
+  const reset = () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+  const chunk = (content: string, finish_reason: string | null = null) =>
+    sse({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+  const done = "data: [DONE]\n\n";
+  const usage = sse({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } });
+  const said = (text: string) =>
+    sse({ type: "message_start", message: {} }) +
+    sse({ type: "content_block_start", index: 0, content_block: { type: "text", text } }) +
+    sse({ type: "message_delta", delta: { stop_reason: "end_turn" } });
+  const last = sse({ type: "message_stop" });
+
+  /** [plan, what comes up to the marker, what the last event is]. */
+  const wires: ReadonlyArray<readonly [RelayPlan, (text: string) => string, string]> = [
+    [messages, said, last],
+    [chat, (text) => chunk(text) + chunk("", "stop"), usage + done],
+  ];
+
+  const playing = Effect.fnUntraced(function* (
+    plan: RelayPlan,
+    options: Omit<Relay.RelayOptions, "transport">,
+    ...attempts: ReadonlyArray<ReadonlyArray<Step>>
+  ) {
+    const { seen, transport } = scripted(...attempts);
+    const answer = yield* Relay.open(plan, { transport, ...options });
+    const reading = yield* Effect.forkChild(readAll(answer), { startImmediately: true });
+    for (let turn = 0; turn < 6; turn += 1) {
+      yield* settle;
+      yield* TestClock.adjust("20 seconds");
+    }
+    const { all, end } = yield* Fiber.join(reading);
+    return { all, end, opened: seen.opened };
+  });
+
+  it.effect("a cut between the marker and it is replayed, and in live it is complete at the marker", () =>
+    Effect.gen(function* () {
+      for (const [plan, marked, closing] of wires) {
+        const attempts = [
+          [marked("one"), reset()],
+          [marked("two") + closing, "end"],
+        ] satisfies ReadonlyArray<ReadonlyArray<Step>>;
+        const held = yield* playing(plan, { reveal: "on_complete" }, ...attempts);
+        assert.deepStrictEqual(held, { all: marked("two") + closing, end: "END", opened: 2 }, plan.protocol);
+        const live = yield* playing(plan, { reveal: "live" }, ...attempts);
+        assert.deepStrictEqual(live, { all: marked("one"), end: "END", opened: 1 }, plan.protocol);
+      }
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("a clean end, silence and a late error behind the marker cost no second request", () =>
+    Effect.gen(function* () {
+      const late = sse({ type: "error", error: { type: "overloaded_error", message: "x" } });
+      for (const [plan, marked, closing] of wires)
+        for (const [steps, all] of [
+          [[marked("one"), "end"], marked("one")],
+          [[marked("one"), "silence"], marked("one")],
+          [[marked("one") + closing, reset()], marked("one") + closing],
+          [[marked("one"), closing, "silence"], marked("one") + closing],
+          [[marked("one"), late, "end"], marked("one") + late],
+        ] satisfies ReadonlyArray<readonly [ReadonlyArray<Step>, string]>) {
+          const got = yield* playing(plan, { reveal: "on_complete" }, steps);
+          assert.deepStrictEqual(got, { all, end: "END", opened: 1 }, `${plan.protocol} ${steps.length}`);
+        }
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("where it may not be asked for again, what lacks only its last event is whole", () =>
+    Effect.gen(function* () {
+      for (const [plan, marked] of wires) {
+        const budget = { max_auto_retries: 0 };
+        const got = yield* playing(plan, { reveal: "on_complete", budget }, [marked("one"), reset()]);
+        assert.deepStrictEqual(got, { all: marked("one"), end: "END", opened: 1 }, plan.protocol);
+      }
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("an answer that outgrew what may be held is complete at its marker", () =>
+    Effect.gen(function* () {
+      const big = chunk("x".repeat(1024 * 1024));
+      const steps = [...Array.from({ length: 9 }, () => big), chunk("", "stop"), reset()];
+      const got = yield* playing(chat, { reveal: "on_complete" }, steps);
+      assert.strictEqual(got.end, "END");
+      assert.strictEqual(got.opened, 1);
+    }).pipe(Effect.provide(layer)),
+  );
+});
