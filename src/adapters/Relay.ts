@@ -19,8 +19,8 @@
  * 5. The Scope is closed when the client has everything or nothing more: that ends the run.
  *
  * What is held. `live`: the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts; and
- * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the terminal marker,
- * within the byte limits of `Reveal.ts`, then as live. A break of what is held is replayed where the policy permits it and
+ * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's
+ * last event or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break of what is held is replayed where the policy permits it and
  * nothing was shown; reasoning that was handed over counts as text.
  *
  * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what

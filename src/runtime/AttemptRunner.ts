@@ -187,6 +187,11 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return true;
   }
 
+  /** A marker has come, and the protocol's last event has not. */
+  get awaitsLast(): boolean {
+    return this.#marker !== undefined;
+  }
+
   /** A connection that broke before the protocol's last event: what is held may be asked for again, unseen. */
   #isCut(outcome: Outcome): boolean {
     const { reveal } = this.setup;
@@ -335,6 +340,8 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     }
     // Everything before the error was seen, in order, and is not handed over before the decision says so.
     this.flow.keepFrozen(passed);
+    // An error behind the marker takes nothing back.
+    this.countMarker();
     if (!broken.observation.terminal) this.facts.decoded(broken.observation);
     this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
   }

@@ -66,11 +66,22 @@ const decided = <P, E, R>(
     let next = first;
     while (next === "again") {
       if (run.stopper === "consumer_finished") next = yield* Ending.consumerFinished(run, broken.attempt);
-      else next = yield* act(run, broken, yield* judge(run, broken), closed);
+      else {
+        yield* wholeAnyway(run, broken);
+        next = yield* act(run, broken, yield* judge(run, broken), closed);
+      }
       // What is decided anew may be a question: nobody keeps a retry's place while a person thinks.
       if (next === "again") run.answered();
     }
     return next;
+  });
+
+/** An answer that lacks its protocol's last event alone is whole, where it may not be asked for again. */
+const wholeAnyway = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (!broken.attempt.awaitsLast) return;
+    const { action } = yield* lookAgain(run, broken);
+    if (action !== "auto_retry_once") broken.attempt.countMarker();
   });
 
 /** Goes on with a run of an earlier process: with what its record says is due, or with a new decision. */
@@ -147,7 +158,7 @@ const act = <P, E, R>(
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> => {
   const { decision, incident, recorded } = verdict;
-  // An answer that lacks nothing but its protocol's last event is whole, where it may not be asked for again.
+  // No retry after all (no record of it, L8, or no place for it): what lacks its protocol's last event alone is whole then.
   if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker())
     return Effect.succeed("again");
   switch (decision.action) {

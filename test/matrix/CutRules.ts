@@ -29,7 +29,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
   },
   {
     if: "the marker had come (Gemini's needs a clean end, so there nothing had)",
-    fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini",
+    fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini" && !mayBeAskedAgain(cut),
     expect: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
   },
   {
@@ -106,6 +106,13 @@ const alreadyComplete = (cut: Cut): ReadonlyArray<string> =>
 const handling = ({ tools }: Cut) => tools.runtime?.handling;
 const guarded = ({ tools }: Cut): boolean => tools.runtime?.guarded === true;
 const changing = ({ tools }: Cut): boolean => tools.runtime !== undefined && tools.runtime.effect !== "read_only";
+
+/**
+ * Whether an answer that is held whole was cut between its marker and its protocol's last event: nothing of it was shown, so that
+ * it is asked for again where no tool of the provider's may have run. Responses has no event behind its marker.
+ */
+const mayBeAskedAgain = ({ mode, protocol, tools }: Cut): boolean =>
+  mode === "on_complete" && protocol !== "openai-responses" && tools.hosted?.effect !== "unknown";
 
 /** Whether a guarded call has settled by the time of the decision: before the break, or while the run waited for it. */
 const ran = ({ moment, tools }: Cut): boolean =>

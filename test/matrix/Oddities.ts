@@ -247,13 +247,21 @@ const endings: ReadonlyArray<Oddity> = [
   },
   {
     name: "two choices, one still open at the end",
-    only: ["openai-chat", "google-gemini"],
+    only: ["google-gemini"],
     answers: (protocol) => [
       { content: [second(protocol, "other", false), { text: 2 }], delay_ms: 25 },
       { content: [second(protocol, "other", true), { text: 2 }] },
     ],
     expect: afterText,
     more: { choices: 2, rawMarker: false },
+  },
+  {
+    // LiteLLM finishes the first choice only: [DONE] stands for the finish of the other.
+    name: "two choices, one finish for both",
+    only: ["openai-chat"],
+    answers: (protocol) => [{ content: [second(protocol, "other", false), { text: 2 }], delay_ms: 25 }],
+    expect: () => whole,
+    more: { choices: 2 },
   },
   {
     name: "two choices, one never begun",
