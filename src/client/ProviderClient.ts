@@ -140,8 +140,7 @@ const reading = <S, Id extends AnyProtocolId>(
   const begin = Effect.gen(function* () {
     answered = yield* Effect.catch(exchange.head, broken);
     origin.reached = true;
-    // Some servers send a stream as a document's type: the first bytes decide, but where a document is an answer too.
-    if (mayStream(answered) || (request.protocol.documents !== true && mayHaveContent(answered))) return;
+    if (mayBegin(answered, request.protocol.documents === true)) return;
     if (request.protocol.documents !== true || !isDocument(answered)) last = yield* refused(answered, []);
     else {
       document = yield* Effect.catch(readDocument(exchange), broken);
@@ -183,6 +182,9 @@ const reading = <S, Id extends AnyProtocolId>(
     return yield* last;
   });
 };
+
+/** Some servers send a stream as a document's type: the first bytes decide, but where a document is an answer too. */
+const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
 const decoderOf = <S, Id extends AnyProtocolId>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
