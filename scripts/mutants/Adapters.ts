@@ -69,4 +69,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "",
     proofs: [{ test: "test/adapters/FetchAbort.test.ts", named: "is on record as its user's cancel" }],
   },
+  {
+    name: "a run that no process can resume is offered for ever",
+    breaks: "what is on record can be ended",
+    within: "isResumable",
+    find: "({ transcript }: RunRecord): boolean => transcript !== undefined;",
+    replace: "(_: RunRecord): boolean => true;",
+    proofs: [{ test: "test/runtime/Unresumable.test.ts", named: "is not offered" }],
+  },
+  {
+    name: "a run that no process can resume is kept where its caller left it",
+    breaks: "what is on record can be ended",
+    within: "act",
+    find: `decision.rule === "caller_interrupted" && run.shared.recorder.durable && run.resumable`,
+    replace: `decision.rule === "caller_interrupted" && run.shared.recorder.durable`,
+    proofs: [{ test: "test/runtime/Unresumable.test.ts", named: "of an adapter on a durable recorder" }],
+  },
 ];

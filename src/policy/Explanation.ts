@@ -104,7 +104,7 @@ const byRule = (decision: Decision, failure: Failure, facts: AttemptFacts): stri
     case "lifecycle_closed":
       return "it stays stopped, because the session was closed.";
     case "caller_interrupted":
-      return "it stays stopped here and can be recovered later where runs are recorded.";
+      return "it stays stopped here; where it is on record with its request, it can be gone on with later.";
     case "unknown_failure":
       return `whether it is safe to try again cannot be told. ${toolSentence(facts)}`;
     case "recovery_refused":

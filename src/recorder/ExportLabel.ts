@@ -100,6 +100,7 @@ const reported: ReadonlySet<string> = new Set([
   ...ClockName.literals,
   ...Object.keys(kinds),
   ...["accepted_partial", "record_failed", "consumer_finished", "caller_failed", "completed", "defect"],
+  ...["not_started", "not_resumable"],
 ]);
 
 /** A version, a status, or the key of a call: `1`, `429`, `0.12`. */

@@ -57,6 +57,9 @@ export const due = (record: RunRecord): Due | undefined => {
   return (asked && dueOfQuestion(asked, response)) ?? undecided(record, response, asked);
 };
 
+/** Whether `StreamProcessor.resume` can ever take the run: without the digest of its transcript it refuses every request. */
+export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
+
 /**
  * The attempts that read the run's last response: the one that asked for it, and those that resumed it. Empty where the
  * record has no attempt.

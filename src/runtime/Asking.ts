@@ -143,7 +143,9 @@ const answered = <P, E, R>(
   Effect.gen(function* () {
     run.handoff.push({ _tag: "QuestionAsked", question });
     run.telemetry.asking(incident);
-    const answer = yield* answerOf(run, question);
+    const told = yield* answerOf(run, question);
+    // A run that nobody can resume is not kept for a later answer.
+    const answer = told === "parked" && !run.resumable ? "stop" : told;
     run.asking = false;
     // An answer is refused when the facts have grown since it was asked for, also in the same step.
     if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
@@ -165,7 +167,10 @@ const answered = <P, E, R>(
 
 /** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
 const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
-  run.shared.recorder.durable && (run.stopper === "lifecycle" || run.stopper === "caller") && !run.userCancelled;
+  run.shared.recorder.durable &&
+  run.resumable &&
+  (run.stopper === "lifecycle" || run.stopper === "caller") &&
+  !run.userCancelled;
 
 /** Of two answers to one question the one that was recorded first counts, whichever process gave it. */
 const onRecord = <P, E, R>(run: Run<P, E, R>, { revision }: Question, choice: Choice): Effect.Effect<Choice> => {

@@ -60,7 +60,7 @@ export const next = (record: RunRecord.RunRecord, means: Means): Step => {
     case "decide":
       return decided(record, due, means);
     case "offered":
-      return parked(record, "recovered", [], { outcome: "offered", rule: due.incident.decision.rule });
+      return offered(record, due.incident, [], means);
     case "waiting":
       return waiting(record, due, means);
     case "answered":
@@ -120,8 +120,9 @@ const actedOn = (
   const { action, rule } = incident.decision;
   switch (action) {
     case "auto_retry_once":
-      return parked(record, "recovered", entries, { outcome: "offered", rule });
+      return offered(record, incident, entries, means);
     case "ask_user": {
+      if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, means);
       const question = questionOf(record, incident, means);
       const asked = [...entries, { _tag: "QuestionAsked", question } as const];
       return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
@@ -135,10 +136,40 @@ const actedOn = (
   }
 };
 
+/** A retry waits for a process that has the run's request; where there can be none, the run is over. */
+const offered = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  means: Means,
+): Step =>
+  Orphan.isResumable(record)
+    ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
+    : notResumable(record, incident, entries, means);
+
+const notResumable = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  { now }: Means,
+): Step =>
+  write([...entries, ...CrashEnd.notResumable(record, incident, now)], {
+    outcome: "stopped",
+    rule: incident.decision.rule,
+  });
+
+/**
+ * Nobody waits for the answer of a run that cannot be resumed, so a question would hold it for nothing. Whether a call ran is
+ * worth a person's look all the same.
+ */
+const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
+  Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
+
 const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): QuestionRecord => {
   const { decision, id } = incident;
   const { now, terms } = means;
-  const choices = decision.choices ?? ["stop"];
+  const decided = decision.choices ?? ["stop"];
+  const choices = Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue");
   const wanted = terms?.defaults?.[decision.rule] ?? decision.default_choice;
   return {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
@@ -179,6 +210,7 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Me
     }
     case "retry":
     case "continue": {
+      if (!Orphan.isResumable(record)) return notResumable(record, incident, done, means);
       const kept = incident.answer === choice ? [] : [marked(incident, incident.status, choice)];
       return parked(record, "answered", kept, { outcome: "answered", rule });
     }

@@ -163,8 +163,10 @@ export const giveUp = (
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
-    yield* tend(recorder, runId, options);
+    const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
+    // What was due has ended it, as it does a run without its transcript.
+    if (outcome !== "skipped" && tended?.state === "ended") return tended;
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
       return yield* answer({ run_id: runId, revision: question.revision, choice: "stop", by: "person" }, options);

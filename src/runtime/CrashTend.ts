@@ -62,9 +62,10 @@ export const isOverdue = (record: RunRecord, now: number): boolean => {
     case "waiting":
       return record.parked !== "question" || (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now;
     case "answered":
+      if (!Orphan.isResumable(record)) return true;
       return record.parked !== "answered" || !(due.choice === "retry" || due.choice === "continue");
     case "offered":
-      return record.parked !== "recovered";
+      return record.parked !== "recovered" || !Orphan.isResumable(record);
     case "decide":
     case undefined:
       return true;

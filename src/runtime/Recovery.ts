@@ -164,8 +164,8 @@ const act = <P, E, R>(
   switch (decision.action) {
     case "do_not_retry":
       if (decision.rule === "already_complete") return Ending.complete(run, broken.attempt, broken.failure);
-      // Its caller left it without a word (a shutdown, a lost race): whoever has it on record may go on with it.
-      return decision.rule === "caller_interrupted" && run.shared.recorder.durable
+      // Its caller left it without a word (a shutdown, a lost race): a process that has its request may go on with it.
+      return decision.rule === "caller_interrupted" && run.shared.recorder.durable && run.resumable
         ? Ending.park(run, broken, incident, "interrupted")
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":

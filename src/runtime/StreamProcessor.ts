@@ -216,6 +216,7 @@ const takeOver = <P, E, R>(
       run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
       return revived;
     }
+    run.resumable = true;
     register.live.set(run.runId, run);
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, run, scope);
@@ -267,6 +268,7 @@ const begin = <P, E, R>(
     yield* stoppedWith(register, run, scope);
     const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
     const transcript = yield* digestOf(run);
+    run.resumable = transcript !== undefined;
     register.starts += 1;
     const refusal = yield* run.writeBegin([
       {

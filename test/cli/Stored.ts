@@ -73,6 +73,7 @@ export const incidentOf = (
 
 export const begun = (run_id: string, at = startedAt): RunRecord.Entry => ({
   _tag: "RunStarted",
+  transcript: "the digest of what the user asked",
   run_id,
   provider,
   at,

@@ -43,6 +43,7 @@ export const settled = facts({ progress: "output", call_through: 1, settled_thro
 
 export const begun = (more: { readonly policy?: string; readonly budget?: Budget } = {}): Entry => ({
   _tag: "RunStarted",
+  transcript: "the digest of what the user asked",
   run_id: runId,
   provider: { id: "scripted", model: "m" },
   at: 0,

@@ -11,6 +11,7 @@ import type { ResumeOptions } from "../../src/runtime/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { attempt } from "./CrashRecoveryLives.ts";
 import * as S from "./Scripted.ts";
 
 const transcript = "what the user asked";
@@ -182,8 +183,10 @@ describe("A resume is refused", () => {
 
   it.effect("for a run that was started without a transcript", () =>
     Effect.gen(function* () {
-      const it = yield* StreamProcessor;
-      yield* S.played(it.run(S.options(S.scripted(half), { runId: "r" })));
+      // An earlier release kept such runs.
+      const recorder = yield* RunRecorder;
+      const started = { _tag: "RunStarted", run_id: "r", provider: { id: "scripted" }, at: 0 } as const;
+      yield* recorder.write("r", [started, attempt(1), { _tag: "RunParked", reason: "interrupted" }]);
       assert.match(S.errorOf((yield* goOn()).exit)?.message ?? "", /started without one/);
     }).pipe(Effect.provide(layer(["parked"]))),
   );

@@ -39,7 +39,10 @@ const processOver = (recorder: Recorder, random = 0.5) =>
           seen.requests += 1;
           return S.scripted(script).attempt({} as never);
         };
-        const options = S.options({ attempt }, { tools: [pay], ...(runId === undefined ? {} : { runId }) });
+        const options = S.options(
+          { attempt },
+          { tools: [pay], transcript: "what the user asked", ...(runId === undefined ? {} : { runId }) },
+        );
         return processor.run(options);
       };
       const watched = (it: ReturnType<typeof stream>) =>
