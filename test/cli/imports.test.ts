@@ -61,6 +61,8 @@ const nodesAlone: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:v8": ["startupSnapshot"],
 };
 
+const runtime: string = "bun";
+
 describe("what the command line loads", () => {
   const loaded = loadedBy(join(src, "cli/bin.ts"));
 
@@ -81,15 +83,15 @@ describe("what the command line loads", () => {
     assert.deepStrictEqual(bare, []);
   });
 
-  const hasBun = spawnSync("bun", ["--version"]).status === 0;
+  const hasBun = spawnSync(runtime, ["--version"]).status === 0;
   it.skipIf(!hasBun)(
     "starts under Bun: policy and decide",
     () => {
       const bin = join(src, "cli/bin.ts");
-      const policy = spawnSync("bun", [bin, "policy", "--json"], { encoding: "utf8" });
+      const policy = spawnSync(runtime, [bin, "policy", "--json"], { encoding: "utf8" });
       assert.strictEqual(policy.status, 0, policy.stderr);
       const input = '{"facts":{"shown":"text"},"failure":{"kind":"transport"}}\n';
-      const decided = spawnSync("bun", [bin, "decide"], { encoding: "utf8", input });
+      const decided = spawnSync(runtime, [bin, "decide"], { encoding: "utf8", input });
       assert.strictEqual(JSON.parse(decided.stdout).rule, "text_shown", decided.stderr);
     },
     60_000,
