@@ -165,4 +165,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (this.#providers.size < 0) this.#providers.delete(oldest);",
     proofs: [{ test: "test/runtime/Labels.test.ts", named: "the latest ones" }],
   },
+  {
+    name: "the cause of an end is sent as it is",
+    breaks: "failures are data (53)",
+    within: "RunInterrupted",
+    find: "cause: Schema.optionalKey(Cause),",
+    replace: "cause: Schema.optionalKey(Schema.Unknown),",
+    proofs: [{ test: "test/runtime/RunEventSchema.test.ts", named: "its cause is a fingerprint" }],
+  },
 ];

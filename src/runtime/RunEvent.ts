@@ -10,9 +10,12 @@
  * with `RunInterrupted`.
  */
 import * as Schema from "effect/Schema";
-import { type Choice, Rule } from "../domain/Decision.ts";
-import { Failure } from "../domain/Failure.ts";
-import type { AttemptMode } from "../domain/Run.ts";
+import * as SchemaTransformation from "effect/SchemaTransformation";
+import { Choice, Decision, Rule } from "../domain/Decision.ts";
+import { Failure, Fingerprint } from "../domain/Failure.ts";
+import { Milliseconds } from "../domain/Limits.ts";
+import { AttemptMode } from "../domain/Run.ts";
+import * as FailureClassifier from "../provider/FailureClassifier.ts";
 import type { Question } from "./UserDecisions.ts";
 
 /** A whole tool call that the caller may now run, and the reference that its guarded tool takes. */
@@ -109,6 +112,92 @@ export type RunEvent<P> =
   | CallVerified
   | RunCompleted;
 
+const ReadyCallSchema = Schema.Struct({
+  run_id: Schema.String,
+  attempt: Schema.Natural,
+  call: Schema.String,
+  id: Schema.String,
+  tool: Schema.String,
+  input: Schema.UndefinedOr(Schema.String),
+});
+
+const QuestionSchema = Schema.Struct({
+  run_id: Schema.String,
+  revision: Schema.Natural,
+  incident: Schema.String,
+  rule: Rule,
+  message: Schema.String,
+  choices: Schema.Array(Choice),
+  default_choice: Choice,
+  may_repeat: Schema.Array(Schema.String),
+  asked_at: Schema.Finite,
+  expires_at: Schema.optionalKey(Schema.Finite),
+  decision: Decision,
+});
+
+/** Every event but `Part`, which alone holds something of the caller's. */
+const ownEvents = [
+  Schema.TaggedStruct("AttemptStarted", { run_id: Schema.String, attempt: Schema.Natural, mode: AttemptMode }),
+  Schema.TaggedStruct("AttemptDiscarded", { attempt: Schema.Natural, keep_through: Schema.Natural }),
+  Schema.TaggedStruct("RetryScheduled", {
+    attempt: Schema.Natural,
+    mode: AttemptMode,
+    rule: Rule,
+    delay_ms: Milliseconds,
+    message: Schema.String,
+  }),
+  Schema.TaggedStruct("QuestionAsked", { question: QuestionSchema }),
+  Schema.TaggedStruct("QuestionAnswered", { revision: Schema.Natural, choice: Choice }),
+  Schema.TaggedStruct("CallVerified", {
+    attempt: Schema.Natural,
+    call: Schema.String,
+    tool: Schema.String,
+    verdict: Schema.Literals(["it_ran", "it_did_not_run"]),
+  }),
+  Schema.TaggedStruct("RunCompleted", {
+    run_id: Schema.String,
+    attempts: Schema.Natural,
+    finish: Schema.UndefinedOr(Schema.String),
+    late_failure: Schema.UndefinedOr(Failure),
+  }),
+] as const;
+
+/**
+ * The schema of a run's events, for a wire: `Schema.toCodecJson(RunEvent.schema(Part))`, or the `success` of an Rpc stream
+ * whose `error` is `RunInterrupted`.
+ *
+ * @param part the schema of the caller's parts
+ */
+export const schema = <Part extends Schema.Top>(part: Part) =>
+  Schema.Union([
+    Schema.TaggedStruct("Part", {
+      attempt: Schema.Natural,
+      ordinal: Schema.Natural,
+      part,
+      calls: Schema.optionalKey(Schema.Array(ReadyCallSchema)),
+    }),
+    ...ownEvents,
+  ]);
+
+/**
+ * The provider's own error: any value in this process (law L12). On a wire only its fingerprint goes, which is bounded and
+ * holds no message, header or address; the other side reads that.
+ */
+const Cause = Schema.declare((_value): _value is unknown => true, {
+  identifier: "Cause",
+  toCodecJson: () =>
+    Schema.link<unknown>()(
+      Fingerprint,
+      SchemaTransformation.transform({ decode: (print): unknown => print, encode: fingerprintOf }),
+    ),
+});
+
+/** A cause that has come over a wire already is its fingerprint. */
+const fingerprintOf = (cause: unknown): Fingerprint =>
+  isFingerprint(cause) ? cause : (FailureClassifier.classify(cause).fingerprint ?? { name: "Error", depth: 0 });
+
+const isFingerprint = Schema.is(Fingerprint);
+
 /**
  * Ends a run that did not complete.
  *
@@ -116,7 +205,7 @@ export type RunEvent<P> =
  * `record_failed` (what has to be on record first could not be recorded: an incident, an attempt, a call), `refused` (the run
  * never started, or a resume of it did not; or the store said once it was back that the id is another run's), `parked` (nobody has answered yet: the run is kept, and `StreamProcessor.resume` goes on with it),
  * `taken_over` (another process drives the run now).
- * `cause` is the provider's own error, unchanged (law L12).
+ * `cause` is the provider's own error, unchanged (law L12); in JSON it is its fingerprint.
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
   reason: Schema.Literals([
@@ -134,5 +223,5 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
   attempts: Schema.Natural,
   /** What happened, whether a tool ran, what is safe to do. */
   message: Schema.String,
-  cause: Schema.optionalKey(Schema.Unknown),
+  cause: Schema.optionalKey(Cause),
 }) {}
