@@ -24,7 +24,11 @@ export const backlogPauseMsMax = 30_000;
 export const lastWritesMs = 3_000;
 
 /** A process that ends does not wait for a test that stands its clock still. */
-const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, Clock.Clock.defaultValue());
+const realClock = Clock.Clock.defaultValue();
+
+const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
+
+const msOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
@@ -91,10 +95,13 @@ export class Backlog {
   /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
   readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     this.#closed = true;
-    for (let left = lastWritesMs; this.#runs.size > 0; left -= backlogPauseMs) {
+    const clocks = [yield* Clock.Clock, realClock];
+    const begun = clocks.map(msOf);
+    while (this.#runs.size > 0) {
       yield* this.#pass;
       if (this.#runs.size === 0) return;
-      if (left <= 0) return yield* this.#giveUp("shutdown");
+      const isOver = clocks.some((clock, index) => msOf(clock) - (begun[index] ?? 0) >= lastWritesMs);
+      if (isOver) return yield* this.#giveUp("shutdown");
       yield* lastPause;
     }
   });
