@@ -171,9 +171,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an answer that lacks only its last event is lost where it may not be asked for again",
     breaks: "L5, a marker is a marker",
-    within: "act",
-    find: 'if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker())',
-    replace: "if (run.done === undefined)",
+    within: "countMarker",
+    find: "this.#marker = undefined;\n    this.facts.decoded(terminalAtCleanEnd);",
+    replace: "this.#marker = undefined;",
     proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "may not be asked for again" }],
   },
   {
