@@ -136,4 +136,28 @@ export const mutants: ReadonlyArray<Mutant> = [
       'rows.find((it) => it.call === call) ?? rows.find((it) => isFolded(it) && it.phase === "handed_over") ?? { phase: "handed_over" as const };',
     proofs: [{ test: "test/runtime/ManyCalls.test.ts", named: "are not told as not run" }],
   },
+  {
+    name: "parts of a dead attempt that showed nothing are never withdrawn",
+    breaks: "nothing twice, break 13",
+    within: "attemptOf",
+    find: "if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));",
+    replace: "if (leftSomething(from)) revived.flow.handedOverBefore(true);",
+    proofs: [{ test: "test/runtime/RevivedParts.test.ts" }],
+  },
+  {
+    name: "a call starts the handler of another tool",
+    breaks: "L8",
+    within: "dispatch",
+    find: 'if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);',
+    replace: "",
+    proofs: [{ test: "test/runtime/Strangers.test.ts", named: "refuses a call that is another tool's" }],
+  },
+  {
+    name: "a second close of a processor takes the place of the first",
+    breaks: "one close",
+    within: "makeProcessor",
+    find: "register.closed ??= String(reason);",
+    replace: "register.closed = String(reason);",
+    proofs: [{ test: "test/runtime/Strangers.test.ts", named: "that is closed twice" }],
+  },
 ];

@@ -115,7 +115,7 @@ const makeProcessor = Effect.gen(function* () {
 
   const close = (reason: string) =>
     Effect.suspend(() => {
-      register.closed = String(reason);
+      register.closed ??= String(reason);
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });

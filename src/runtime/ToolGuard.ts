@@ -17,11 +17,19 @@ import type { CallReference, ToolLedger } from "./ToolLedger.ts";
 /**
  * A call was not started. `superseded`: its attempt was given up; what it would do is asked for again or not at all.
  * `already_dispatched`: this call, or an unsettled one with the same provider id, has started before. `unknown_call`: no
- * such call was handed over. `unknown_run`: no such run is live, or it is too old. `not_recorded`: the dispatch could not
+ * such call was handed over, or too many of its response were before it. `another_tool`: the call is another tool's, and its
+ * handler is not this one. `unknown_run`: no such run is live, or it is too old. `not_recorded`: the dispatch could not
  * be recorded, so it may not happen.
  */
 export class ToolRefused extends Schema.TaggedError<ToolRefused>()("ToolRefused", {
-  reason: Schema.Literals(["superseded", "already_dispatched", "unknown_call", "unknown_run", "not_recorded"]),
+  reason: Schema.Literals([
+    "superseded",
+    "already_dispatched",
+    "unknown_call",
+    "another_tool",
+    "unknown_run",
+    "not_recorded",
+  ]),
   tool: Schema.String,
   message: Schema.String,
 }) {}
@@ -155,6 +163,8 @@ const dispatch = <I, A, E, R>(
     Effect.gen(function* () {
       const found = ledger.find(call);
       if (found === undefined) return yield* refused("unknown_call", tool);
+      // A call without a name may be anyone's; a named one starts its own tool and no other.
+      if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
       if (typeof entered === "string") return yield* refused(entered, tool);
       const recorded = yield* Effect.onInterrupt(restore(entered.recordDispatch), () => Effect.sync(entered.leave));
@@ -188,6 +198,7 @@ const sentences = {
   superseded: "its attempt was given up, so it did not start",
   already_dispatched: "the call, or an unsettled one with the same id, has been started before",
   unknown_call: "no such call was handed over",
+  another_tool: "the call is another tool's",
   unknown_run: "no such run is known",
   not_recorded: "the dispatch could not be recorded, so it did not start",
 } as const;
