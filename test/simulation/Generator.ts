@@ -4,9 +4,26 @@ import type { Budget } from "../../src/domain/Run.ts";
 import { Dice } from "./Dice.ts";
 import type { Moment, Outside, Scenario, ToolSpec } from "./Scenario.ts";
 import { attemptScript } from "./Scripts.ts";
+import { worldOf } from "./Worlds.ts";
 
-/** The scenario of a seed: the same for ever, as long as this file and Scripts.ts stay as they are. */
+/**
+ * The scenario of a seed: the same for ever, as long as this file, Scripts.ts and Worlds.ts stay as they are. Its world and
+ * its impatience are drawn with dice of their own, since the second version of this generator: what the first version drew
+ * for a seed it still draws.
+ */
 export const generate = (seed: number): Scenario => {
+  const scenario = withoutWorld(seed);
+  const dice = new Dice(seed ^ worldSeed);
+  const consumer: Scenario["consumer"] = dice.chance(0.12)
+    ? { kind: "impatient", n: dice.between(1, 40), ms: dice.pick([1, 2, 15, 400]) }
+    : scenario.consumer;
+  return { ...scenario, consumer, world: worldOf(dice) };
+};
+
+/** Sets the dice of the world apart from those of the rest. */
+const worldSeed = 0x77_0b_1d;
+
+const withoutWorld = (seed: number): Omit<Scenario, "world"> => {
   const dice = new Dice(seed);
   const tools = toolsOf(dice);
   const ids = dice.weighted([

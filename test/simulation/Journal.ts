@@ -49,6 +49,10 @@ export type Happened =
   | { readonly what: "tool_returned"; readonly call: HandlerCall; readonly refused: string | undefined }
   | { readonly what: "writing"; readonly entries: ReadonlyArray<Written> }
   | { readonly what: "written"; readonly entries: ReadonlyArray<Written>; readonly ok: boolean }
+  /** The id of the run is used once more. */
+  | { readonly what: "again"; readonly phase: "starts" | "refused" | "ends" }
+  /** Something of the world: the store leaves, the process stands still, everything is healthy from now on. */
+  | { readonly what: "world"; readonly kind: "store_leaves" | "freeze" | "calm" }
   | { readonly what: "outside"; readonly kind: Outside | "layer_closed" }
   | { readonly what: "ended"; readonly exit: Exit.Exit<unknown, RunInterrupted | ConsumerBroke> };
 

@@ -4,9 +4,11 @@ import * as Attempts from "./JudgeAttempts.ts";
 import * as End from "./JudgeEnd.ts";
 import * as Events from "./JudgeEvents.ts";
 import * as Records from "./JudgeRecord.ts";
+import * as World from "./JudgeWorld.ts";
 import type { Violation } from "./Verdict.ts";
 
 const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
+  World.idsOnce,
   Events.grammar,
   Events.nothingTwice,
   Events.plainParts,
@@ -22,6 +24,13 @@ const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   End.originalError,
   End.whoseCancel,
   End.withinBudget,
+  World.everyEntryDecodes,
+  World.recordAgrees,
+  World.noWriteHolds,
+  World.frozenTimeIsNoSilence,
+  World.endsInTheCalm,
+  World.shownMeansHandedOver,
+  World.runsAndDidNotRun,
 ];
 
 /** Every violation of a trace; none when all invariants hold. */

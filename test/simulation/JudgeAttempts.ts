@@ -137,7 +137,8 @@ export const oneAtATime = (trace: Pick<Trace, "journal">): ReadonlyArray<Violati
           const { at_ms, attempt, event } = it.evidence;
           if (event === "abandoned") abandoned.add(attempt);
           if ((event === "failure" || event === "source_ended") && !decidedAt.has(attempt))
-            decidedAt.set(attempt, at_ms);
+            // The run's own time may have jumped where the process stood still.
+            decidedAt.set(attempt, Math.min(at_ms, entry.at));
         }
         break;
       case "opened": {

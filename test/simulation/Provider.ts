@@ -6,6 +6,8 @@ import { Effect, Exit, Stream } from "effect";
 import type { Failure } from "../../src/domain/Failure.ts";
 import * as Observation from "../../src/domain/Observation.ts";
 import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { Calm } from "./Calm.ts";
+import { Edges } from "./Edges.ts";
 import type { Journal, Part, SourceEnd } from "./Journal.ts";
 import type { AttemptScript, PartStep, Scenario, Step } from "./Scenario.ts";
 import { pause } from "./VirtualTime.ts";
@@ -29,7 +31,9 @@ const whole: AttemptScript = {
 /** Says which response of the provider a part belongs to, and how far it was read. */
 export const cursorOf = (part: Part): string | undefined => part.serial;
 
-export const provider = (scenario: Scenario, journal: Journal) => {
+/** Plays the provider of a scenario; from the calm on it answers every request whole. */
+export const provider = (scenario: Scenario, journal: Journal, calm: Calm) => {
+  const edges = new Edges(scenario.world.edges);
   let continuations = 0;
   let request = "first";
   return (context: AttemptContext): Stream.Stream<Part, ProviderBroke> => {
@@ -38,7 +42,7 @@ export const provider = (scenario: Scenario, journal: Journal) => {
     if (context.request === "continue" && mode === "continue") request = `continuation ${++continuations}`;
     if (context.request === "continue" && mode === "replay") request = `continuation ${continuations}`;
     const [of, read] = context.request === "resume" && cursor !== undefined ? splitSerial(cursor) : [request, 0];
-    const script = scenario.attempts[attempt - 1] ?? whole;
+    const script = (calm.isOn ? undefined : scenario.attempts[attempt - 1]) ?? whole;
     journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls } });
     if (script.factoryThrows) {
       const error = new Error("the factory threw");
@@ -46,7 +50,7 @@ export const provider = (scenario: Scenario, journal: Journal) => {
       journal.add({ what: "closed", attempt });
       throw error;
     }
-    return new Response(journal, context, of, read).play(script);
+    return new Response({ journal, calm, edges, context }, of, read).play(script);
   };
 };
 
@@ -56,14 +60,28 @@ export const splitSerial = (serial: string): readonly [response: string, number:
   return [serial.slice(0, at), Number(serial.slice(at + 1))];
 };
 
+/** What a response is played in. */
+interface Stage {
+  readonly journal: Journal;
+  readonly calm: Calm;
+  readonly edges: Edges;
+  readonly context: AttemptContext;
+}
+
 class Response {
   readonly #journal: Journal;
+  readonly #calm: Calm;
+  readonly #edges: Edges;
   readonly #context: AttemptContext;
   readonly #of: string;
   #serial: number;
+  /** The marker was said. */
+  #marked = false;
 
-  constructor(journal: Journal, context: AttemptContext, of: string, read: number) {
+  constructor({ calm, context, edges, journal }: Stage, of: string, read: number) {
     this.#journal = journal;
+    this.#calm = calm;
+    this.#edges = edges;
     this.#context = context;
     this.#of = of;
     this.#serial = read;
@@ -77,6 +95,7 @@ class Response {
     );
     return Stream.fromIterable(script.steps).pipe(
       Stream.flatMap((step) => this.#step(step)),
+      Stream.concat(Stream.suspend(() => (this.#calm.isOn && !this.#marked ? this.#say([terminal]) : Stream.empty))),
       Stream.onExit((exit) => (Exit.isSuccess(exit) ? this.#ends({ how: "clean" }) : Effect.void)),
       Stream.ensuring(closing),
     );
@@ -85,27 +104,29 @@ class Response {
   #step(step: Step): Stream.Stream<Part, ProviderBroke> {
     if ("say" in step) return this.#say([step]);
     if ("chunk" in step) return this.#say(step.chunk);
-    if ("wait" in step) return silently(pause(step.wait));
-    if ("stubborn" in step) return silently(Effect.uninterruptible(pause(step.stubborn)));
-    if ("bytes" in step) return silently(Effect.sync(() => this.#context.bytes(step.bytes)));
+    if ("wait" in step) return silently(this.#calm.pause(step.wait));
+    if ("stubborn" in step) return silently(Effect.uninterruptible(this.#calm.pause(step.stubborn)));
+    if ("bytes" in step) {
+      const count = this.#edges.number("bytes", step.bytes);
+      return silently(Effect.sync(() => this.#context.bytes(count)));
+    }
     if ("delivery" in step) return silently(Effect.sync(() => this.#context.delivery(step.delivery)));
+    if ("never" in step) return this.#calm.clocksWork ? Stream.never : silently(this.#calm.forever);
+    if (this.#calm.isOn) return Stream.empty;
     if ("fail" in step) {
-      const error = new ProviderBroke(step.fail);
+      const error = new ProviderBroke(this.#edges.failure(step.fail));
       return Stream.unwrap(Effect.as(this.#ends({ how: "failed", error }), Stream.fail(error)));
     }
     if ("die" in step) {
       const error = new Error("the source died");
       return Stream.unwrap(Effect.as(this.#ends({ how: "died", error }), Stream.die(error)));
     }
-    if ("interrupt" in step) {
-      return Stream.fromEffect(Effect.andThen(this.#ends({ how: "interrupted" }), Effect.interrupt));
-    }
-    return Stream.never;
+    return Stream.fromEffect(Effect.andThen(this.#ends({ how: "interrupted" }), Effect.interrupt));
   }
 
   #say(steps: ReadonlyArray<PartStep>): Stream.Stream<Part, never> {
     return Stream.suspend(() => {
-      const parts = steps.map((step) => this.#part(step));
+      const parts = steps.map((step) => this.#part(this.#calm.isOn && step.say === "error" ? terminal : step));
       this.#journal.add({ what: "emitted", attempt: this.#context.attempt, parts });
       return Stream.fromArray(parts);
     });
@@ -113,7 +134,8 @@ class Response {
 
   #part(step: PartStep): Part {
     const { attempt } = this.#context;
-    const says = observationOf(step, attempt);
+    const says = this.#edges.says(observationOf(step, attempt));
+    if (says.terminal || says.terminal_at_end === true) this.#marked = true;
     if (says.quiet) return { serial: undefined, attempt, says };
     this.#serial += 1;
     return { serial: `${this.#of}#${this.#serial}`, attempt, says };
@@ -123,6 +145,8 @@ class Response {
     return Effect.sync(() => this.#journal.add({ what: "source_ended", attempt: this.#context.attempt, end }));
   }
 }
+
+const terminal: PartStep = { say: "terminal" };
 
 const silently = (effect: Effect.Effect<unknown>): Stream.Stream<never> => Stream.drain(Stream.fromEffect(effect));
 

@@ -9,6 +9,7 @@ import type { CallSignal } from "../../src/domain/Observation.ts";
 import type { Budget } from "../../src/domain/Run.ts";
 import type { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ClockOptions } from "../../src/runtime/Clocks.ts";
+import type { Edge } from "./Edges.ts";
 
 /** A part that the scripted provider says. */
 export type PartStep =
@@ -62,6 +63,7 @@ export type Moment =
   | { readonly at: number }
   | { readonly on: "event" | "write" | "handler" | "question" | "opened"; readonly nth: number };
 
+/** What a person or a program does from outside. */
 export type Outside = "cancel" | "close" | "interrupt" | "signed_user" | "signed_lifecycle";
 
 export interface Scenario {
@@ -93,7 +95,8 @@ export interface Scenario {
   /** Milliseconds; null is without limit. */
   readonly drainMs: number | null;
   readonly consumer: {
-    readonly kind: "drain" | "slow" | "take" | "failing";
+    /** `impatient` pulls with a timeout of `ms`, leaves the pull and comes back; after `n` pulls it waits. */
+    readonly kind: "drain" | "slow" | "take" | "failing" | "impatient";
     readonly n: number;
     readonly ms: number;
   };
@@ -110,12 +113,64 @@ export interface Scenario {
   };
   /** The caller's own `classify` throws. */
   readonly classifyThrows: boolean;
+  readonly world: World;
 }
 
+/** When the store goes: `end` is the first write that ends the run. */
+export type StoreMoment = Moment | { readonly on: "end"; readonly nth: number };
+
+/** How the recorder is at one write. */
+export interface WriteFault {
+  /** Number of the write, from 0. */
+  readonly at: number;
+  /**
+   * `throw` throws instead of giving an effect; `hang` never comes back; `deaf` never comes back and cannot be interrupted;
+   * `late` commits after eight seconds, whoever still waits for it.
+   */
+  readonly how: "throw" | "hang" | "deaf" | "late";
+}
+
+/** The same id once more. */
+export interface Again {
+  /** The same Stream value, another one of the same processor, or one of another processor on the same record. */
+  readonly how: "same_stream" | "new_stream" | "new_processor";
+  /** Virtual milliseconds, or once the first run has ended. */
+  readonly when: number | "ended";
+}
+
+/** What the process and its surroundings suffer besides a broken provider. All empty is the world of the first version. */
+export interface World {
+  readonly faults: ReadonlyArray<WriteFault>;
+  /** The store takes and gives nothing for so many milliseconds. */
+  readonly away: ReadonlyArray<{ readonly when: StoreMoment; readonly ms: number }>;
+  /** How the digest of the transcript is made; `none` gives no transcript. */
+  readonly digest: "none" | "ok" | "fails" | "hangs" | "throws";
+  readonly again: Again | null;
+  readonly edges: ReadonlyArray<Edge>;
+  /** The process stands still for so long by either clock: nothing of it runs meanwhile. */
+  readonly freezes: ReadonlyArray<{ readonly when: Moment; readonly wall: number; readonly monotonic: number }>;
+  /** From this virtual millisecond on nothing fails any more; null is never. */
+  readonly calmAt: number | null;
+}
+
+/** A world without faults of its own. */
+export const plainWorld: World = {
+  faults: [],
+  away: [],
+  digest: "none",
+  again: null,
+  edges: [],
+  freezes: [],
+  calmAt: null,
+};
+
 /** Whether somebody here may wait for ever by design: then the run ends only when it is cancelled. */
-export const mayHang = (scenario: Scenario): boolean =>
+export const mayHang = (scenario: Scenario): boolean => scenario.world.calmAt === null && hangs(scenario);
+
+const hangs = (scenario: Scenario): boolean =>
   scenario.options.refresh === "hanging" ||
   scenario.answers.some(({ choice }) => choice === "hang") ||
   scenario.tools.some(({ handler }) => handler === "hanging") ||
   Object.values(scenario.options.clocks).includes(false) ||
-  !scenario.options.streaming;
+  !scenario.options.streaming ||
+  scenario.world.edges.some(({ field }) => field.startsWith("clocks."));

@@ -37,6 +37,10 @@ const candidates = (it: Scenario): ReadonlyArray<Scenario> => [
   ...without(it.answers).map((answers) => ({ ...it, answers })),
   ...without(it.recorder.fails).map((fails) => ({ ...it, recorder: { ...it.recorder, fails } })),
   ...without(it.recorder.dies).map((dies) => ({ ...it, recorder: { ...it.recorder, dies } })),
+  ...without(it.world.faults).map((faults) => ({ ...it, world: { ...it.world, faults } })),
+  ...without(it.world.away).map((away) => ({ ...it, world: { ...it.world, away } })),
+  ...without(it.world.edges).map((edges) => ({ ...it, world: { ...it.world, edges } })),
+  ...without(it.world.freezes).map((freezes) => ({ ...it, world: { ...it.world, freezes } })),
   ...plainer(it),
   ...it.attempts.flatMap((attempt, index) =>
     without(attempt.steps).map((steps) => ({ ...it, attempts: it.attempts.with(index, { ...attempt, steps }) })),
@@ -45,6 +49,8 @@ const candidates = (it: Scenario): ReadonlyArray<Scenario> => [
 
 const plainer = (it: Scenario): ReadonlyArray<Scenario> =>
   [
+    { ...it, world: { ...it.world, again: null } },
+    { ...it, world: { ...it.world, digest: "none" } } as const,
     { ...it, consumer: { kind: "drain", n: 1, ms: 1 } } as const,
     { ...it, recorder: { ...it.recorder, delays: [0] } } as const,
     { ...it, drainMs: null },

@@ -1,20 +1,26 @@
 /**
  * Plays a scenario under virtual time and gives its trace. It judges nothing.
  */
-import { Clock, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Scope, Stream } from "effect";
+import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { RecorderError, RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import type { RunOptions } from "../../src/runtime/RunOptions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { Calm } from "./Calm.ts";
+import { consume, type Surface } from "./Consumer.ts";
 import { Dice } from "./Dice.ts";
-import { ConsumerBroke, Journal, type Part, type Trace } from "./Journal.ts";
+import { Edges } from "./Edges.ts";
+import * as FreezingClock from "./FreezingClock.ts";
+import { Journal, type Part, type Trace } from "./Journal.ts";
 import { policyOf } from "./Policies.ts";
 import { cursorOf, type ProviderBroke, provider } from "./Provider.ts";
-import { type Moment, mayHang, type Outside, type Scenario } from "./Scenario.ts";
+import { repeated } from "./Repeat.ts";
+import { mayHang, type Outside, type Scenario, type StoreMoment } from "./Scenario.ts";
+import { Store } from "./Store.ts";
 import { runId, Tools } from "./Tools.ts";
 import { pass, pause, layer as virtualTime } from "./VirtualTime.ts";
 
@@ -30,28 +36,54 @@ export const simulate = (scenario: Scenario): Promise<Trace> =>
 
 const play = (scenario: Scenario): Effect.Effect<Trace> =>
   Effect.gen(function* () {
-    const clock = yield* Clock.Clock;
-    const journal = new Journal(() => clock.currentTimeMillisUnsafe() - startMs);
+    const inner = yield* Clock.Clock;
+    const freezing = scenario.world.freezes.length > 0 ? FreezingClock.make(inner) : undefined;
+    const clock = freezing ?? inner;
+    // Time of the journal is time in which the process ran: what a freeze skips is not in it.
+    const journal = new Journal(() => inner.currentTimeMillisUnsafe() - startMs);
+    const calm = new Calm(scenario);
     const scope = yield* Scope.make();
-    const context = yield* Layer.buildWithScope(layerOf(scenario, journal), scope);
+    const memory = Context.get(yield* Layer.buildWithScope(RunRecorder.layerMemory(), scope), RunRecorder);
+    const store = new Store(scenario, journal, memory, () => calm.isOn);
+    const layer = Layer.provideMerge(layerOf(scenario, store, calm), Layer.succeed(Clock.Clock, clock));
+    const context = yield* Layer.buildWithScope(layer, scope);
     const processor = Context.get(context, StreamProcessor);
-    const tools = new Tools(scenario, journal, Context.get(context, ToolGuard));
-    const consumer = Effect.andThen(pause(startMs), consume(scenario, journal, processor, tools)).pipe(
+    const tools = new Tools(scenario, journal, Context.get(context, ToolGuard), calm);
+    const options = optionsOf(scenario, journal, tools, calm);
+    const surface: Surface =
+      scenario.surface === "parts"
+        ? { kind: "parts", stream: processor.parts(options) }
+        : { kind: "run", stream: processor.run(options) };
+    const consumer = Effect.andThen(pause(startMs), consume(scenario, journal, surface, tools)).pipe(
       Effect.onExit((exit) => Effect.sync(() => journal.add({ what: "ended", exit }))),
       Effect.exit,
     );
     const fiber = yield* Effect.forkDetach(Effect.provideContext(consumer, context), { startImmediately: false });
     const act = outside(journal, processor, fiber);
-    triggers(scenario, journal, act);
-    yield* timed(scenario, act);
+    const { again, calmAt } = scenario.world;
+    if (again !== null) {
+      const when = again.when === "ended" ? Fiber.await(fiber) : pause(startMs + again.when);
+      const second = repeated(again, { surface, options, processor, layer, scope }, journal);
+      yield* Effect.forkDetach(Effect.provideContext(Effect.andThen(when, second), context));
+    }
+    if (calmAt !== null) {
+      const calms = Effect.sync(() => {
+        journal.add({ what: "world", kind: "calm" });
+        calm.begin();
+      });
+      yield* Effect.forkDetach(Effect.andThen(pause(startMs + calmAt), calms));
+    }
+    const happenings = happeningsOf(scenario, journal, { act, calm, freezing, store });
+    triggers(happenings, journal);
+    yield* timed(happenings);
     yield* pass(`${hoursMax} hours`);
     const ended = yield* endedBy(scenario, fiber, act);
     yield* pass("1 hour");
-    const record = yield* Effect.orDie(Context.get(context, RunRecorder).run(runId));
     journal.add({ what: "outside", kind: "layer_closed" });
     const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void));
     yield* pass("1 hour");
     const closed = closing.pollUnsafe() !== undefined;
+    const record = yield* Effect.orDie(memory.run(runId));
     return { scenario, journal: journal.entries, record, ended, closed };
   });
 
@@ -71,61 +103,47 @@ const endedBy = (
     return fiber.pollUnsafe() !== undefined;
   });
 
-const consume = (scenario: Scenario, journal: Journal, processor: StreamProcessor["Service"], tools: Tools) => {
-  const { kind, n, ms } = scenario.consumer;
-  const options = optionsOf(scenario, journal, tools);
-  let count = 0;
-  const step = (part: Part | undefined): Effect.Effect<void, ConsumerBroke> => {
-    count += 1;
-    if (kind === "failing" && count === n) return Effect.fail(new ConsumerBroke());
-    const use = part === undefined ? Effect.void : tools.handed(part);
-    return kind === "slow" ? Effect.andThen(use, pause(ms)) : use;
-  };
-  const limited = <A, E, R>(stream: Stream.Stream<A, E, R>) => (kind === "take" ? Stream.take(stream, n) : stream);
-  const withdrawn = new Set<number>();
-  const run =
-    scenario.surface === "parts"
-      ? Stream.runForEach(limited(processor.parts(options)), (part) => {
-          journal.add({ what: "got", part });
-          return step(part);
-        })
-      : Stream.runForEach(limited(processor.run(options)), (event) => {
-          journal.add({ what: "seen", event });
-          if (event._tag === "AttemptDiscarded") withdrawn.add(event.attempt);
-          return step(event._tag === "Part" ? event.part : undefined);
-        });
-  return Effect.ensuring(
-    run,
-    Effect.suspend(() => tools.afterwards(withdrawn)),
-  );
-};
-
-const optionsOf = (scenario: Scenario, journal: Journal, tools: Tools): RunOptions<Part, ProviderBroke, never> => {
-  const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming, clocks, budget } =
-    scenario.options;
+const optionsOf = (
+  scenario: Scenario,
+  journal: Journal,
+  tools: Tools,
+  calm: Calm,
+): RunOptions<Part, ProviderBroke, never> => {
+  const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming } = scenario.options;
+  const edges = new Edges(scenario.world.edges);
   return {
-    provider: { id: "simulated", reasoning: false },
+    provider: {
+      id: "simulated",
+      reasoning: false,
+      ...edges.text("provider.id", "id"),
+      ...edges.text("provider.model", "model"),
+    },
     runId,
     tools: tools.boundaries,
-    attempt: provider(scenario, journal),
-    observe: (part) => part.says,
+    attempt: provider(scenario, journal, calm),
+    observe: (part) => edges.observed(part.says),
     classify: (error): Failure => {
       if (scenario.classifyThrows) throw new Error("classify threw");
       return error.failure;
     },
-    ...{ reveal, canContinue, continueText, emptyIsFailure, streaming, clocks, budget },
+    ...{ reveal, canContinue, continueText, emptyIsFailure, streaming },
+    clocks: { ...scenario.options.clocks, ...edges.numbers("clocks") },
+    budget: { ...scenario.options.budget, ...edges.numbers("budget") },
     policy: policyOf(policy),
+    ...edges.text("retryOf", "retryOf"),
+    ...(edges.weighs ? { sizeOf: () => edges.number("sizeOf", 1) } : {}),
+    ...(scenario.world.digest === "none" ? {} : { transcript: "what the user asked" }),
     ...(cursor ? { cursor: cursorOf } : {}),
-    ...(refresh === "none" ? {} : { refreshCredentials: refreshes[refresh] }),
+    ...(refresh === "none" ? {} : { refreshCredentials: refreshes(calm)[refresh] }),
   };
 };
 
-const refreshes = {
+const refreshes = (calm: Calm) => ({
   ok: pause(20),
   failing: Effect.andThen(pause(20), Effect.fail("no credentials")),
   dying: Effect.die(new Error("the refresh died")),
-  hanging: Effect.never,
-} as const;
+  hanging: calm.forever,
+});
 
 const outside = (journal: Journal, processor: StreamProcessor["Service"], fiber: Fiber.Fiber<unknown, unknown>) => {
   const interrupt = (by?: "user" | "lifecycle") =>
@@ -144,18 +162,58 @@ const outside = (journal: Journal, processor: StreamProcessor["Service"], fiber:
     });
 };
 
+/** Something that happens, and when. */
+interface Happening {
+  readonly when: StoreMoment;
+  readonly does: Effect.Effect<void>;
+}
+
+/** What a happening needs to reach. */
+interface Reach {
+  readonly act: (what: Outside) => Effect.Effect<void>;
+  readonly calm: Calm;
+  readonly freezing: FreezingClock.FreezingClock | undefined;
+  readonly store: Store;
+}
+
+/** Everything that happens to a run from outside; nothing of it once all is calm. */
+const happeningsOf = (
+  { outside: acts, world }: Scenario,
+  journal: Journal,
+  { act, calm, freezing, store }: Reach,
+): ReadonlyArray<Happening> => {
+  const all: ReadonlyArray<Happening> = [
+    ...acts.map(({ what, when }) => ({ when, does: act(what) })),
+    ...world.away.map(({ ms, when }) => ({
+      when,
+      does: Effect.suspend(() => {
+        journal.add({ what: "world", kind: "store_leaves" });
+        return Effect.asVoid(Effect.forkDetach(store.leaves(ms), { startImmediately: true }));
+      }),
+    })),
+    ...world.freezes.map(({ monotonic, wall, when }) => ({
+      when,
+      does: Effect.sync(() => {
+        journal.add({ what: "world", kind: "freeze" });
+        freezing?.jump(wall, monotonic);
+      }),
+    })),
+  ];
+  return all.map(({ does, when }) => ({ when, does: Effect.suspend(() => (calm.isOn ? Effect.void : does)) }));
+};
+
 /** What happens at a time. */
-const timed = (scenario: Scenario, act: (what: Outside) => Effect.Effect<void>): Effect.Effect<void> =>
+const timed = (happenings: ReadonlyArray<Happening>): Effect.Effect<void> =>
   Effect.forEach(
-    scenario.outside,
-    ({ when, what }) =>
-      "at" in when ? Effect.forkDetach(Effect.andThen(pause(startMs + when.at), act(what))) : Effect.void,
+    happenings,
+    ({ does, when }) =>
+      "at" in when ? Effect.forkDetach(Effect.andThen(pause(startMs + when.at), does)) : Effect.void,
     { discard: true },
   );
 
 /** What happens in the very step in which something else does. */
-const triggers = (scenario: Scenario, journal: Journal, act: (what: Outside) => Effect.Effect<void>): void => {
-  const counts = { event: 0, write: 0, handler: 0, question: 0, opened: 0 };
+const triggers = (happenings: ReadonlyArray<Happening>, journal: Journal): void => {
+  const counts = { event: 0, write: 0, handler: 0, question: 0, opened: 0, end: 0 };
   const kinds: Partial<Record<string, keyof typeof counts>> = {
     seen: "event",
     got: "event",
@@ -163,20 +221,26 @@ const triggers = (scenario: Scenario, journal: Journal, act: (what: Outside) => 
     handler_started: "handler",
     opened: "opened",
   };
-  const fires = (when: Moment, on: keyof typeof counts) => "on" in when && when.on === on && when.nth === counts[on];
+  const fires = (when: StoreMoment, on: keyof typeof counts) =>
+    "on" in when && when.on === on && when.nth === counts[on];
   journal.listen((entry) => {
     const asks = entry.what === "seen" && entry.event._tag === "QuestionAsked";
-    for (const on of [kinds[entry.what], asks ? ("question" as const) : undefined]) {
+    const ends = entry.what === "writing" && entry.entries.some(({ _tag }) => _tag === "RunEnded");
+    for (const on of [
+      kinds[entry.what],
+      asks ? ("question" as const) : undefined,
+      ends ? ("end" as const) : undefined,
+    ]) {
       if (on === undefined) continue;
       counts[on] += 1;
-      for (const { when, what } of scenario.outside) if (fires(when, on)) Effect.runSync(act(what));
+      for (const { does, when } of happenings) if (fires(when, on)) Effect.runSync(does);
     }
   });
 };
 
-const layerOf = (scenario: Scenario, journal: Journal) =>
+const layerOf = (scenario: Scenario, store: Store, calm: Calm) =>
   StreamProcessor.layer.pipe(
-    Layer.provideMerge(Layer.merge(recording(scenario, journal), answering(scenario))),
+    Layer.provide(Layer.merge(Layer.succeed(RunRecorder, store.recorder), answering(scenario, calm))),
     Layer.provideMerge(Layer.succeed(Random.Random, randomOf(scenario))),
     Layer.provide(Layer.succeed(ProcessorConfig, { drainMs: scenario.drainMs ?? Number.POSITIVE_INFINITY })),
   );
@@ -190,44 +254,16 @@ const randomOf = (scenario: Scenario) => {
   };
 };
 
-/** A recorder in memory whose writes take time, fail and die as the scenario says. */
-const recording = (scenario: Scenario, journal: Journal) =>
-  Layer.effect(
-    RunRecorder,
-    Effect.map(RunRecorder, (memory) => {
-      const { delays, dies, fails } = scenario.recorder;
-      let count = 0;
-      const write: RunRecorder["Service"]["write"] = (id, given) => {
-        // Which process started the run is drawn by the machine; a journal must come out the same again.
-        const entries = given.map((it) => (it._tag === "RunStarted" ? { ...it, started_by: "simulated" } : it));
-        return Effect.suspend(() => {
-          const number = count++;
-          journal.add({ what: "writing", entries });
-          if (dies.includes(number)) return Effect.die(new Error("the recorder died"));
-          const commit = fails.includes(number)
-            ? Effect.fail(new RecorderError({ reason: "unavailable", run_id: id, message: "simulated" }))
-            : memory.write(id, entries);
-          return Effect.andThen(pause(delays[number % delays.length] ?? 0), commit);
-        }).pipe(
-          Effect.onExit((exit) =>
-            Effect.sync(() => journal.add({ what: "written", entries, ok: Exit.isSuccess(exit) })),
-          ),
-        );
-      };
-      return { ...memory, write };
-    }),
-  ).pipe(Layer.provide(RunRecorder.layerMemory()));
-
-const answering = (scenario: Scenario) => {
+const answering = (scenario: Scenario, calm: Calm) => {
   let count = 0;
   return Layer.succeed(UserDecisions, {
     ask: (): Effect.Effect<Choice> =>
       Effect.suspend(() => {
         const { answers } = scenario;
         const { choice, delay } = answers[Math.min(count++, answers.length - 1)] ?? { choice: "stop", delay: 0 };
-        if (choice === "hang") return Effect.never;
-        if (choice === "dies") return Effect.die(new Error("whoever asks died"));
-        return Effect.as(pause(delay), choice);
+        if (choice === "hang") return Effect.as(calm.forever, "stop" as const);
+        if (choice !== "dies") return Effect.as(calm.pause(delay), choice);
+        return calm.isOn ? Effect.succeed("stop" as const) : Effect.die(new Error("the person's own code died"));
       }),
   });
 };

@@ -5,6 +5,7 @@ import { Effect, Exit } from "effect";
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import { type GuardedTool, type Tool, type ToolGuard, ToolRefused } from "../../src/runtime/ToolGuard.ts";
 import type { CallReference } from "../../src/runtime/ToolLedger.ts";
+import type { Calm } from "./Calm.ts";
 import type { HandlerCall, Journal, Part } from "./Journal.ts";
 import type { Scenario, ToolSpec } from "./Scenario.ts";
 import { pause } from "./VirtualTime.ts";
@@ -23,6 +24,7 @@ type Guarded = GuardedTool<HandlerCall, void, ToolBroke, never>;
 export class Tools {
   readonly #scenario: Scenario;
   readonly #journal: Journal;
+  readonly #calm: Calm;
   readonly #guarded = new Map<string, Guarded>();
   /** What `run` takes. */
   readonly boundaries: ReadonlyArray<Tool>;
@@ -30,9 +32,10 @@ export class Tools {
   #waiting: Array<HandlerCall & { readonly id: string }> = [];
   #handedOut = new Map<string, number>();
 
-  constructor(scenario: Scenario, journal: Journal, guard: ToolGuard["Service"]) {
+  constructor(scenario: Scenario, journal: Journal, guard: ToolGuard["Service"], calm: Calm) {
     this.#scenario = scenario;
     this.#journal = journal;
+    this.#calm = calm;
     this.boundaries = scenario.tools.map((spec): Tool => {
       if (!spec.guarded || spec.executor === "provider") return spec;
       const make = { read_only: guard.readOnly, mutating: guard.mutating, unknown: guard.unknown }[spec.effect];
@@ -111,13 +114,13 @@ export class Tools {
         case "fast":
           return Effect.void;
         case "slow":
-          return pause(spec.ms);
+          return this.#calm.pause(spec.ms);
         case "failing":
-          return Effect.andThen(pause(spec.ms), Effect.fail(new ToolBroke()));
+          return Effect.andThen(this.#calm.pause(spec.ms), Effect.fail(new ToolBroke()));
         case "dying":
-          return Effect.andThen(pause(spec.ms), Effect.die(new Error("the handler died")));
+          return Effect.andThen(this.#calm.pause(spec.ms), Effect.die(new Error("the handler died")));
         case "hanging":
-          return Effect.never;
+          return this.#calm.forever;
       }
     });
   }

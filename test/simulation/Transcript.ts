@@ -26,7 +26,10 @@ const told = (entry: Entry): string => {
     case "ended":
       return Exit.isSuccess(entry.exit) ? "success" : entry.exit.cause.reasons.map(({ _tag }) => _tag).join();
     case "outside":
+    case "world":
       return entry.kind;
+    case "again":
+      return entry.phase;
     case "opened":
     case "closed":
     case "source_ended":

@@ -22,6 +22,14 @@ export const invariants = {
   I14: "recorded facts only grow (L1)",
   I15: "automatic retries stay within the budget",
   I16: "a replay repeats the failed attempt's own request (L3)",
+  I17: "an id that is live or on record is refused before its first request (L8)",
+  I18: "every entry that is written can be read back (L9)",
+  I19: "the record has one end and says what the caller was told, also where the store was gone meanwhile (L7)",
+  I20: "a write or a digest that does not come back holds a run at most five seconds (L11)",
+  I21: "a clock counts only time in which the process ran",
+  I22: "once nothing fails any more, every run ends or asks within a bound",
+  I23: "only what was handed over counts as shown (L4)",
+  I24: "a call whose handler runs is not settled as one that did not run (L8)",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -1,0 +1,171 @@
+/**
+ * Judges a run in its world: ids used again, a store that fails or is gone, values at the edges, a process that stood still,
+ * and the calm after which everything must end (I17 to I24).
+ */
+import { isDeepStrictEqual } from "node:util";
+import { Exit, Schema } from "effect";
+import { Entry as WrittenSchema } from "../../src/recorder/RunRecord.ts";
+import type { Entry, HandlerCall, Trace } from "./Journal.ts";
+import { interruptedOf } from "./JudgeEvents.ts";
+import { against, type Violation } from "./Verdict.ts";
+
+/** I17: the first request is asked for once, whoever uses the id again; where the record is whole, the second is told so. */
+export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I17");
+  if (trace.scenario.world.again === null) return violations;
+  const lost = trace.journal.some((it) => it.what === "written" && !it.ok);
+  const firsts = trace.journal.filter((it) => it.what === "opened" && it.context.attempt === 1);
+  if (!lost) holds(firsts.length <= 1, () => `attempt 1 was opened ${firsts.length} times`);
+  const began = trace.journal.findIndex((it) => it.what === "writing");
+  const starts = trace.journal.findIndex((it) => it.what === "again" && it.phase === "starts");
+  const ends = trace.journal.findIndex((it) => it.what === "again" && it.phase === "ends");
+  if (!lost && began >= 0 && began < starts) holds(ends < 0, () => "the id was used again and not refused");
+  return violations;
+};
+
+/** I18: what is written can be read. */
+export const everyEntryDecodes = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I18");
+  for (const entry of trace.journal) {
+    if (entry.what !== "written" || !entry.ok) continue;
+    for (const it of entry.entries) {
+      const read = decoded(JSON.parse(JSON.stringify(it)));
+      holds(Exit.isSuccess(read), () => `${it._tag} cannot be read back: ${JSON.stringify(it).slice(0, 300)}`);
+    }
+  }
+  return violations;
+};
+
+const decoded = Schema.decodeUnknownExit(WrittenSchema);
+
+/** I19: the store is back for hours when this is judged: the record says what the caller was told. */
+export const recordAgrees = (trace: Trace): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I19");
+  const { journal, record } = trace;
+  const ends = journal.flatMap((it) =>
+    it.what === "written" && it.ok ? it.entries.filter(({ _tag }) => _tag === "RunEnded") : [],
+  );
+  holds(ends.length <= 1, () => `${ends.length} ends are on record`);
+  const tried = journal.flatMap((it) =>
+    it.what === "writing" ? it.entries.filter(({ _tag }) => _tag === "RunEnded") : [],
+  );
+  holds(
+    tried.every((it) => isDeepStrictEqual(it, tried[0])),
+    () => `ends that differ were written: ${tried.map((it) => JSON.stringify(it)).join(" ")}`,
+  );
+  if (!trace.ended || record === undefined) return violations;
+  const told = journal.some((it) => it.what === "seen" && it.event._tag === "RunCompleted")
+    ? "completed"
+    : interruptedOf(trace) === undefined
+      ? undefined
+      : "stopped";
+  if (interruptedOf(trace)?.reason === "refused") return violations;
+  const state = () => `the caller was told ${told}, on record is ${record.state} ${record.end?.state ?? ""}`;
+  if (told !== undefined) holds(record.end?.state === told, state);
+  else holds(record.state === "ended", state);
+  return violations;
+};
+
+/** Longest time that anything waits for one write, and what its retry or its consequence may take besides. */
+const writeMsMax = 5_000;
+const slackMs = 1_000;
+
+/** I20: a write that does not come back is given up: the first attempt opens, and the stream ends, without it. */
+export const noWriteHolds = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I20");
+  const { scenario } = trace;
+  const hangs = scenario.world.faults.some(({ how }) => how !== "throw");
+  const digests = scenario.world.digest === "hangs";
+  if (!hangs && !digests) return violations;
+  const slow = Math.max(...scenario.recorder.delays);
+  const most = (digests ? 2 : 1) * (writeMsMax + slackMs) + slow;
+  const first = trace.journal.find((it) => it.what === "opened");
+  if (first !== undefined) holds(first.at <= most, () => `the first attempt opens after ${first.at} ms`);
+  const ended = trace.journal.find((it) => it.what === "ended");
+  const write = trace.journal.find((it) => it.what === "writing" && it.entries.some(({ _tag }) => _tag === "RunEnded"));
+  if (ended === undefined || write === undefined || scenario.consumer.kind !== "drain") return violations;
+  const { delay, when } = scenario.toolUse;
+  if (when === "inline" && (delay > 0 || scenario.tools.length > 0)) return violations;
+  holds(ended.at - write.at <= most, () => `the stream ends ${ended.at - write.at} ms after its end was written`);
+  return violations;
+};
+
+/** I21: a clock cuts only what was silent for its time while the process ran; the journal's time is of that kind. */
+export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I21");
+  if (trace.scenario.world.freezes.length === 0) return violations;
+  const { clocks } = trace.scenario.options;
+  const limits: Readonly<Record<string, number>> = {
+    first_progress: clocks.first_progress === false ? Number.POSITIVE_INFINITY : (clocks.first_progress ?? 180_000),
+    attempt: clocks.attempt === false ? Number.POSITIVE_INFINITY : (clocks.attempt ?? Number.POSITIVE_INFINITY),
+    idle: clocks.idle === false ? Number.POSITIVE_INFINITY : Math.min(clocks.idle ?? 300_000, 10_000),
+  };
+  const opened = new Map<number, number>();
+  for (const entry of trace.journal) {
+    if (entry.what === "opened") opened.set(entry.context.attempt, entry.at);
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) {
+      if (it._tag !== "EvidenceNoted" || it.evidence.event !== "watchdog") continue;
+      const { attempt, detail = "" } = it.evidence;
+      const ran = entry.at - (opened.get(attempt) ?? entry.at);
+      const least = limits[detail] ?? 0;
+      holds(ran >= least, () => `${detail} cut attempt ${attempt} after ${ran} ms in which the process ran`);
+    }
+  }
+  return violations;
+};
+
+/** Longest that a run may take from the calm to its end, in virtual milliseconds; measured, with some room. */
+export const livenessMsMax = 3_600_000;
+
+/** I22 */
+export const endsInTheCalm = (trace: Trace): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I22");
+  const { calmAt } = trace.scenario.world;
+  if (calmAt === null) return violations;
+  const ended = trace.journal.find((it) => it.what === "ended");
+  holds(ended !== undefined, () => "everything was well for hours, and the run has not ended");
+  if (ended === undefined) return violations;
+  const took = ended.at - calmAt;
+  holds(took <= livenessMsMax, () => `the run ended ${took} ms after everything was well`);
+  return violations;
+};
+
+/** I23: what counts as shown without a hand-over on record was shown by nobody. */
+export const shownMeansHandedOver = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I23");
+  const shown = new Map<number, Set<string>>();
+  for (const entry of trace.journal) {
+    if (entry.what !== "writing") continue;
+    for (const it of entry.entries) {
+      if (it._tag === "EvidenceNoted" && it.evidence.event === "shown") {
+        const { attempt, detail = "" } = it.evidence;
+        shown.set(attempt, (shown.get(attempt) ?? new Set()).add(detail));
+      }
+      if (it._tag !== "IncidentOpened" || it.incident.facts.shown === "nothing") continue;
+      const { facts } = it.incident;
+      const told = [...shown.values()].some((details) => details.has(facts.shown));
+      holds(told, () => `${it.incident.id} was decided on ${facts.shown} that was not handed over`);
+    }
+  }
+  return violations;
+};
+
+/** I24: a call whose handler runs is not settled as one that did not run. */
+export const runsAndDidNotRun = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
+  const { holds, violations } = against("I24");
+  const running = new Set<HandlerCall>();
+  const judge = (entry: Extract<Entry, { readonly what: "writing" }>) => {
+    for (const it of entry.entries) {
+      if (it._tag !== "CallJudged" || it.verdict !== "it_did_not_run") continue;
+      const beside = [...running].find((call) => !call.vague && call.attempt === it.attempt && call.call === it.call);
+      holds(beside === undefined, () => `${it.attempt}/${it.call} was said not to run while its handler ran`);
+    }
+  };
+  for (const entry of trace.journal) {
+    if (entry.what === "handler_started") running.add(entry.call);
+    if (entry.what === "tool_returned") running.delete(entry.call);
+    if (entry.what === "writing") judge(entry);
+  }
+  return violations;
+};

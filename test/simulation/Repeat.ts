@@ -1,0 +1,42 @@
+/**
+ * Uses the id of the run once more, and keeps what came of it.
+ */
+import { Context, Effect, Exit, Layer, type Scope, Stream } from "effect";
+import { RunInterrupted } from "../../src/runtime/RunEvent.ts";
+import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import type { Surface } from "./Consumer.ts";
+import type { Journal, Part } from "./Journal.ts";
+import type { ProviderBroke } from "./Provider.ts";
+import type { Again } from "./Scenario.ts";
+
+/** What a second use needs of the first. */
+interface First {
+  readonly surface: Surface;
+  readonly options: RunOptions<Part, ProviderBroke, never>;
+  readonly processor: StreamProcessor["Service"];
+  /** Another processor on the same record. */
+  readonly layer: Layer.Layer<StreamProcessor>;
+  readonly scope: Scope.Scope;
+}
+
+/** Uses the id once more. */
+export const repeated = ({ how }: Again, first: First, journal: Journal): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const stream: Stream.Stream<unknown, RunInterrupted> =
+      how === "same_stream" ? first.surface.stream : (yield* processorOf(how, first)).run(first.options);
+    journal.add({ what: "again", phase: "starts" });
+    const exit = yield* Effect.exit(Stream.runDrain(stream));
+    journal.add({ what: "again", phase: isRefused(exit) ? "refused" : "ends" });
+  });
+
+const processorOf = (how: Again["how"], { layer, processor, scope }: First) =>
+  how === "new_stream"
+    ? Effect.succeed(processor)
+    : Effect.map(Layer.buildWithScope(Layer.fresh(layer), scope), (context) => Context.get(context, StreamProcessor));
+
+const isRefused = (exit: Exit.Exit<void, RunInterrupted>): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some(
+    (reason) => reason._tag === "Fail" && reason.error instanceof RunInterrupted && reason.error.reason === "refused",
+  );
