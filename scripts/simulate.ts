@@ -8,9 +8,10 @@ import { crash, type Kind, runs } from "./simulate/Kinds.ts";
 
 const usage = `Plays whole runs with injected faults under virtual time and judges the numbered invariants.
 
-  npm run simulate -- [--crash] [--runs N] [--seed N] [--trace] [--keep-going] [--first]
+  npm run simulate -- [--crash | --liveness] [--runs N] [--seed N] [--trace] [--keep-going] [--first]
 
   --crash        runs that live in several processes, which die at a write, are left or are recovered
+  --liveness     at a drawn moment nothing fails any more: every run must end, or ask, within a bound
   --runs N       how many seeds, one run each (default 2000)
   --seed N       the first seed (default ${baseSeed})
   --trace        print everything that happened in each run
@@ -18,7 +19,8 @@ const usage = `Plays whole runs with injected faults under virtual time and judg
   --first        stop at the first seed with violations and tell it as one line of JSON
   --help         this text
 
-Without --crash each run lives in one process. Exit code 0: every invariant held. 1: at least one was broken. 2: bad
+Without --crash each run lives in one process, in a world in which ids come back, stores leave and hang, values stand at
+the edges of their types and the process stands still. Exit code 0: every invariant held. 1: at least one was broken. 2: bad
 arguments. A seed plays the same way every time: --seed with --runs 1 --trace shows what happened.
 
 ${Object.entries(invariants)
@@ -74,6 +76,7 @@ const options = (): Options | undefined => {
       runs: { type: "string", default: "2000" },
       seed: { type: "string", default: String(baseSeed) },
       crash: flag,
+      liveness: flag,
       trace: flag,
       "keep-going": flag,
       first: flag,
@@ -89,14 +92,16 @@ const options = (): Options | undefined => {
   if (!Number.isSafeInteger(count) || count < 1)
     throw new Error(`--runs: expected a whole number from 1, got ${values.runs}`);
   if (!Number.isSafeInteger(seed)) throw new Error(`--seed: expected a whole number, got ${values.seed}`);
-  const kind = values.crash ? crash() : runs();
+  if (values.crash && values.liveness) throw new Error("expected --crash or --liveness, got both");
+  const kind = values.crash ? crash() : runs(values.liveness ? "liveness" : "runs");
   const { first, trace } = values;
   return { kind, runs: count, seed, trace, keepGoing: values["keep-going"], first };
 };
 
+// Writes that never come back and handlers that hang are still there: the program does not wait for them.
 try {
-  process.exitCode = await main();
+  process.exit(await main());
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 2;
+  process.exit(2);
 }

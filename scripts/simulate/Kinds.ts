@@ -1,7 +1,7 @@
 /**
  * The kinds of simulation behind one form: each plays a seed, says what was broken, and sums up.
  */
-import { playSeed, report, Summary } from "../../test/simulation/Campaign.ts";
+import { type Mode, playSeed, report, Summary } from "../../test/simulation/Campaign.ts";
 import * as Crash from "../../test/simulation/crash/Campaign.ts";
 import { lines } from "../../test/simulation/Transcript.ts";
 
@@ -22,12 +22,12 @@ export interface Kind {
   readonly summary: () => string;
 }
 
-/** Processes under virtual time that live through one run. */
-export const runs = (): Kind => {
+/** Processes under virtual time that live through one run; for liveness nothing fails any more at a drawn moment. */
+export const runs = (mode: Mode): Kind => {
   const summary = new Summary();
   return {
     play: async (seed) => {
-      const played = await playSeed(seed);
+      const played = await playSeed(seed, mode);
       summary.add(played);
       return {
         broken: played.violations.map(({ found, invariant }) => `${invariant}: ${found}`),
@@ -38,6 +38,7 @@ export const runs = (): Kind => {
     summary: () =>
       [
         `${summary.attempts} attempts`,
+        ...(mode === "liveness" ? [`at most ${summary.calmMs} ms from the calm to the end`] : []),
         "decisions by rule:",
         ...table(summary.rules),
         "ends:",
@@ -53,9 +54,8 @@ export const crash = (): Kind => {
   return {
     play: async (seed) => {
       const judged = await Crash.playStory(seed);
-      const { lived, problems } = judged;
-      deaths += lived.deaths;
-      const end = lived.record?.end?.reason ?? lived.record?.state ?? "nothing on record";
+      const { end, problems } = judged;
+      deaths += judged.deaths;
       ends.set(end, (ends.get(end) ?? 0) + 1);
       const told = () => Crash.told(judged);
       return { broken: problems, report: async () => told(), story: told };

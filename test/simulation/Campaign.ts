@@ -1,5 +1,5 @@
 /** Plays the scenarios of many seeds, judges each, and makes the scenario of a violation small. */
-import { generate } from "./Generator.ts";
+import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
 import { judge } from "./Judge.ts";
 import type { Scenario } from "./Scenario.ts";
@@ -10,38 +10,48 @@ import type { Violation } from "./Verdict.ts";
 /** The seed of the first scenario where nobody names one. */
 export const baseSeed = 20_261_121;
 
+/** What is played: runs with whatever happens, or runs in which nothing fails any more from a drawn moment on. */
+export type Mode = "runs" | "liveness";
+
+const scenarioOf = (seed: number, mode: Mode): Scenario => (mode === "runs" ? generate(seed) : generateCalm(seed));
+
 /** What one seed gave. */
 export interface Played {
   readonly seed: number;
+  readonly mode: Mode;
   readonly trace: Trace;
   readonly violations: ReadonlyArray<Violation>;
 }
 
 /** Plays the scenario of a seed and judges it. */
-export const playSeed = async (seed: number): Promise<Played> => {
-  const trace = await simulate(generate(seed));
-  return { seed, trace, violations: judge(trace) };
+export const playSeed = async (seed: number, mode: Mode = "runs"): Promise<Played> => {
+  const trace = await simulate(scenarioOf(seed, mode));
+  return { seed, mode, trace, violations: judge(trace) };
 };
 
 /** What a campaign has seen so far. */
 export class Summary {
   runs = 0;
   attempts = 0;
+  /** The longest time from the calm to an end, in virtual milliseconds. */
+  calmMs = 0;
   readonly rules = new Map<string, number>();
   readonly ends = new Map<string, number>();
-  readonly broken: Array<{ readonly seed: number; readonly violations: ReadonlyArray<Violation> }> = [];
+  readonly broken: Array<Omit<Played, "trace">> = [];
 
-  add({ seed, trace, violations }: Played): void {
+  add({ mode, seed, trace, violations }: Played): void {
     this.runs += 1;
     for (const entry of trace.journal) {
       if (entry.what === "opened") this.attempts += 1;
+      if (entry.what === "ended")
+        this.calmMs = Math.max(this.calmMs, entry.at - (trace.scenario.world.calmAt ?? entry.at));
       if (entry.what !== "writing") continue;
       for (const it of entry.entries) {
         if (it._tag === "IncidentOpened") count(this.rules, it.incident.decision.rule);
         if (it._tag === "RunEnded") count(this.ends, it.end.state);
       }
     }
-    if (violations.length > 0) this.broken.push({ seed, violations });
+    if (violations.length > 0) this.broken.push({ mode, seed, violations });
   }
 }
 
@@ -50,8 +60,8 @@ const count = (counts: Map<string, number>, key: string): void => {
 };
 
 /** The smallest scenario that still breaks the first invariant which that of a seed breaks. */
-export const smallest = async (seed: number): Promise<Scenario> => {
-  const scenario = generate(seed);
+export const smallest = async (seed: number, mode: Mode): Promise<Scenario> => {
+  const scenario = scenarioOf(seed, mode);
   const [first] = judge(await simulate(scenario));
   if (first === undefined) return scenario;
   const breaks = async (it: Scenario) =>
@@ -60,9 +70,9 @@ export const smallest = async (seed: number): Promise<Scenario> => {
 };
 
 /** What a person needs of a failure: the seed, what was found and the smallest scenario. */
-export const report = async ({ seed, violations }: Pick<Played, "seed" | "violations">): Promise<string> =>
+export const report = async ({ mode, seed, violations }: Omit<Played, "trace">): Promise<string> =>
   [
     `seed ${seed}`,
     ...violations.map(({ found, invariant }) => `  ${invariant}: ${found}`),
-    `  smallest scenario: ${JSON.stringify(await smallest(seed))}`,
+    `  smallest scenario: ${JSON.stringify(await smallest(seed, mode))}`,
   ].join("\n");

@@ -20,6 +20,16 @@ export const generate = (seed: number): Scenario => {
   return { ...scenario, consumer, world: worldOf(dice) };
 };
 
+/** The scenario of a seed in which nothing fails any more from a drawn moment on. */
+export const generateCalm = (seed: number): Scenario => {
+  const scenario = generate(seed);
+  const dice = new Dice(seed ^ calmSeed);
+  const calmAt = dice.pick([0, 1, 30, 800, 4_000, 70_000, 500_000]);
+  return { ...scenario, world: { ...scenario.world, calmAt } };
+};
+
+const calmSeed = 0x0c_a1_3e;
+
 /** Sets the dice of the world apart from those of the rest. */
 const worldSeed = 0x77_0b_1d;
 
