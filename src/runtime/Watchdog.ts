@@ -241,7 +241,10 @@ export class Watchdog {
   /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
   nearer(watch: Watch): void {
     const asleep = this.#wakesAt === Number.POSITIVE_INFINITY;
-    if (asleep || watch.nearest().at < this.#wakesAt) Deferred.doneUnsafe(this.#wake, Effect.void);
+    if (!asleep && watch.nearest().at >= this.#wakesAt) return;
+    // It is to wake now: what passes until it does is lateness, also before its first look at this watch.
+    this.#wakesAt = this.now();
+    Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
   /**

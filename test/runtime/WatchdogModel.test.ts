@@ -229,6 +229,27 @@ describe("a suspension", () => {
     }
   }
 
+  it.effect("in the step in which a watch begins, before the watchdog has looked at it, is one too", () => {
+    const { layer, skew } = skewed();
+    return Effect.scoped(
+      Effect.gen(function* () {
+        const watchdog = yield* Watchdog.make;
+        yield* TestClock.adjust(0);
+        const fired: Array<string> = [];
+        const suspended: Array<number> = [];
+        const listener = {
+          stalled: (clock: ClockName) => void fired.push(clock),
+          suspended: (ms: number) => void suspended.push(ms),
+        };
+        watchdog.watch({ ...noClocks, attempt: 30_000 }, listener, 0);
+        skew.monotonic += 3_600_000;
+        skew.wall += 3_600_000;
+        yield* TestClock.adjust(20_000);
+        assert.deepStrictEqual([fired, suspended], [[], [3_600_000]]);
+      }),
+    ).pipe(Effect.provide(layer));
+  });
+
   it.effect("the run's own time and the time without progress leave the gap out", () => {
     const { layer, skew } = skewed();
     return watched({ idle: 600_000 }, ({ watch, watchdog }) =>

@@ -18,12 +18,31 @@ const axes: readonly [Axis, ...Array<Axis>] = [
   (dice, world) => ({ ...world, freezes: dice.times(dice.between(1, 2), () => freezeOf(dice)) }),
 ];
 
+/** What the sources do not hold yet: drawn, so that a seed stays what it is, and left out. */
+export const pending: ReadonlySet<"faults" | "away" | "digest" | "again" | "edges" | "twins"> = new Set([
+  "faults",
+  "away",
+  "digest",
+  "again",
+  "edges",
+  "twins",
+]);
+
 /** The world of a scenario. */
 export const worldOf = (dice: Dice): World => {
   if (dice.chance(0.45)) return plainWorld;
   const first = dice.pick(axes)(dice, plainWorld);
-  return dice.chance(0.3) ? dice.pick(axes)(dice, first) : first;
+  return held(dice.chance(0.3) ? dice.pick(axes)(dice, first) : first);
 };
+
+const held = (world: World): World => ({
+  ...world,
+  ...(pending.has("faults") ? { faults: [] } : {}),
+  ...(pending.has("away") ? { away: [] } : {}),
+  ...(pending.has("digest") ? { digest: "none" as const } : {}),
+  ...(pending.has("again") ? { again: null } : {}),
+  ...(pending.has("edges") ? { edges: [] } : {}),
+});
 
 const faultOf = (dice: Dice): WriteFault => ({
   at: dice.between(0, 12),

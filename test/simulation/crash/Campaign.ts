@@ -2,6 +2,7 @@
 import { Effect, Layer, References } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { pending } from "../Worlds.ts";
 import { live } from "./Lives.ts";
 import { storyOf } from "./Story.ts";
 import { twinStoryOf } from "./TwinStory.ts";
@@ -27,7 +28,8 @@ export interface Judged {
 const twinEvery = 8;
 
 /** Lives the story of a seed and judges it. */
-export const playStory = (seed: number): Promise<Judged> => (seed % twinEvery === 0 ? playTwins(seed) : playOne(seed));
+export const playStory = (seed: number): Promise<Judged> =>
+  seed % twinEvery === 0 && !pending.has("twins") ? playTwins(seed) : playOne(seed);
 
 const playOne = async (seed: number): Promise<Judged> => {
   const story = storyOf(seed);

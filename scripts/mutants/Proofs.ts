@@ -1,0 +1,19 @@
+/**
+ * What the simulations found by themselves.
+ */
+import type { Mutant } from "./Mutant.ts";
+
+/** One mutant a finding. */
+export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a process that stands still before the watchdog's first look has its stream cut",
+    breaks: "a clock counts only time in which the process ran",
+    within: "nearer",
+    find: "this.#wakesAt = this.now();\n    Deferred.doneUnsafe(this.#wake, Effect.void);",
+    replace: "Deferred.doneUnsafe(this.#wake, Effect.void);",
+    proofs: [
+      { simulate: "runs", runs: 2_000 },
+      { test: "test/runtime/WatchdogModel.test.ts", named: "before the watchdog has looked" },
+    ],
+  },
+];
