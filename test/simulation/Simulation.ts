@@ -73,7 +73,7 @@ const play = (scenario: Scenario): Effect.Effect<Trace> =>
       });
       yield* Effect.forkDetach(Effect.andThen(pause(startMs + calmAt), calms));
     }
-    const happenings = happeningsOf(scenario, journal, { act, calm, freezing, store });
+    const happenings = happeningsOf(scenario, journal, { act, calm, inner, freezing, store });
     triggers(happenings, journal);
     yield* timed(happenings);
     yield* pass(`${hoursMax} hours`);
@@ -172,6 +172,8 @@ interface Happening {
 interface Reach {
   readonly act: (what: Outside) => Effect.Effect<void>;
   readonly calm: Calm;
+  /** The clock of the world around the process: a trigger runs outside of every fiber. */
+  readonly inner: Clock.Clock;
   readonly freezing: FreezingClock.FreezingClock | undefined;
   readonly store: Store;
 }
@@ -180,7 +182,7 @@ interface Reach {
 const happeningsOf = (
   { outside: acts, world }: Scenario,
   journal: Journal,
-  { act, calm, freezing, store }: Reach,
+  { act, calm, freezing, inner, store }: Reach,
 ): ReadonlyArray<Happening> => {
   const all: ReadonlyArray<Happening> = [
     ...acts.map(({ what, when }) => ({ when, does: act(what) })),
@@ -199,7 +201,14 @@ const happeningsOf = (
       }),
     })),
   ];
-  return all.map(({ does, when }) => ({ when, does: Effect.suspend(() => (calm.isOn ? Effect.void : does)) }));
+  return all.map(({ does, when }) => ({
+    when,
+    does: Effect.provideService(
+      Effect.suspend(() => (calm.isOn ? Effect.void : does)),
+      Clock.Clock,
+      inner,
+    ),
+  }));
 };
 
 /** What happens at a time. */

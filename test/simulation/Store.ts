@@ -92,7 +92,10 @@ export class Store {
     const made = Effect.onExit(this.#made(id, given, number, fault), (exit) =>
       Effect.sync(() => this.#journal.add({ what: "written", entries, ok: Exit.isSuccess(exit) })),
     );
-    return fault === "deaf" || fault === "late" ? Effect.uninterruptible(made) : made;
+    if (fault !== "deaf" && fault !== "late") return made;
+    // It comes too late for its caller, if it comes.
+    this.#journal.add({ what: "written", entries, ok: false });
+    return Effect.uninterruptible(made);
   }
 
   #made(

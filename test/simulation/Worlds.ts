@@ -20,10 +20,6 @@ const axes: readonly [Axis, ...Array<Axis>] = [
 
 /** What the sources do not hold yet: drawn, so that a seed stays what it is, and left out. */
 export const pending: ReadonlySet<"faults" | "away" | "digest" | "again" | "edges" | "twins"> = new Set([
-  "faults",
-  "away",
-  "digest",
-  "again",
   "edges",
   "twins",
 ]);

@@ -201,6 +201,7 @@ const requestOf = (stage: Stage, actor: Actor) => {
   const { world } = stage;
   const process: Process = {
     context: actor.context,
+    clock: actor.clock,
     isDead: () => false,
     silence: Effect.void,
   };
