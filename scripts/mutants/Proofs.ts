@@ -16,4 +16,12 @@ export const mutants: ReadonlyArray<Mutant> = [
       { test: "test/runtime/WatchdogModel.test.ts", named: "before the watchdog has looked" },
     ],
   },
+  {
+    name: "a person's retry waits for ever for a Retry-After that is no number",
+    breaks: "L11, no wait without a limit",
+    within: "announced",
+    find: "(ms > announcedMsMax ? 0 : ms)",
+    replace: "ms",
+    proofs: [{ simulate: "runs", seed: 20_261_421, runs: 200 }],
+  },
 ];

@@ -230,7 +230,7 @@ export const carryOut = <P, E, R>(
           return yield* overtaken(run);
         }
         run.counters = freshCounters();
-        yield* waited(run, broken.failure.retry_after_ms ?? 0);
+        yield* waited(run, announced(broken.failure.retry_after_ms));
         break;
       case "continue":
         break;
@@ -251,6 +251,12 @@ const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
     const ended = run.chain?.drained ?? Effect.void;
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
+
+/** Longest Retry-After that a person's retry waits for, in milliseconds: what is longer is no announcement (law L11). */
+export const announcedMsMax = 86_400_000;
+
+/** The wait that a provider announced. */
+const announced = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
 
 /** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
 const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>

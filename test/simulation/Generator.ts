@@ -17,7 +17,10 @@ export const generate = (seed: number): Scenario => {
   const consumer: Scenario["consumer"] = dice.chance(0.12)
     ? { kind: "impatient", n: dice.between(1, 40), ms: dice.pick([1, 2, 15, 400]) }
     : scenario.consumer;
-  return { ...scenario, consumer, world: worldOf(dice) };
+  const world = worldOf(dice);
+  // Whether an id is on record cannot be known while the store takes nothing: ids come back to a store that works.
+  const recorder = world.again === null ? scenario.recorder : { ...scenario.recorder, fails: [], dies: [] };
+  return { ...scenario, consumer, recorder, world };
 };
 
 /** The scenario of a seed in which nothing fails any more from a drawn moment on. */

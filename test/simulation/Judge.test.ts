@@ -165,7 +165,7 @@ function incident(rule: "user_cancelled"): ReadonlyArray<Happened> {
   const decision = { action: "do_not_retry", rule, delay_ms: 0, policy_version: "2", because: [] } as const;
   const run = { mode: "first" } as const;
   // Only the rule is read here; the rest of an incident is not made up.
-  const it = { decision, run, attempt: 1 } as unknown as Extract<
+  const it = { decision, run, attempt: 1, facts: fresh } as unknown as Extract<
     Written,
     { readonly _tag: "IncidentOpened" }
   >["incident"];

@@ -15,6 +15,8 @@ export const originalError = (trace: Pick<Trace, "journal" | "scenario">): Reado
   const interrupted = interruptedOf(trace);
   if (interrupted === undefined || interrupted.reason === "refused") return violations;
   const { cause, failure } = interrupted;
+  // An observer that breaks its type is the caller's failure, and the error that says so is ours.
+  if (failure.kind === "caller_failed" && trace.scenario.world.edges.length > 0) return violations;
   const objects = trace.journal.flatMap(originals);
   const interrupts = trace.journal.some((it) => it.what === "source_ended" && it.end.how === "interrupted");
   if (cause !== undefined) {

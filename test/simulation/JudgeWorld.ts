@@ -8,7 +8,6 @@ import { Entry as WrittenSchema } from "../../src/recorder/RunRecord.ts";
 import type { Entry, HandlerCall, Trace } from "./Journal.ts";
 import { interruptedOf } from "./JudgeEvents.ts";
 import { against, type Violation } from "./Verdict.ts";
-import { pending } from "./Worlds.ts";
 
 /** I17: the first request is asked for once, whoever uses the id again; where the record is whole, the second is told so. */
 export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
@@ -51,13 +50,15 @@ export const recordAgrees = (trace: Trace): ReadonlyArray<Violation> => {
     () => `ends that differ were written: ${tried.map((it) => JSON.stringify(it)).join(" ")}`,
   );
   if (!trace.ended || record === undefined || trace.scenario.world.again !== null) return violations;
-  if (pending.has("away") && journal.some((it) => it.what === "written" && !it.ok)) return violations;
   const told = journal.some((it) => it.what === "seen" && it.event._tag === "RunCompleted")
     ? "completed"
     : interruptedOf(trace) === undefined
       ? undefined
       : "stopped";
   if (interruptedOf(trace)?.reason === "refused") return violations;
+  // A processor that is closed while the store is away writes on for a while, and then gives up.
+  const closed = journal.some((it) => it.what === "outside" && it.kind === "close");
+  if (closed && trace.scenario.world.away.length > 0) return violations;
   const state = () => `the caller was told ${told}, on record is ${record.state} ${record.end?.state ?? ""}`;
   if (told !== undefined) holds(record.end?.state === told, state);
   else holds(record.state === "ended", state);
@@ -140,8 +141,9 @@ export const shownMeansHandedOver = (trace: Pick<Trace, "journal">): ReadonlyArr
         const { attempt, detail = "" } = it.evidence;
         shown.set(attempt, (shown.get(attempt) ?? new Set()).add(detail));
       }
-      if (it._tag !== "IncidentOpened" || it.incident.facts.shown === "nothing") continue;
+      if (it._tag !== "IncidentOpened") continue;
       const { facts } = it.incident;
+      if (facts.shown === "nothing") continue;
       const told = [...shown.values()].some((details) => details.has(facts.shown));
       holds(told, () => `${it.incident.id} was decided on ${facts.shown} that was not handed over`);
     }

@@ -85,12 +85,16 @@ const twinOf = (dice: Dice): Twin => ({
     [1, dice.pick([-20_000, 20_000])],
     [1, dice.pick([-3_600_000, 3_600_000])],
   ]),
-  stops: dice.chance(0.5)
-    ? dice.times(dice.between(1, 2), () => ({
-        write: dice.between(1, 12),
-        side: dice.pick(["before", "after"] as const),
-        ms: dice.pick<number | "for_ever">([1_000, 8_000, 20_000, 60_000, "for_ever"]),
-      }))
-    : [],
+  stops: dice.chance(0.5) ? dice.times(dice.between(1, 2), () => stopOf(dice)) : [],
   looksEvery: dice.pick([4_000, 11_000, 30_000]),
 });
+
+/** A write that was given up, because its process stood still before it, must not come late: only short stops come before. */
+const stopOf = (dice: Dice): Twin["stops"][number] => {
+  const ms = dice.pick<number | "for_ever">([1_000, 4_000, 8_000, 20_000, 60_000, "for_ever"]);
+  return {
+    write: dice.between(1, 12),
+    side: ms === 1_000 || ms === "for_ever" ? dice.pick(["before", "after"]) : "after",
+    ms,
+  };
+};

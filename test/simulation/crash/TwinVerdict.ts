@@ -28,16 +28,23 @@ const livingKeepsItsRun = ({ deeds, story }: TwinsLived): ReadonlyArray<string> 
     return what === "is_told_taken_over" && !stood ? [`${"AB"[who]} lives, and lost its run at ${at} ms`] : [];
   });
 
-/** From the claim of the other on a process opens no attempt, starts no tool and completes nothing. */
+/**
+ * From the claim of the other on a process opens no attempt, starts no tool and completes nothing. What it had on record
+ * before it stood still it may do when it goes on: it learns of the claim with its next write.
+ */
 const fencedDoesNothing = ({ deeds }: TwinsLived): ReadonlyArray<string> => {
   const problems: Array<string> = [];
+  const knows = new Set<Deed["who"]>();
   let driver: Deed["who"] | undefined;
-  let since = 0;
   for (const { at, name, what, who } of deeds) {
+    if (what === "claims" || what === "claims_parked") {
+      driver = who;
+      knows.clear();
+    }
     driver ??= who;
-    if (what === "claims" || what === "claims_parked") [driver, since] = [who, at];
+    if (what === "reaches" && who !== driver) knows.add(who);
     const acts = what === "opens" || what === "starts" || what === "completes";
-    if (acts && who !== driver) problems.push(`${"AB"[who]} ${what} ${name} at ${at}, fenced since ${since}`);
+    if (acts && knows.has(who)) problems.push(`${"AB"[who]} ${what} ${name} at ${at}, fenced`);
   }
   return problems;
 };
