@@ -106,8 +106,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the agent offers a retry and does not say what may run again",
     breaks: "a question says what it may repeat (break 06)",
     within: "ask",
-    find: 'const repeated = choices.includes("retry") ? repeatedBy(decision, desk.called) : [];',
-    replace: "const repeated = choices.length === 0 ? repeatedBy(decision, desk.called) : [];",
+    find: 'const repeated = choices.includes("retry") ? repeatedBy(question, desk.called) : [];',
+    replace: "const repeated = choices.length === 0 ? repeatedBy(question, desk.called) : [];",
     proofs: [{ test: "test/agent/Prompter.test.ts" }],
   },
   {

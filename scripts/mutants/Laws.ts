@@ -104,7 +104,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the stream ends and the record does not",
     breaks: "L7",
     within: "#end",
-    find: "return Effect.map(this.#writer.write([this.#raised(attempt), entry], true), (written) => {",
+    find: "return Effect.map(this.#writer.write([this.#raised(attempt), ...entries], true), (written) => {",
     replace: "return Effect.map(this.#writer.write([this.#raised(attempt)], true), (written) => {",
     proofs: [runs],
   },
@@ -194,7 +194,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     breaks: "L12",
     within: "interrupted",
     find: "message: loss === undefined ? message : sentences[loss],\n    ...(cause === undefined ? {} : { cause }),",
-    replace: "message: loss === undefined ? message : sentences[loss],\n    ...(cause === undefined ? {} : { cause: new Error(String(cause)) }),",
+    replace:
+      "message: loss === undefined ? message : sentences[loss],\n    ...(cause === undefined ? {} : { cause: new Error(String(cause)) }),",
     proofs: [runs, { test: "test/laws/OriginalError.test.ts" }],
   },
 ];

@@ -58,7 +58,7 @@ const impatient = <A>(
   Effect.gen(function* () {
     const pull = yield* Stream.toPull(stream);
     for (let left = patience; ; ) {
-      const limited = left > 0 ? Effect.timeoutOption(pull, ms) : Effect.map(pull, Option.some);
+      const limited = left > 0 ? Effect.timeoutOption(pull, ms) : Effect.asSome(pull);
       const exit = yield* Effect.exit(limited);
       if (Exit.isFailure(exit)) {
         if (Pull.isDoneCause(exit.cause)) return;

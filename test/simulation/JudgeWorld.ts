@@ -92,7 +92,8 @@ export const noWriteHolds = (trace: Pick<Trace, "journal" | "scenario">): Readon
 /** I21: a clock cuts only what was silent for its time while the process ran; the journal's time is of that kind. */
 export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I21");
-  if (trace.scenario.world.freezes.length === 0) return violations;
+  const { edges, freezes } = trace.scenario.world;
+  if (freezes.length === 0 || edges.some(({ field }) => field.startsWith("clocks."))) return violations;
   const { clocks } = trace.scenario.options;
   const limits: Readonly<Record<string, number>> = {
     first_progress: clocks.first_progress === false ? Number.POSITIVE_INFINITY : (clocks.first_progress ?? 180_000),

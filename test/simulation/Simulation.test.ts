@@ -7,6 +7,9 @@ import { simulate } from "./Simulation.ts";
 /** Runs of this test; `node scripts/simulate.ts` plays more. */
 const runs = 1_500;
 
+/** Runs in which nothing fails any more from a drawn moment on; `npm run simulate -- --liveness` plays more. */
+const calmRuns = 400;
+
 /** Set it to the seed of a failure to play that one first. */
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? baseSeed);
 
@@ -25,6 +28,17 @@ describe("simulated runs keep the laws: record, then act (L8), one end (L7), no 
     }
     assert.isAbove(summary.ends.get("completed") ?? 0, runs / 10);
     assert.isAbove(summary.ends.get("stopped") ?? 0, runs / 10);
+  });
+
+  it(`end, or ask, within a bound once nothing fails any more (liveness): ${calmRuns} seeds from ${seed}`, {
+    timeout: 120_000,
+  }, async () => {
+    const summary = new Summary();
+    for (let played = 0; played < calmRuns; played += 1) summary.add(await playSeed(seed + played, "liveness"));
+    const [first] = summary.broken;
+    if (first !== undefined)
+      assert.fail(`${summary.broken.length} of ${calmRuns} seeds; the first:\n${await report(first)}`);
+    assert.isAbove(summary.ends.get("completed") ?? 0, calmRuns / 4);
   });
 
   it("play the same way for the same seed", async () => {
