@@ -118,6 +118,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/Entrance.test.ts", named: "calls: whatever stands there" }],
   },
   {
+    name: "a repaired observation forgets which events follow its marker",
+    breaks: "L5",
+    within: "repaired",
+    find: '...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "now"]) }),',
+    replace: "",
+    proofs: [{ test: "test/runtime/Entrance.test.ts", named: "every field that fits stays" }],
+  },
+  {
     name: "a budget without an end is taken, and nothing reads its record",
     breaks: "L8 (02)",
     within: "problemOfBudget",

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import * as Schema from "effect/Schema";
 import * as Observation from "../../src/domain/Observation.ts";
-import { ObservationError } from "../../src/domain/ObservationReading.ts";
+import { ObservationError, read } from "../../src/domain/ObservationReading.ts";
 import type { RecoveryPolicy } from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -263,6 +263,7 @@ describe("What observe says", () => {
           "calls[0].ordinal: expected a whole number from 0, got 1.5",
         ],
         [{ ...Observation.none, calls: [{ ...call, tool: 5 }] }, "calls[0].tool: expected a text, got 5"],
+        [{ ...Observation.terminal("stop"), closes: "soon" }, 'closes: expected "later" | "now", got another text'],
         [null, "observation: expected an object, got null"],
       ];
       for (const [says, message] of cases) {
@@ -297,6 +298,26 @@ describe("What observe says", () => {
       assert.strictEqual(record.end?.reason, "x".repeat(128));
     }).pipe(Effect.provide(S.processor())),
   );
+
+  it("every field that fits stays as it is where another one does not", () => {
+    const whole: Required<Observation.Observation> = {
+      progress: "output",
+      shows: "text",
+      quiet: true,
+      keep_alive: true,
+      characters: 1,
+      calls: [{ ...call, phase: "ready" }],
+      text_before_calls: true,
+      terminal: true,
+      terminal_at_end: true,
+      closes: "later",
+      finish: "stop",
+      failure: { kind: "empty" },
+      usage: { input_tokens: 1, output_tokens: 2 },
+    };
+    assert.strictEqual(read(whole), whole);
+    assert.deepStrictEqual(read({ ...whole, characters: 1.5 }), whole);
+  });
 });
 
 describe("What a transport reports, classify says, sizeOf weighs and a cursor is", () => {
