@@ -126,6 +126,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/Entrance.test.ts", named: "every field that fits stays" }],
   },
   {
+    name: "a question of a crash expires at a time that no record can hold",
+    breaks: "L8",
+    within: "questionOf",
+    find: "    ...expiring(terms, now),",
+    replace: "    ...(terms?.expiryMs === undefined ? {} : { expires_at: now + terms.expiryMs }),",
+    proofs: [{ test: "test/runtime/CrashRecovery.test.ts", named: "no expiry where no record can hold it" }],
+  },
+  {
+    name: "a run is given up through a recorder that is waited for without end",
+    breaks: "L11",
+    within: "giveUp",
+    find: "const recorder = bounded(yield* RunRecorder);\n    const { outcome } =",
+    replace: "const recorder = yield* RunRecorder;\n    const { outcome } =",
+    proofs: [{ test: "test/runtime/DeafServices.test.ts", named: "CrashRecovery.giveUp" }],
+  },
+  {
     name: "a budget without an end is taken, and nothing reads its record",
     breaks: "L8 (02)",
     within: "problemOfBudget",

@@ -14,7 +14,7 @@ import type { QuestionRecord } from "../recorder/RecordParts.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
 import { abandonable } from "./Abandonment.ts";
 import type { Broken, Verdict } from "./Broken.ts";
-import { expiryOf } from "./DurableQuestions.ts";
+import { expiring } from "./DurableQuestions.ts";
 import * as Ending from "./Ending.ts";
 import { launch } from "./Launch.ts";
 import type { Run } from "./Run.ts";
@@ -90,7 +90,6 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, i
   const { rule } = decision;
   const choices = choicesOf(run, broken, decision);
   const terms = run.shared.decisions.terms;
-  const expiryMs = expiryOf(terms?.expiryMs);
   const may_repeat = Repeats.of(incident);
   const asked_at = run.shared.clock.currentTimeMillisUnsafe();
   return {
@@ -103,7 +102,7 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, i
     choices,
     default_choice: Repeats.defaultOf(choices, may_repeat, terms?.defaults?.[rule] ?? decision.default_choice),
     asked_at,
-    ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
+    ...expiring(terms, asked_at),
     decision,
   };
 };

@@ -16,6 +16,7 @@ import type { QuestionRecord } from "../recorder/RecordParts.ts";
 import * as RunRecord from "../recorder/RunRecord.ts";
 import { judged, lostOutcomes } from "./CrashCalls.ts";
 import * as CrashEnd from "./CrashEnd.ts";
+import { expiring } from "./DurableQuestions.ts";
 import type { QuestionTerms } from "./UserDecisions.ts";
 
 /** Where a run stands after its recovery. */
@@ -179,7 +180,7 @@ const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: M
     choices,
     default_choice: Repeats.defaultOf(choices, Repeats.of(incident), wanted),
     asked_at: now,
-    ...(terms?.expiryMs === undefined ? {} : { expires_at: now + terms.expiryMs }),
+    ...expiring(terms, now),
   };
 };
 

@@ -162,7 +162,7 @@ export const giveUp = (
   options: TendOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = yield* RunRecorder;
+    const recorder = bounded(yield* RunRecorder);
     const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
     // What was due has ended it, as it does a run without its transcript.

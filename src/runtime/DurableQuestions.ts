@@ -65,12 +65,18 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 
 /**
- * When a question expires, as far as a record can hold it: without an end, and with one that is no number, it never does.
+ * How long a question is open, as far as a record can hold it: without an end, and with one that is no number, it never does.
  *
  * @param given milliseconds
  */
-export const expiryOf = (given: number | undefined): number | undefined =>
+const expiryOf = (given: number | undefined): number | undefined =>
   given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
+
+/** When a question that is asked now expires, as a field of it; none where it never does. */
+export const expiring = (terms: QuestionTerms | undefined, now: number): { readonly expires_at?: number } => {
+  const ms = expiryOf(terms?.expiryMs);
+  return ms === undefined ? {} : { expires_at: now + ms };
+};
 
 /** Longest expiry in milliseconds, a thousand years: with today's date it is a number that every record holds. */
 const expiryMsMax = 1_000 * 365 * 86_400_000;

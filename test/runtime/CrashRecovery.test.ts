@@ -187,6 +187,18 @@ describe("A run whose process died", () => {
     }),
   );
 
+  it.effect("has no expiry where no record can hold it", () =>
+    Effect.gen(function* () {
+      for (const expiryMs of [Number.NaN, Number.POSITIVE_INFINITY, -1, 1e300]) {
+        const { record } = yield* recovered(lifeOf("text was shown"), { terms: { expiryMs } });
+        assert.deepStrictEqual(
+          record.questions.map((question) => "expires_at" in question),
+          [false],
+        );
+      }
+    }),
+  );
+
   it.effect("is decided by its own policy where it is known", () =>
     Effect.gen(function* () {
       const ours = RecoveryPolicy.make({ name: "our own", stricter: { nothing_shown: "do_not_retry" } });

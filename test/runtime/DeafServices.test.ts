@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
 import { cancelGraceMs } from "../../src/runtime/Drain.ts";
 import { refreshMsMax } from "../../src/runtime/Recovery.ts";
 import type { RunOptions } from "../../src/runtime/RunOptions.ts";
@@ -113,4 +114,30 @@ describe("A wait for code that cannot be interrupted", () => {
       }
     }),
   );
+});
+
+describe("A recorder that never answers", () => {
+  const recoveries: Readonly<Record<string, Effect.Effect<unknown, unknown, RunRecorder>>> = {
+    recover: CrashRecovery.recover(),
+    answer: CrashRecovery.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" }),
+    giveUp: CrashRecovery.giveUp("r"),
+  };
+  const recorder = Object.fromEntries(
+    ["write", "run", "runs", "incidents", "claim", "release", "orphans", "answer", "digest"].map((name) => [
+      name,
+      () => deaf,
+    ]),
+  );
+  for (const [name, recovery] of Object.entries(recoveries)) {
+    it.effect(`is not waited for without end by CrashRecovery.${name}`, () =>
+      Effect.gen(function* () {
+        // A recorder in plain JavaScript may be this.
+        const service = recorder as unknown as RunRecorder["Service"];
+        const fiber = yield* Effect.forkDetach(Effect.exit(Effect.provideService(recovery, RunRecorder, service)));
+        yield* TestClock.adjust("2 minutes");
+        const exit = fiber.pollUnsafe();
+        assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && Exit.isFailure(exit.value));
+      }),
+    );
+  }
 });

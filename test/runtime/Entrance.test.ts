@@ -306,7 +306,7 @@ describe("What observe says", () => {
       quiet: true,
       keep_alive: true,
       characters: 1,
-      calls: [{ ...call, phase: "ready" }],
+      calls: [{ ...call, executor: "runtime", phase: "ready" }],
       text_before_calls: true,
       terminal: true,
       terminal_at_end: true,
