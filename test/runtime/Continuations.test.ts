@@ -136,6 +136,27 @@ describe("A close does not wait for handlers", () => {
 });
 
 describe("The choices it_ran and it_did_not_run, through run", () => {
+  it.effect(
+    "are not offered for a handler that runs; continue does not wait for it, and tells its call as unknown",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* playedOut({
+          attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
+          answers: ["continue"],
+          play: (its) => {
+            const tool = bash(its, Effect.never);
+            return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
+          },
+        });
+        assert.deepStrictEqual(it.record.questions[0]?.choices, ["retry", "continue", "stop"]);
+        assert.strictEqual(it.lines.at(-1), "completed");
+        assert.deepStrictEqual(
+          it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
+          ["unknown"],
+        );
+      }),
+  );
+
   for (const choice of ["it_ran", "it_did_not_run"] as const) {
     it.effect(`${choice} settles the call by the person's word and continues`, () =>
       Effect.gen(function* () {
@@ -171,27 +192,6 @@ describe("The choices it_ran and it_did_not_run, through run", () => {
           ],
         );
       }),
-    );
-
-    it.effect(
-      `${choice} does not wait for the very handler that it speaks of`,
-      () =>
-        Effect.gen(function* () {
-          const it = yield* playedOut({
-            attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
-            answers: [choice],
-            play: (its) => {
-              const tool = bash(its, Effect.never);
-              return { options: { tools: [tool], canContinue: true }, onEvent: starts(tool) };
-            },
-          });
-          assert.strictEqual(it.lines.at(-1), "completed");
-          assert.deepStrictEqual(
-            it.provider.attempts[1]?.calls.map(({ outcome }) => outcome),
-            [choice],
-          );
-        }),
-      { timeout: 5_000 },
     );
 
     it.effect(`${choice} settles also the call of a tool that nobody declared`, () =>
