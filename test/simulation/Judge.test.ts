@@ -8,6 +8,7 @@ import type { RunEvent } from "../../src/runtime/RunEvent.ts";
 import { generate } from "./Generator.ts";
 import type { Happened, Part, Trace } from "./Journal.ts";
 import { judge } from "./Judge.ts";
+import { plainWorld, type World } from "./Scenario.ts";
 import type { Invariant } from "./Verdict.ts";
 
 const part = (serial: number, says = Observation.text(4), attempt = 1): Part => ({
@@ -137,12 +138,56 @@ describe("The judge", () => {
     ["a plain part twice", "I13", trace(got(part(1)), got(part(1)))],
     ["a plain call before the marker", "I13", trace(opened(1), got(part(1, call)))],
   ];
-  for (const [lie, invariant, told] of lies) {
+  const worlds: typeof lies = [
+    ["an id that is asked for twice", "I17", inWorld({ again: { how: "new_stream", when: 1 } }, opened(1), opened(1))],
+    ["an entry that cannot be read back", "I18", trace(written(unreadable))],
+    ["two ends that differ", "I19", inWorld({}, ends(), ends("stopped"))],
+    [
+      "a first attempt that waits for a write that hangs",
+      "I20",
+      late(60_000, inWorld({ faults: [{ at: 0, how: "hang" }] }, opened(1))),
+    ],
+    [
+      "a clock that cut before its time",
+      "I21",
+      inWorld({ freezes: [{ when: { at: 1 }, wall: 9_000, monotonic: 9_000 }] }, opened(1), cut),
+    ],
+    ["a run that ends long after all was well", "I22", late(10_000_000, inWorld({ calmAt: 0 }, over))],
+    ["text that counts as shown and was not handed over", "I23", trace(incident("user_cancelled", "text"))],
+    ["a call that is said not to run while it does", "I24", trace(starts(1), written(didNotRun))],
+  ];
+  for (const [lie, invariant, told] of [...lies, ...worlds]) {
     it(`finds ${lie} (${invariant})`, () => {
       assert.deepStrictEqual(broken(told, invariant), [invariant]);
     });
   }
 });
+
+function inWorld(world: Partial<World>, ...happened: ReadonlyArray<Happened | ReadonlyArray<Happened>>): Trace {
+  const told = trace(...happened);
+  return { ...told, scenario: { ...told.scenario, world: { ...plainWorld, ...world } } };
+}
+
+/** The same, so many virtual milliseconds later. */
+function late(ms: number, told: Trace): Trace {
+  return { ...told, journal: told.journal.map((it) => ({ ...it, at: it.at + ms })) };
+}
+
+const unreadable: Written = { _tag: "AttemptStarted", attempt: 1.5, mode: "first", at_ms: 0, facts: fresh };
+
+const cut: ReadonlyArray<Happened> = written({
+  _tag: "EvidenceNoted",
+  evidence: { at_ms: 0, attempt: 1, event: "watchdog", detail: "first_progress" },
+});
+
+const didNotRun: Written = {
+  _tag: "CallJudged",
+  attempt: 1,
+  call: "0.0",
+  tool: "bash",
+  verdict: "it_did_not_run",
+  by: "person",
+};
 
 function starts(attempt: number): Happened {
   const named = { tool: "bash", guarded: true, effect: "mutating", call: "0.0", vague: false } as const;
@@ -161,11 +206,11 @@ const call = Observation.calls([
   { choice: 0, ordinal: 0, id: "", tool: "bash", executor: "runtime", phase: "ready", input: "{}" },
 ]);
 
-function incident(rule: "user_cancelled"): ReadonlyArray<Happened> {
+function incident(rule: "user_cancelled", shown: "nothing" | "text" = "nothing"): ReadonlyArray<Happened> {
   const decision = { action: "do_not_retry", rule, delay_ms: 0, policy_version: "2", because: [] } as const;
   const run = { mode: "first" } as const;
   // Only the rule is read here; the rest of an incident is not made up.
-  const it = { decision, run, attempt: 1, facts: fresh } as unknown as Extract<
+  const it = { decision, run, attempt: 1, facts: { ...fresh, shown } } as unknown as Extract<
     Written,
     { readonly _tag: "IncidentOpened" }
   >["incident"];

@@ -90,7 +90,7 @@ class Response {
   play(script: AttemptScript): Stream.Stream<Part, ProviderBroke> {
     const { attempt } = this.#context;
     const closing = Effect.andThen(
-      script.closes === "hang" ? Effect.never : pause(script.closes),
+      script.closes !== "hang" ? pause(script.closes) : this.#calm.clocksWork ? Effect.never : this.#calm.forever,
       Effect.sync(() => this.#journal.add({ what: "closed", attempt })),
     );
     return Stream.fromIterable(script.steps).pipe(
