@@ -60,11 +60,11 @@ interface PruneOptions {
 
 const fail = failing("runs prune");
 
-/** Ends what nobody goes on with, and forgets, or counts what would be ended and forgotten. */
+/** Ends the runs that are given up, forgets ended ones, or counts both. */
 export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOptions) {
   const { dryRun, giveUp, json, keep, olderThan } = options;
   if (Option.isNone(olderThan) && Option.isNone(keep) && Option.isNone(giveUp)) {
-    return yield* fail("refused", "say what to forget: --older-than 30d, --keep 1000");
+    return yield* fail("refused", "say what to forget or to end: --older-than 30d, --keep 1000, --give-up 30d");
   }
   const now = yield* Clock.currentTimeMillis;
   const endedBefore = yield* before("--older-than", olderThan, now);
