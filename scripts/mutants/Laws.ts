@@ -134,14 +134,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [runs],
   },
   {
-    name: "a retry goes on although its incident is not on record",
-    breaks: "L8",
-    within: "act",
-    find: "return Effect.flatMap(recorded ? Effect.succeed(true) : run.writeFirst([]), (isOnRecord) => {",
-    replace: "return Effect.flatMap(Effect.succeed(recorded || true), (isOnRecord) => {",
-    proofs: [runs, { test: "test/runtime/Rules.test.ts" }],
-  },
-  {
     name: "an attempt starts although its start is not on record",
     breaks: "L8",
     within: "launch",

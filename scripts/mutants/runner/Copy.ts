@@ -51,7 +51,8 @@ export class Copy {
     }
   }
 
+  /** What a proof has started may still write for a moment. */
   remove(): void {
-    rmSync(this.root, { recursive: true, force: true });
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
 }

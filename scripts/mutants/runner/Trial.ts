@@ -59,12 +59,13 @@ const Report = Schema.fromJsonString(
     testResults: Schema.Array(
       Schema.Struct({
         name: Schema.String,
-        message: Schema.optional(Schema.String),
+        message: Schema.optional(Schema.NullOr(Schema.String)),
         assertionResults: Schema.Array(
           Schema.Struct({
             fullName: Schema.String,
             status: Schema.String,
-            failureMessages: Schema.optional(Schema.NullOr(Schema.Array(Schema.String))),
+            // A failure without a message stands as null here.
+            failureMessages: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown))),
           }),
         ),
       }),
@@ -115,7 +116,7 @@ const judged = ({ named, test }: Proven, root: string, report: typeof Report.Typ
   );
   const failed = own.find(({ status }) => status === "failed");
   if (failed !== undefined) {
-    const byTimeout = failed.failureMessages?.some((message) => /timed out in \d+ ?ms/i.test(message)) ?? false;
+    const byTimeout = failed.failureMessages?.some((message) => /timed out in \d+ ?ms/i.test(String(message))) ?? false;
     return { said: "failed", what: failed.fullName, byTimeout };
   }
   if (own.some(({ status }) => status === "passed")) return { said: "passed" };

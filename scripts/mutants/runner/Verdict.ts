@@ -50,7 +50,9 @@ export const verdictOf = async (
       notes.push(`${by}: proves nothing, without the mutant it ${why(healthy)}`);
       continue;
     }
-    const said = await copy.with(site, () => tried(proof, copy.root));
+    const said = await copy
+      .with(site, () => tried(proof, copy.root))
+      .catch((error: unknown): Said => ({ said: "nothing", why: String(error).slice(0, 300) }));
     if (said.said === "failed") {
       const { said: _, ...found } = said;
       return told({ state: "killed", by, ...found, notes });
