@@ -9,9 +9,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what is not recognised as another vendor's path is OpenAI's",
     breaks: "secrets stay where they belong (break 09)",
     within: "claimOf",
-    find: "return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? anybodys;",
+    find: "return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;",
     replace:
-      "return lower === undefined ? anybodys : (pathClaims.slice(-2).find(([pattern]) => pattern.test(lower))?.[1] ?? anybodys);",
+      "return lower === undefined ? everyVendors : (pathClaims.slice(-2).find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors);",
     proofs: [{ test: "test/gateway/Route.test.ts", named: "generateContent" }],
   },
   {

@@ -134,7 +134,7 @@ const warned = (host: Host, params: CallOptions): ((part: StreamPart) => StreamP
 
 /** What the caller gets when a run has ended without an answer (law L12). */
 const lost = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
-  // Who has stopped a call may ask again.
+  // A user who has stopped a call may ask again.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));
   const { cause } = error;
   if (!(cause instanceof ReadPart)) return interrupted(error, cause);

@@ -13,7 +13,7 @@ import { ofRun } from "./LanguageModelError.ts";
  * `Stream.provideService(chat.streamText({ prompt, toolkit }), EffectAi.StopSignal, stop.signal)`.
  *
  * When it aborts, the run under way ends as `user_cancelled`, a tool that runs is interrupted, and a request that comes
- * later sends nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops the same and is nobody's cancel.
+ * later sends nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops the same, and is no user's cancel.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,

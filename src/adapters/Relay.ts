@@ -63,7 +63,7 @@ export interface RelayOptions {
   readonly policy?: RecoveryPolicy;
   /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
   readonly tolerance?: Tolerance;
-  /** The signal of the client's own Stop: the run hears it, whoever below sees it first. */
+  /** The signal of the client's own Stop: the run hears it, also where the code below sees it first. */
   readonly signal?: AbortSignal;
   /** Where failed requests are remembered, so that a client's own retries share a budget. Shared by all requests. */
   readonly repeats?: RelayRepeats;

@@ -120,7 +120,7 @@ export class Answering {
   }
 
   /**
-   * Calls that began and have neither a result nor a word on them: nobody knows what they did. Those of an answer that was
+   * Calls that began and have neither a result nor a word on them: what they did is not known. Those of an answer that was
    * asked for again from the start are none of them: a person has said that they may run again.
    */
   get unknown(): ReadonlyArray<Called> {

@@ -35,8 +35,8 @@ export const choiceWords: Readonly<Record<Choice, string>> = {
 };
 
 /**
- * Asks until an answer is understood. A retry that may run a call again names the call, and is asked for twice: whoever
- * says no to the second question is asked the first one again.
+ * Asks until an answer is understood. A retry that may run a call again names the call, and is asked for twice: a
+ * person who says no to the second question is asked the first one again.
  */
 export const ask = (desk: Desk, question: Question): Effect.Effect<Choice | "parked"> =>
   Effect.gen(function* () {

@@ -67,7 +67,7 @@ const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName,
 
 /**
  * Whether what is a vendor's may go to an upstream: one of its name, of its domain, or at the address that is configured for
- * the vendor. A vendor that has no upstream may go to a host that is no other vendor's: whoever configured it knows it.
+ * the vendor. A vendor that has no upstream may go to a host that is no other vendor's: its operator has configured it so.
  */
 const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (vendor === name) return true;

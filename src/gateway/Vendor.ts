@@ -2,7 +2,7 @@
  * Tells whose a request is: the vendors whose servers know its path, and the vendors whose credentials it carries.
  *
  * Everything is looked at in every spelling that a server may read: a path decoded and without empty segments, header names
- * without case, each of several headers of a name, and credentials in the query. What nobody here recognises says nothing.
+ * without case, each of several headers of a name, and credentials in the query. What this table does not have says nothing.
  */
 import type { RelayHeaders } from "../adapters/RelayTransport.ts";
 import type { UpstreamName } from "./GatewayOptions.ts";
@@ -40,7 +40,7 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   ...foreignWords,
 };
 
-/** The vendor whose domain a host is of; undefined for a host that anybody may have. */
+/** The vendor whose domain a host is of; undefined for a host of no known vendor. */
 export const ownerOf = (hostname: string): Vendor | undefined =>
   owners.find(([domain]) => hostname === domain || hostname.endsWith(`.${domain}`))?.[1];
 
@@ -107,11 +107,11 @@ const encodingsMax = 4;
  */
 export const claimOf = (path: string): PathClaim => {
   const lower = path.toLowerCase();
-  return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? anybodys;
+  return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;
 };
 
 /** A path that every vendor may have, such as `/v1/models`: OpenAI's, unless the request says otherwise. */
-const anybodys: PathClaim = { upstreams: ["openai", "anthropic", "gemini"] };
+const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"] };
 
 const googles: PathClaim = { upstreams: ["gemini"] };
 const vertex: PathClaim = { upstreams: ["gemini", "anthropic", "openai"], vertex: true };

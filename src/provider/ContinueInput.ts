@@ -16,8 +16,9 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
  *
  * `not_json` and `too_large`: body or received state. `invalid`: a field is not what its protocol says. `several_choices`:
  * no protocol can go on with several answers at once. `structured_output`: an answer that must be whole JSON cannot go on in
- * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`: the provider keeps the conversation itself, so that nobody knows what it holds. `contradiction`:
- * a result for a call that did not run, or two for one.
+ * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`:
+ * the provider keeps the conversation itself, so that its content is not known here. `contradiction`: a result for a call
+ * that did not run, or two for one.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
   reason: Schema.Literals([

@@ -37,7 +37,7 @@ export interface ErrorResponse {
 /**
  * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of it.
  *
- * An abort says `cancelled` by `provider`: whether somebody here asked for it is known to the runtime, which looks first. Where
+ * An abort says `cancelled` by `provider`: whether this process asked for it is known to the runtime, which looks first. Where
  * an SDK says itself that its caller aborted, it is `cancelled` by `caller`.
  *
  * @param error what an attempt threw or failed with

@@ -45,7 +45,7 @@ const refinement = (
   const reason = says?.kind === "rejected" ? says.reason : undefined;
   if (status === 429) return reason === "quota" ? code : permanent(body, status);
   if (status >= 500) {
-    // A sentence is believed in the provider's own JSON only: of a proxy's page nobody knows who wrote it.
+    // A sentence is believed in the provider's own JSON only: the author of a proxy's page is not known.
     const told = body.form === "text" ? undefined : permanent(body, status);
     return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
   }

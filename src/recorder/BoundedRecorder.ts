@@ -2,7 +2,7 @@
  * Bounds what a recorder may do to its callers: every call comes back within a named time and fails in the recorder's own
  * words, whether the service hangs, throws, dies, or gives what is no answer (law L11).
  *
- * A recorder is often written by somebody else, in plain JavaScript, over a network that goes away. What such a call did
+ * A recorder may come from another author, in plain JavaScript, over a network that goes away. What such a call did
  * when it was given up is not known: entries may be sent again, as `RunRecord.apply` takes each of them once.
  */
 import * as Cause from "effect/Cause";
@@ -55,7 +55,7 @@ const make = (recorder: Service): Service => {
   const [claim, release] = [door("claim", claimMs), door("release")];
   const orphans = door("orphans", Math.max(listWaitMs, claimMs));
   const [answer, digest] = [door("answer"), door("digest")];
-  // A run that is taken over after its caller has given up is driven by nobody here.
+  // A run that is taken over after its caller has given up has no driver here.
   const giveBack = (runId: string) =>
     Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), anything));
   return {

@@ -47,7 +47,7 @@ const readBack = (entry: RunRecord.Entry): Result.Result<RunRecord.Entry, string
     (json) => Result.mapError(read(json), ({ issue }) => told(issue)),
   );
 
-/** The path and what was expected there; never the value, which may be anybody's text. */
+/** The path and what was expected there; never the value, which may be a user's text. */
 const told = (issue: SchemaIssue.Issue): string => {
   const first = format(issue).issues[0];
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));

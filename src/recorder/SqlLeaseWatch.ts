@@ -3,7 +3,7 @@
  *
  * A lease counts its beats. It is over when this process has seen the same number for a whole lease, by its own monotonic
  * clock, and has beaten itself in that time without a gap: clocks of other machines say nothing here, and an outage that
- * kept everybody from beating ends nobody's lease. Pure but for what it remembers; the caller tells the time.
+ * kept every process from beating ends no lease. Pure but for what it remembers; the caller tells the time.
  */
 
 /** A foreign lease as a transaction found it. */
@@ -39,7 +39,7 @@ export class SqlLeaseWatch {
     this.#leaseMs = leaseMs;
   }
 
-  /** From one look to the next while somebody waits, in milliseconds: often enough that a late one is no gap. */
+  /** From one look to the next while a caller waits, in milliseconds: often enough that a late one is no gap. */
   get pauseMs(): number {
     return this.#leaseMs / 6;
   }
@@ -61,7 +61,7 @@ export class SqlLeaseWatch {
    * @param as the lease of this process: one that was fenced has watched nothing
    */
   looked(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
-    // Longer than half a lease without a beat: for so long nobody else may have been able to beat either.
+    // Longer than half a lease without a beat: for so long other processes may have been kept from beating too.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
     const before = this.#beatAt;
     this.#seen = new Map(

@@ -2,7 +2,7 @@
  * Finds runs that no process drives, and gives them to the process that takes them over.
  *
  * A run whose driver is silent is waited for, at most as long as `SqlLeaseWatch` needs to tell a dead process from a late one.
- * Whoever waits holds nothing, and may leave at any moment.
+ * A caller that waits holds nothing, and may leave at any moment.
  */
 import type * as Clock from "effect/Clock";
 import { millis } from "effect/Duration";
@@ -18,7 +18,7 @@ import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Who takes runs over, and where. */
+/** The process that takes runs over, and where. */
 export interface Ownership {
   readonly database: SqlDatabase;
   readonly lease: SqlLease;
@@ -130,7 +130,7 @@ const orphansNow = (
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standing(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // Watched from the first time on: who asks again and again knows of a dead process when its lease is over.
+    // Watched from the first time on: a caller that asks again and again knows of a dead process when its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
     if (!isLast && others.some((it) => lease.standing(it.lease) === "silent")) {
       return { _tag: "silent" as const, held, owners };

@@ -166,7 +166,7 @@ const msProblem = (name: string, ms: number | undefined, min: number): RecorderE
 
 /**
  * Renews the lease while the recorder lives. A beat that fails is tried again sooner than the next one is due: after an
- * outage a living process must be heard before anybody who waits may take it for dead.
+ * outage a living process must be heard before a process that waits may take it for dead.
  */
 const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   let isAway = false;

@@ -143,7 +143,7 @@ const answered = <P, E, R>(
     run.handoff.push({ _tag: "QuestionAsked", question });
     run.telemetry.asking(incident);
     const told = yield* answerOf(run, question);
-    // A run that nobody can resume is not kept for a later answer.
+    // A run that no process can resume is not kept for a later answer.
     const answer = told === "parked" && !run.resumable ? "stop" : told;
     run.asking = false;
     // An answer is refused when the facts have grown since it was asked for, also in the same step.

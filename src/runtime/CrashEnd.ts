@@ -20,7 +20,7 @@ export const completed = (record: RunRecord, now: number): ReadonlyArray<Entry> 
 export const notStarted = (record: RunRecord, now: number): ReadonlyArray<Entry> =>
   ended(record, now, { state: "stopped", reason: "not_started" });
 
-/** The end of a run that nobody goes on with, for a reason of whoever ends it. */
+/** The end of a run that no process goes on with, for the reason of the one that ends it. */
 export const byHand = (
   record: RunRecord,
   reason: string,

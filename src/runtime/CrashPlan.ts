@@ -160,7 +160,7 @@ const notResumable = (
   });
 
 /**
- * Nobody waits for the answer of a run that cannot be resumed, so a question would hold it for nothing. Whether a call ran is
+ * No stream waits for the answer of a run that cannot be resumed, so a question would hold it for nothing. Whether a call ran is
  * worth a person's look all the same.
  */
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>

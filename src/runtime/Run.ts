@@ -273,7 +273,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#writer.note(attempt, event, detail);
   }
 
-  /** Done as soon as the processor closes, whoever stopped the run before. */
+  /** Done as soon as the processor closes, also where the run was stopped before. */
   get closing(): Effect.Effect<void> {
     if (this.lifecycleClosed) return Effect.void;
     this.#closing ??= Deferred.makeUnsafe<void>();
@@ -391,7 +391,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 }
 
-/** How a stream ends whose run is somebody else's by now. */
+/** How a stream ends whose run another process drives by now. */
 const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
 
 /** Shared by all runs that have withdrawn nothing. */

@@ -163,7 +163,7 @@ export class RunWriter implements Unwritten {
     return Effect.suspend(() => {
       const before = this.#last?.pollUnsafe() === undefined ? this.#last : undefined;
       const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);
-      // Whoever caused it (a close, another run's write), the write is the run's own: below its span, by its clock.
+      // Also where a close or another run's write caused it, the write is the run's own: below its span, by its clock.
       const own = Effect.provideContext(turn, this.#owner.services);
       return Effect.flatMap(Effect.forkDetach(own, { startImmediately: true }), (fiber) => {
         const done = fiber.pollUnsafe();
@@ -246,7 +246,7 @@ export class RunWriter implements Unwritten {
   }
 }
 
-/** What a refusal says of the run. A run whose record is gone (its file was replaced, its row damaged) is nobody else's. */
+/** What a refusal says of the run. A run whose record is gone (its file was replaced, its row damaged) is no other process's. */
 const losses: ReadonlyMap<string, Loss> = new Map([
   ["fenced", "taken_over"],
   ["owned", "taken_over"],

@@ -8,7 +8,7 @@ import type { Failure } from "../domain/Failure.ts";
 export type Stopper = "user" | "lifecycle" | "caller" | "caller_failed" | "consumer_finished";
 
 /**
- * Who stops a run whose caller's own signal has aborted; undefined while it has not. A signal that ran into a time limit is
+ * The stopper of a run whose caller's own signal has aborted; undefined while it has not. A signal that ran into a time limit is
  * a limit of the caller, and not its user's Stop.
  */
 export const stopperOfSignal = (signal: AbortSignal | undefined): "user" | "caller" | undefined => {

@@ -341,7 +341,7 @@ const refuse = (runId: unknown, register: Register, problem: string) =>
     message: problem,
   });
 
-/** 128 bits of the machine's own randomness, as hex: whoever seeds Random does not seed this. */
+/** 128 bits of the machine's own randomness, as hex: a seed of Random does not seed this. */
 const drawn = (): string =>
   Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
     "",

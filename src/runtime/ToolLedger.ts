@@ -275,7 +275,7 @@ export class ToolLedger {
           else owner.facts.outcomeUnknown(call.key, tool);
           // Asked in the step in which the facts grow: a decision after this line has read them, and this is not late.
           const late = this.#run.settledLate(owner);
-          // Whoever waits for the handler to end goes on behind what is made of its outcome.
+          // A recovery that waits for the handler to end goes on behind what is made of its outcome.
           return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(left));
         }),
     };
