@@ -2,9 +2,8 @@
  * Decides what becomes of a gateway's runs when its process has died.
  *
  * Such a run cannot go on: its client saw the connection break and is gone, and a repeat of the client's own is a new run. So
- * what the policy would retry ends as `client_gone`. What the policy would ask about becomes a question all the same, because a
- * person may have to know that a call may have run; `stop` and `accept` end it, and any other answer ends it as
- * `client_gone`. Where the gateway holds no questions (`--on-question fail`), that one is answered `stop` at once.
+ * it ends as `client_gone`. A question that stands on record, of a process that held it for its client, is ended by its
+ * answer; where the gateway holds no questions (`--on-question fail`), it is answered `stop` at once.
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
@@ -37,6 +36,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
       CrashRecovery.layer({
         ...(options.terms === undefined ? {} : { terms: options.terms }),
         ...(options.intervalMs === undefined ? {} : { intervalMs: options.intervalMs }),
+        unresumable: (runId) => (runId.startsWith(runIdPrefix) ? clientGone : undefined),
         onSwept: () => Effect.provideContext(ended, services),
       }),
     ),

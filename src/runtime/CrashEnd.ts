@@ -33,8 +33,12 @@ export const byHand = (
  * The end of a run that has to go on and cannot: it was started without its transcript, so that its request died with its
  * caller, and `StreamProcessor.resume` takes it from no one.
  */
-export const notResumable = (record: RunRecord, incident: RunIncident, now: number): ReadonlyArray<Entry> =>
-  ended(record, now, { state: "stopped", reason: "not_resumable", incident: incident.id });
+export const notResumable = (
+  record: RunRecord,
+  incident: RunIncident,
+  now: number,
+  reason = "not_resumable",
+): ReadonlyArray<Entry> => ended(record, now, { state: "stopped", reason, incident: incident.id });
 
 /** How many attempts have started. */
 export const attemptsOf = ({ attempts }: RunRecord): number => attempts.at(-1)?.attempt ?? 0;

@@ -47,6 +47,8 @@ export interface Means {
   readonly jitter: number;
   readonly policy: RecoveryPolicy;
   readonly terms?: QuestionTerms;
+  /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
+  readonly unresumable?: string;
 }
 
 /**
@@ -152,9 +154,9 @@ const notResumable = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
-  { now }: Means,
+  { now, unresumable }: Means,
 ): Step =>
-  write([...entries, ...CrashEnd.notResumable(record, incident, now)], {
+  write([...entries, ...CrashEnd.notResumable(record, incident, now, unresumable)], {
     outcome: "stopped",
     rule: incident.decision.rule,
   });

@@ -22,6 +22,8 @@ export interface TendOptions {
   readonly policies?: ReadonlyArray<RecoveryPolicy>;
   /** Expiry and defaults of the questions that are asked here. */
   readonly terms?: QuestionTerms;
+  /** A program's own word for the end of a run of its own that has to go on and cannot; undefined for runs of others. */
+  readonly unresumable?: (runId: string) => string | undefined;
 }
 
 /** Most steps for one run: each looks at the record anew, and an expiry that an answer overtakes needs two. */
@@ -85,6 +87,7 @@ const steps = (
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const { terms } = options;
+    const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
     for (let step = 1; ; step += 1) {
       const planned = CrashPlan.next(record, {
@@ -92,6 +95,7 @@ const steps = (
         jitter: yield* Random.next,
         policy: policyOf(record, options.policies ?? []),
         ...(terms === undefined ? {} : { terms }),
+        ...(unresumable === undefined ? {} : { unresumable }),
       });
       const { standing } = planned;
       if (planned._tag === "keep") return { standing, givenBack: false };

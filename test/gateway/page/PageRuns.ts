@@ -46,6 +46,8 @@ export const begun = (run_id: string, provider: Provider, at: number): RunRecord
   at,
   budget: defaultBudget,
   policy: "default",
+  // A program holds the request, and can take the run up again.
+  transcript: "0".repeat(64),
 });
 
 export const attempted = (
