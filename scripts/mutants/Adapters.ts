@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "PartFold",
     find: `{ kind: "invalid_tool_input", in_band: true, retryable: false }`,
     replace: `{ kind: "invalid_tool_input", in_band: true }`,
-    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "nobody declared" }],
+    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "an undeclared tool" }],
   },
   {
     name: "the cause of a run of Effect AI is a part instead of the provider's error",

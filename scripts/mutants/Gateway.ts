@@ -127,7 +127,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/agent/Chats.test.ts" }],
   },
   {
-    name: "a run that no program takes up can be ended by nobody",
+    name: "a run that no program takes up cannot be ended",
     breaks: "runs of an adapter that cannot be resumed can be ended",
     within: "answer",
     find: 'if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)',

@@ -62,7 +62,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/policy/Restricted.test.ts", named: "an incident of version 1" }],
   },
   {
-    name: "the first progress brings the idle clock nearer and wakes nobody",
+    name: "the first progress brings the idle clock nearer and does not wake the watchdog",
     breaks: "Clocks (28)",
     within: "#firstProgress",
     find: "    this.#progressed = true;\n    this.#watchdog.nearer(this);",

@@ -77,7 +77,7 @@ describe("An answer that does not fit its schema", () => {
   );
 });
 
-describe("A call of a tool that nobody declared", () => {
+describe("A call of an undeclared tool", () => {
   const streamed: Answer = {
     parts: [...call("c1", "bash", { cmd: "ls" }), ...call("c2", "nope", {}), finish("tool-calls")],
   };

@@ -1,5 +1,5 @@
 /**
- * A user's Stop reaches a recovered model in every way in which it is asked, and is nobody else's word (law L10).
+ * A user's Stop reaches a recovered model in every way in which it is asked, and is no other's word (law L10).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Context, Effect, Exit, Fiber, Layer, Option, Ref, Schema, Stream } from "effect";
@@ -200,7 +200,7 @@ describe("A user's Stop by EffectAi.StopSignal", () => {
     }).pipe(Effect.provide(over(open, seen)));
   });
 
-  it.live("is nobody's cancel where a time limit aborts it", () => {
+  it.live("is no user's cancel where a time limit aborts it", () => {
     const seen = scene();
     const controller = new AbortController();
     return Effect.gen(function* () {

@@ -78,7 +78,7 @@ describe("a client that goes away", () => {
   for (const [name, answer] of moments) {
     for (const [whose, why, end] of [
       ["its user's cancel", undefined, "user_cancelled"],
-      ["nobody's cancel where its own time limit aborts", new DOMException("", "TimeoutError"), "caller_interrupted"],
+      ["no user's cancel where its own time limit aborts", new DOMException("", "TimeoutError"), "caller_interrupted"],
     ] as const)
       it.live(`is on record as ${whose} ${name}`, () =>
         Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
  * A user's signal that the program gave to its own SDK, fetch or model below an adapter, and to the call above it: what breaks
- * by it is the user's cancel, whoever sees it first, and is never asked for again (law L10).
+ * by it is the user's cancel, also where the SDK sees it first, and is never asked for again (law L10).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Exit, Layer, Option, References, Stream } from "effect";

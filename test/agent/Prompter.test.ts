@@ -81,7 +81,7 @@ describe("a question whose retry may run a call again", () => {
     }),
   );
 
-  it.effect("names what it can of a call that nobody knows, and counts the rest", () =>
+  it.effect("names what it can of an unknown call, and counts the rest", () =>
     Effect.gen(function* () {
       const calls = Array.from({ length: 9 }, (_, n) => `7.${n}`);
       const { choice, printed } = yield* play(question({ may_repeat: calls, calls: [] }), ["retry", "y"]);

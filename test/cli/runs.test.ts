@@ -341,7 +341,7 @@ describe("stream-recovery runs watch, export and prune", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("ends what nobody goes on with before it forgets, where it is told how old that has to be", () =>
+  it.effect("ends runs that are given up before it forgets, where it is told how old they have to be", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(S.startedAt + 10 * hour);
       yield* having({

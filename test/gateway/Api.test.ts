@@ -117,7 +117,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("takes a retry where the provider may have run tools unseen from somebody who says so only", () =>
+  it.effect("takes a retry where the provider may have run tools unseen from a person who says so only", () =>
     Effect.gen(function* () {
       yield* put([Runs.unprovable("run_a")]);
       const { questions } = (yield* called("/questions")).body;

@@ -211,7 +211,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("serves a client that offers HTTP/2 over HTTP/1.1, as it may, and hands the offer to nobody", () =>
+  it.live("serves a client that offers HTTP/2 over HTTP/1.1, as it may, and hands the offer on to no provider", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at);

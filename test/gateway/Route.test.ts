@@ -137,7 +137,7 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     [chat, bearer("gsk_EXAMPLE"), "400 vendor"],
     [chat, bearer("sk-or-v1-EXAMPLE"), "400 vendor"],
     ["/v1/messages", bearer("xai-EXAMPLE"), "400 vendor"],
-    // The gateway's own token is nobody's credential, and what is not known says nothing.
+    // The gateway's own token is no vendor's credential, and what is not known says nothing.
     [chat, [["x-recovery-token", "sk-ant-EXAMPLE-of-24"], ...bearer("sk-EXAMPLE")], "openai"],
     ["/v1/messages", bearer("a-token-of-a-proxy"), "anthropic"],
     // A server may read these as another path than the one that was looked at.

@@ -116,7 +116,7 @@ describe("a broken connection in a runtime's own words", () => {
     "could not connect to the server of my own that I forgot",
   ];
   for (const message of bugs) {
-    it(`is unknown in a TypeError of somebody's code: ${message.slice(0, 60)}`, () => {
+    it(`is unknown in a TypeError of a program's own code: ${message.slice(0, 60)}`, () => {
       assert.strictEqual(classify(new TypeError(message)).kind, "unknown");
     });
   }

@@ -1,4 +1,4 @@
-/** A recorder's calls all come back, whatever it does: in time, in its own words, and without a run that nobody drives (L11). */
+/** A recorder's calls all come back, whatever it does: in time, in its own words, and without a run that has lost its driver (L11). */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";

@@ -329,7 +329,7 @@ describe("clocks that are wrong take no run from a process that beats, and give 
   );
 });
 
-describe("an outage of the store ends nobody's lease", () => {
+describe("an outage of the store ends no lease", () => {
   it.effect("the first one back waits until the living have beaten", () =>
     Effect.gen(function* () {
       const { file, first, second } = yield* two({ lockWaitMs: 0 });

@@ -19,7 +19,7 @@ const claimWhenOver = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
     () => claimWhenOver(by, runId),
   );
 
-/** Freezes a process outside of a commit: inside of one it would keep the lock, and nobody could write until it wakes. */
+/** Freezes a process outside of a commit: inside of one it would keep the lock, and no other process could write until it wakes. */
 const freeze = (file: string, it: SqlProcess): Effect.Effect<void> =>
   Effect.suspend(() => {
     it.stop();

@@ -1,5 +1,5 @@
 /**
- * An id that is on record is no new run's: nothing is asked of the provider, and no tool starts, whoever ran it before (L8).
+ * An id that is on record is no new run's: nothing is asked of the provider, and no tool starts, whichever process ran it before (L8).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, type Scope, Stream } from "effect";

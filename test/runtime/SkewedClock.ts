@@ -1,6 +1,6 @@
 import { Clock, Effect, Layer } from "effect";
 
-/** A clock that can be set and stopped: what this process sees when it does not run, or when somebody sets the time. */
+/** A clock that can be set and stopped: what this process sees when it does not run, or when its time is set. */
 export const skewed = () => {
   const skew = { wall: 0, monotonic: 0 };
   const layer = Layer.effect(

@@ -118,7 +118,7 @@ const holds = (it: Played, where: string): Effect.Effect<void, never, RunRecorde
 const inStore = <A, E>(effect: Effect.Effect<A, E, RunRecorder>) =>
   Effect.provide(effect, Layer.fresh(RunRecorder.layerMemory()));
 
-describe("A write that goes wrong in any way loses nothing, repeats nothing and holds nobody (L7, L8, L11)", () => {
+describe("A write that goes wrong in any way loses nothing, repeats nothing and holds up no run (L7, L8, L11)", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
     for (const [way, fault] of Object.entries(faults)) {
       it.effect(`${name}: each write ${way}`, () =>
