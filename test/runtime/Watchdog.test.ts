@@ -9,6 +9,7 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { Watchdog } from "../../src/runtime/Watchdog.ts";
 import * as S from "./Scripted.ts";
+import { skewed } from "./SkewedClock.ts";
 
 type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
 
@@ -228,22 +229,15 @@ describe("clocks", () => {
       }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a machine that slept is noticed, counted and granted ten more seconds", () =>
+  it.effect("a machine that slept is noticed and counted, and its living stream goes on", () =>
     Effect.gen(function* () {
       // The wall clock runs ahead of the monotonic one by ten minutes, as after a suspended laptop.
-      const clock = yield* Clock.Clock;
-      let slept = 0;
-      const suspended: Clock.Clock = {
-        ...clock,
-        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + slept,
-        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
-        sleep: (duration) => clock.sleep(duration),
-      };
+      const { layer, skew } = skewed();
       const provider = S.scripted([
         S.start,
         {
           run: Effect.sync(() => {
-            slept = 600_000;
+            skew.wall = 600_000;
           }),
         },
         S.wait(185_000),
@@ -257,7 +251,7 @@ describe("clocks", () => {
         yield* Effect.forkChild(S.watch(processor.run(S.options(other, { clocks: { attempt: 100_000 } }))));
         const result = yield* S.played(processor.run(S.options(provider, { runId: "r" })));
         return { result, record: yield* S.recordOf("r") };
-      }).pipe(Effect.provide(S.processor().pipe(Layer.provide(Layer.succeed(Clock.Clock, suspended)))));
+      }).pipe(Effect.provide(S.processor().pipe(Layer.provide(layer))));
       assert.strictEqual(seen.result.lines.at(-1), "completed");
       assert.strictEqual(seen.record.attempts[0]?.facts.counters.suspended_ms, 600_000);
     }),
