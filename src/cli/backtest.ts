@@ -1,12 +1,13 @@
 /**
  * `stream-recovery backtest`: decides all stored incidents again, and shows what another policy or budget would change.
  */
-import { Console, Effect, Option, Result, Schema } from "effect";
+import { Console, Effect, Option, Result, Schema, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
 import { Rule } from "../domain/Decision.ts";
 import * as Json from "../domain/Json.ts";
 import { Budget } from "../domain/Run.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import { runsOf } from "../recorder/RunPages.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { check, decideBy } from "./backtest/Again.ts";
 import { backtestText } from "./backtest/BacktestText.ts";
@@ -100,17 +101,14 @@ const tallied = Effect.fnUntraced(function* (
 ) {
   const recorder = yield* RunRecorder;
   const tally = new Tally();
-  let before: string | undefined;
-  while (true) {
-    const runs = yield* recorder.runs({ broken: true, limit: page, ...(before === undefined ? {} : { before }) });
-    for (const { incidents } of runs) {
+  yield* Stream.runForEach(runsOf(recorder, { broken: true }, page), ({ incidents }) =>
+    Effect.sync(() => {
       const chosen = incidents.filter((it) => it.at >= since && (rule === undefined || it.decision.rule === rule));
       if (chosen.length > 0) tally.run();
       for (const incident of chosen) tally.add(incident, check(incident), decideBy(incident, policy, limits));
-    }
-    before = runs.at(-1)?.run_id;
-    if (runs.length < page) return tally;
-  }
+    }),
+  );
+  return tally;
 });
 
 const decodeBudget = Schema.decodeUnknownResult(Budget, { onExcessProperty: "error" });

@@ -7,8 +7,9 @@
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
-import { Clock, Effect, Layer } from "effect";
+import { Clock, Effect, Layer, Stream } from "effect";
 import type { RecorderError } from "../recorder/RecorderError.ts";
+import { waitingRuns } from "../recorder/RunPages.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashEnd from "../runtime/CrashEnd.ts";
@@ -52,24 +53,12 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
   const clock = yield* Clock.Clock;
-  // A run whose question is open is still asking, also when nobody drives it.
-  for (const state of ["asking", "parked"] as const) {
-    let before: string | undefined;
-    do {
-      const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
-        state,
-        limit: pageRuns,
-        ...(before === undefined ? {} : { before }),
-      });
-      for (const record of page) {
-        if (!record.run_id.startsWith(runIdPrefix)) continue;
-        if (record.parked === "recovered" || record.parked === "answered")
-          yield* end(recorder, record, clock.currentTimeMillisUnsafe());
-        else if (headless && record.parked === "question") yield* stop(record);
-      }
-      before = page.length < pageRuns ? undefined : page.at(-1)?.run_id;
-    } while (before !== undefined);
-  }
+  yield* Stream.runForEach(waitingRuns(recorder, pageRuns), (record) => {
+    if (!record.run_id.startsWith(runIdPrefix)) return Effect.void;
+    if (record.parked === "recovered" || record.parked === "answered")
+      return end(recorder, record, clock.currentTimeMillisUnsafe());
+    return headless && record.parked === "question" ? stop(record) : Effect.void;
+  });
 });
 
 const pageRuns = 200;

@@ -9,9 +9,11 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
+import * as Stream from "effect/Stream";
 import type { AnswerRefused } from "../recorder/Answering.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
+import { waitingRuns } from "../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../recorder/RunRecord.ts";
 import { type Answer, RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashEnd from "./CrashEnd.ts";
@@ -104,25 +106,14 @@ const overdueRuns = (
 ): Effect.Effect<{ readonly runIds: ReadonlyArray<string>; readonly more: boolean }, RecorderError> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
-    const runIds: Array<string> = [];
-    for (const state of ["asking", "parked"] as const) {
-      let before: string | undefined;
-      do {
-        const page: ReadonlyArray<RunRecord> = yield* recorder.runs({
-          state,
-          limit: batchRuns,
-          ...(before === undefined ? {} : { before }),
-        });
-        const now = clock.currentTimeMillisUnsafe();
-        for (const record of page) {
-          if (!isOverdue(record, now)) continue;
-          if (runIds.length >= limit) return { runIds, more: true };
-          runIds.push(record.run_id);
-        }
-        before = page.length < batchRuns ? undefined : page.at(-1)?.run_id;
-      } while (before !== undefined);
-    }
-    return { runIds, more: false };
+    const overdue = waitingRuns(recorder, batchRuns).pipe(
+      Stream.filter((record) => isOverdue(record, clock.currentTimeMillisUnsafe())),
+      // One more than may be looked after says that there are more.
+      Stream.take(limit + 1),
+      Stream.map(({ run_id }) => run_id),
+    );
+    const runIds = yield* Stream.runCollect(overdue);
+    return { runIds: runIds.slice(0, limit), more: runIds.length > limit };
   });
 
 /**

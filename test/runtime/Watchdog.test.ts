@@ -1,6 +1,6 @@
 /** The six clocks but `connect`, each by its name, and what they must not do. */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect";
+import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import type { ClockName } from "../../src/domain/Failure.ts";
 import * as Clocks from "../../src/runtime/Clocks.ts";

@@ -1,15 +1,13 @@
 /**
  * Finds the run that was meant: by its id, or by the beginning of its id where only one run begins so.
  */
-import { Effect } from "effect";
-import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { Effect, Stream } from "effect";
+import { runsOf } from "../../recorder/RunPages.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { failing } from "../Outcome.ts";
 
 /** Most runs whose ids are looked through, the newest first: older ones are found by their whole id. */
 export const prefixRunsMax = 10_000;
-
-const page = 500;
 
 /** Most ids that are named when a beginning fits several. */
 const namedMax = 8;
@@ -36,13 +34,6 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
 
 const beginningWith = Effect.fnUntraced(function* (id: string) {
   const recorder = yield* RunRecorder;
-  const found: Array<RunRecord> = [];
-  let before: string | undefined;
-  for (let seen = 0; seen < prefixRunsMax; seen += page) {
-    const runs = yield* recorder.runs({ limit: page, ...(before === undefined ? {} : { before }) });
-    found.push(...runs.filter(({ run_id }) => run_id.startsWith(id)));
-    before = runs.at(-1)?.run_id;
-    if (runs.length < page) break;
-  }
-  return found;
+  const newest = Stream.take(runsOf(recorder, {}), prefixRunsMax);
+  return yield* Stream.runCollect(Stream.filter(newest, ({ run_id }) => run_id.startsWith(id)));
 });

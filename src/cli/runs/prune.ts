@@ -1,8 +1,9 @@
 /**
  * `stream-recovery runs prune`: forgets ended runs.
  */
-import { Clock, Console, Effect, Option } from "effect";
+import { Clock, Console, Effect, Option, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
+import { runsOf, waitingRuns } from "../../recorder/RunPages.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type PruneQuery, RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../runtime/CrashRecovery.ts";
@@ -98,20 +99,9 @@ const before = (flag: string, given: Option.Option<string>, now: number) => {
 /** Ends the runs that wait and began before a moment. One that a process drives by now is left to it. */
 const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
   const recorder = yield* RunRecorder;
-  const waiting: Array<string> = [];
-  for (const state of ["asking", "parked"] as const) {
-    let from: string | undefined;
-    do {
-      const runs: ReadonlyArray<RunRecord> = yield* recorder.runs({
-        state,
-        limit: page,
-        ...(from === undefined ? {} : { before: from }),
-      });
-      for (const { parked, run_id, started_at } of runs)
-        if (parked !== undefined && started_at < begunBefore) waiting.push(run_id);
-      from = runs.length < page ? undefined : runs.at(-1)?.run_id;
-    } while (from !== undefined);
-  }
+  const isGivenUp = ({ parked, started_at }: RunRecord) => parked !== undefined && started_at < begunBefore;
+  const old = Stream.filter(waitingRuns(recorder), isGivenUp);
+  const waiting = yield* Stream.runCollect(Stream.map(old, ({ run_id }) => run_id));
   if (dryRun) return waiting.length;
   const ended = yield* Effect.forEach(waiting, (runId) =>
     Effect.as(CrashRecovery.giveUp(runId), 1).pipe(
@@ -125,22 +115,13 @@ const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolea
 const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-const page = 500;
-
 /** What `RunRecorder.prune` would forget, by its own words: too old, or behind the newest that are kept. */
 const counted = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
   const recorder = yield* RunRecorder;
-  let before: string | undefined;
-  let index = 0;
-  let count = 0;
-  while (true) {
-    const runs = yield* recorder.runs({ state: "ended", limit: page, ...(before === undefined ? {} : { before }) });
-    for (const { end } of runs) {
-      const behind = keep !== undefined && index >= keep;
-      if (behind || (endedBefore !== undefined && (end?.at ?? 0) < endedBefore)) count += 1;
-      index += 1;
-    }
-    before = runs.at(-1)?.run_id;
-    if (runs.length < page) return count;
-  }
+  const ended = Stream.zipWithIndex(runsOf(recorder, { state: "ended" }));
+  const forgotten = Stream.filter(ended, ([{ end }, index]) => {
+    const behind = keep !== undefined && index >= keep;
+    return behind || (endedBefore !== undefined && (end?.at ?? 0) < endedBefore);
+  });
+  return yield* Stream.runCount(forgotten);
 });
