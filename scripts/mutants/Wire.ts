@@ -184,4 +184,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (!plan.streaming || !mayStream(plain(head)))",
     proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "events under application/json" }],
   },
+  {
+    name: "an answer of another shape than the AI SDK knows is asked for again",
+    breaks: "what cannot succeed is not repeated",
+    within: "byName",
+    find: '["AI_TypeValidationError", misread],',
+    replace: '["AI_TypeValidationError", misread === undefined ? misread : damaged],',
+    proofs: [{ test: "test/provider/FailureClassifierShapes.test.ts", named: "another shape than it knows" }],
+  },
+  {
+    name: "the provider's error in a shape that the AI SDK does not know is a misread answer",
+    breaks: "the provider's own word is heard",
+    within: "bodyOf",
+    find: 'if (isMisread(value)) return ErrorBody.read(get(value, "value"));',
+    replace: "if (isMisread(value)) return undefined;",
+    proofs: [{ test: "test/provider/FailureClassifierShapes.test.ts", named: "another shape than it knows" }],
+  },
+  {
+    name: "a request that fetch refuses by itself is sent again",
+    breaks: "what cannot succeed is not repeated",
+    within: "recognise",
+    find: "if (refused !== undefined && fetchRefusals.has(refused))",
+    replace: 'if (refused === "" && fetchRefusals.has(refused))',
+    proofs: [{ test: "test/provider/FailureClassifierShapes.test.ts", named: "refuses by itself" }],
+  },
 ];

@@ -5,7 +5,17 @@
 import type { RelayHeaders } from "../adapters/RelayTransport.ts";
 import type { Refused } from "./Admission.ts";
 import type { UpstreamName, Upstreams } from "./GatewayOptions.ts";
-import { claimOf, ownerOf, type PathClaim, plainPath, type Sign, signsOf, type Vendor, vendorWords } from "./Vendor.ts";
+import {
+  claimOf,
+  isPrivate,
+  ownerOf,
+  type PathClaim,
+  plainPath,
+  type Sign,
+  signsOf,
+  type Vendor,
+  vendorWords,
+} from "./Vendor.ts";
 
 /** Where a request goes. */
 export interface Route {
@@ -35,22 +45,30 @@ export const routeOf = (target: string, headers: RelayHeaders, upstreams: Upstre
   if (asked === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
   const claim = claimOf(path);
   const all = signsOf(headers, asked.searchParams);
-  const signs = claim.vertex === true ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
+  const signs = takesOptions(claim, upstreams) ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
   const upstream = candidates(claim, signs, upstreams).find((name) => mayGo(claim, signs, name, upstreams));
   if (upstream === undefined) return foreign(claim, signs, upstreams);
   const url = addressOf(target, upstream, upstreams[upstream]);
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
 };
 
+/**
+ * Whether Anthropic's version and betas are options of a server that is not Anthropic's: of Vertex AI, and of one of the
+ * operator's choice that reads OpenAI's chat for many models (LiteLLM, OpenRouter). They are no credentials.
+ */
+const takesOptions = ({ shared, upstreams: [likeliest], vertex }: PathClaim, upstreams: Upstreams): boolean =>
+  vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
+
 /** Upstreams in the order in which they are tried. A name that others use too (`x-api-key`, `?key=`) moves no request. */
 const candidates = (
-  { upstreams: known, vertex }: PathClaim,
+  { foreign: own, upstreams: known, vertex }: PathClaim,
   signs: ReadonlyArray<Sign>,
   upstreams: Upstreams,
 ): ReadonlyArray<UpstreamName> => {
   // Vertex AI serves several vendors' models: an upstream that is there is meant, whatever its name.
   if (vertex === true)
     return [...known.filter((name) => /aiplatform\.googleapis\.com$/.test(hostOf(upstreams[name]))), "gemini"];
+  if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
   const signed = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
   const [likeliest] = known;
   const keyed = signed("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
@@ -63,7 +81,21 @@ const is = (sign: Sign, kind: Sign["kind"], vendor: Vendor): boolean => sign.kin
 
 const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName, upstreams: Upstreams): boolean =>
   (claim.foreign === undefined || isAtHome(claim.foreign, name, upstreams)) &&
-  signs.every(({ vendor }) => isAtHome(vendor, name, upstreams));
+  signs.every((sign) => mayCarry(claim, sign, name, upstreams));
+
+/**
+ * Whether what a sign says may go to an upstream. A server of the operator's own takes what its clients are given for it: a
+ * name that others use too, and on its own network any key (a local server reads none, a proxy reads its own). That holds
+ * where the path says that this server is meant, and no other server is configured for the key's vendor.
+ */
+const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, upstreams: Upstreams): boolean => {
+  if (isAtHome(vendor, name, upstreams)) return true;
+  const host = hostOf(upstreams[name]);
+  if (ownerOf(host) !== undefined || kind === "protocol" || !isUpstream(vendor)) return false;
+  const meant = claim.shared !== true && claim.upstreams[0] === name;
+  const alone = ownerOf(hostOf(upstreams[vendor])) === vendor;
+  return kind === "name" ? meant || alone : meant && alone && isPrivate(host);
+};
 
 /**
  * Whether what is a vendor's may go to an upstream: one of its name, of its domain, or at the address that is configured for
@@ -85,7 +117,7 @@ const hostOf = (address: string): string => new URL(address).hostname;
 /** In the words of the vendor whose client it seems to be. */
 const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
   const [target = "openai"] = candidates(claim, signs, upstreams);
-  const strange = signs.find(({ vendor }) => !isAtHome(vendor, target, upstreams));
+  const strange = signs.find((sign) => !mayCarry(claim, sign, target, upstreams));
   const carried =
     strange === undefined
       ? `This is a path of ${vendorWords[claim.foreign ?? target]}`

@@ -40,14 +40,33 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   ...foreignWords,
 };
 
-/** The vendor whose domain a host is of; undefined for a host of no known vendor. */
+/** The vendor whose domain a host is of; undefined for a host of no known vendor, or one that a cloud rents out. */
 export const ownerOf = (hostname: string): Vendor | undefined =>
-  owners.find(([domain]) => hostname === domain || hostname.endsWith(`.${domain}`))?.[1];
+  rented.test(hostname)
+    ? undefined
+    : owners.find(([domain]) => hostname === domain || hostname.endsWith(`.${domain}`))?.[1];
+
+/** Machines and front ends that a cloud's customers name. */
+const rented = /\.(?:elb|compute|compute-1|execute-api|cloudapp)\.(?:[\w-]+\.)*(?:amazonaws|azure)\.com$/;
+
+/**
+ * Whether a host is of this machine or of a network that its operator runs: addresses that no router of the Internet
+ * forwards, and names that its name service does not have.
+ */
+export const isPrivate = (hostname: string): boolean =>
+  /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+$/.test(
+    hostname,
+  ) ||
+  /^\[(?:::1\]|f[cd][0-9a-f]{2}:|fe[89ab][0-9a-f]:)/.test(hostname) ||
+  /^[\w-]+$/.test(hostname) ||
+  /\.(?:localhost|local|internal|lan|home\.arpa)$/.test(hostname);
 
 const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["openai.com", "openai"],
   ["anthropic.com", "anthropic"],
   ["googleapis.com", "gemini"],
+  // GitHub's models on a host of Azure, with GitHub's keys.
+  ["models.inference.ai.azure.com", "github"],
   ["azure.com", "azure"],
   ["amazonaws.com", "aws"],
   ["api.aws", "aws"],
@@ -77,6 +96,8 @@ export interface PathClaim {
   readonly foreign?: ForeignVendor;
   /** A path of Vertex AI, where Anthropic's own headers are at home too. */
   readonly vertex?: true;
+  /** Every vendor may have the path: it says nothing of whom its client means. */
+  readonly shared?: true;
 }
 
 /**
@@ -111,11 +132,14 @@ export const claimOf = (path: string): PathClaim => {
 };
 
 /** A path that every vendor may have, such as `/v1/models`: OpenAI's, unless the request says otherwise. */
-const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"] };
+const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"], shared: true };
 
 const googles: PathClaim = { upstreams: ["gemini"] };
 const vertex: PathClaim = { upstreams: ["gemini", "anthropic", "openai"], vertex: true };
-const foreign = (vendor: ForeignVendor): PathClaim => ({ upstreams: ["openai"], foreign: vendor });
+const foreign = (vendor: ForeignVendor): PathClaim => ({
+  upstreams: ["openai", "anthropic", "gemini"],
+  foreign: vendor,
+});
 
 /** The calls of Google's models; other words behind a colon are parts of a model's name (`llama3:8b`, `ft:gpt-4o:org::id`). */
 const googleCalls =
@@ -128,7 +152,11 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   [/^(?:\/upload|\/download|\/resumable\/upload)\/v1(?:\/|$)/, googles],
   [new RegExp(`:(?:${googleCalls})(?:/|$)`), googles],
   [/^\/v1\/(?:tunedmodels|cachedcontents|corpora|filesearchstores|interactions)(?:\/|$)/, googles],
+  // Code Assist, which gemini-cli calls for a Google account.
+  [/^\/v1internal(?:[:/]|$)/, googles],
   [/(?:^|\/)v1\/(?:messages|complete|organizations)(?:\/|$)/, { upstreams: ["anthropic"] }],
+  // What claude-code asks its own server beside messages, also before it has a credential.
+  [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
   [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, foreign("aws")],
   [/^\/openai\/deployments\//, foreign("azure")],
   [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|pull)(?:\/|$)/, foreign("ollama")],
@@ -155,14 +183,26 @@ export interface Sign {
  *
  * @param query the request's own
  */
-export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => [
-  ...headers.flatMap(([name, value]) => signsAt(name.toLowerCase(), value, headerSign)),
-  ...[...query].flatMap(([name, value]) => signsAt(name.toLowerCase(), value, querySign)),
-];
+export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
+  const given = headers.flatMap(([name, value]) =>
+    name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
+  );
+  // Clients that cannot tell which name a server reads send one key by several, or an empty one.
+  const repeats = (value: string) => value.trim() === "" || given.includes(value.trim());
+  return [
+    ...headers.flatMap(([name, value]) => signsAt(name.toLowerCase(), value, repeats, headerSign)),
+    ...[...query].flatMap(([name, value]) => signsAt(name.toLowerCase(), value, repeats, querySign)),
+  ];
+};
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
-const signsAt = (name: string, value: string, signOf: (name: string) => NameSign | undefined): ReadonlyArray<Sign> => {
+const signsAt = (
+  name: string,
+  value: string,
+  repeats: (value: string) => boolean,
+  signOf: (name: string) => NameSign | undefined,
+): ReadonlyArray<Sign> => {
   if (name === tokenHeader) return [];
   const named = signOf(name);
   if (named === undefined && !/key|token|auth|secret|credential/.test(name)) return [];
@@ -170,11 +210,15 @@ const signsAt = (name: string, value: string, signOf: (name: string) => NameSign
     ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
   );
   // A credential that names its vendor says more than a name that others use too.
-  if (named === undefined || (named[1] === "name" && values.length > 0)) return values;
+  if (named === undefined || (named[1] === "name" && (values.length > 0 || repeats(value)))) return values;
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
 };
 
+/** What proxies of Google and AWS add to the requests of anybody who stands behind them. */
+const ofProxies = /^(?:x-goog-(?:iap-|authenticated-user-)|x-amz-cf-)/;
+
 const headerSign = (name: string): NameSign | undefined => {
+  if (ofProxies.test(name)) return undefined;
   if (name.startsWith("x-goog-")) return ["gemini", "protocol"];
   if (name.startsWith("anthropic-")) return ["anthropic", "protocol"];
   if (name.startsWith("x-amz-")) return ["aws", "protocol"];

@@ -95,6 +95,14 @@ const inventsStatus = (value: object): boolean =>
  */
 const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
 
+/** What the AI SDK could not read (its `value`) may be the provider's error in a shape that the SDK does not know. */
+const isMisread = (value: object): boolean => {
+  if (text(value, "name") !== "AI_TypeValidationError") return false;
+  const read = get(value, "value");
+  if (!isObject(read) || isInstance(read)) return false;
+  return isObject(get(read, "error")) || text(read, "error") !== undefined || text(read, "type") === "error";
+};
+
 /** Fields under which clients keep what the provider answered. */
 const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);
 
@@ -103,6 +111,7 @@ const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
   if (typeof value === "string")
     return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : parsedText(value);
   if (isBody(link)) return ErrorBody.read(value);
+  if (isMisread(value)) return ErrorBody.read(get(value, "value"));
   return speaksForProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
 };
 
@@ -137,6 +146,7 @@ const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
 const isProviderError = (link: Link): boolean => {
   if (typeof link.value === "string") return false;
   if (isAiStreamError(link.value)) return isObject(get(link.value, "data"));
+  if (isMisread(link.value)) return true;
   if (sdkClasses.test(className(link.value) ?? "")) return isObject(get(link.value, "error"));
   return (
     link.depth === 0 && isBody(link) && (isObject(get(link.value, "error")) || text(link.value, "type") === "error")

@@ -19,6 +19,8 @@ export type Shape =
 const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
 const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
+/** What came whole and has another shape than the SDK knows: the same SDK reads the next answer no better. */
+const misread = verdict({ kind: "protocol", reason: "damaged_frame", retryable: false });
 /** Effect's DecodeError is whatever the body threw: a connection that broke in it as well as bytes that were wrong. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
@@ -60,7 +62,7 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["TimedOut", timeout],
   // AI SDK
   ["AI_JSONParseError", damaged],
-  ["AI_TypeValidationError", damaged],
+  ["AI_TypeValidationError", misread],
   ["AI_InvalidResponseDataError", damaged],
   ["AI_InvalidStreamPartError", damaged],
   ["AI_EmptyResponseBodyError", truncated],
@@ -72,6 +74,27 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["AI_InvalidPromptError", malformed],
   ["AI_InvalidArgumentError", malformed],
   ["AI_UnsupportedFunctionalityError", malformed],
+]);
+
+/**
+ * Why undici's `fetch` refuses a request or its redirect by itself: each the whole message of the cause of `fetch failed`.
+ * The same request is refused again.
+ */
+const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
+  ["bad port", malformed],
+  ["unknown scheme", malformed],
+  ["URL scheme must be a HTTP(S) scheme", malformed],
+  ["about scheme is not supported", malformed],
+  ["failed to fetch the data URL", malformed],
+  ["not implemented... yet...", malformed], // file:
+  ["invalid method", malformed],
+  ["unexpected redirect", malformed],
+  ["redirect count exceeded", malformed],
+  ['cross origin not allowed for request mode "cors"', malformed],
+  ['request mode cannot be "same-origin"', malformed],
+  ["local URLs only", malformed],
+  ["blocked", malformed],
+  ["proxy authentication required", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
 ]);
 
 /** The reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
@@ -117,6 +140,8 @@ export const recognise = (error: object): Shape | undefined => {
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
   if (isCollectedShort(error)) return truncated;
+  const refused = text(error, "message") === "fetch failed" ? text(get(error, "cause"), "message") : undefined;
+  if (refused !== undefined && fetchRefusals.has(refused)) return fetchRefusals.get(refused);
   if (text(error, "name") === "HTTPParserError") return parserError(text(error, "message") ?? "");
   for (const name of [text(error, "name"), tag, className(error)]) {
     const shape = name === undefined ? undefined : byName.get(name);

@@ -215,6 +215,24 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(wrapped(limited)), { kind: "rate_limited", status: 429 });
   });
 
+  it("AI SDK: an answer of another shape than it knows is not asked for again, unless it is the provider's error", () => {
+    const misread = (value: unknown) =>
+      Object.assign(new Error("Type validation failed", { cause: new Error("[]") }), {
+        name: "AI_TypeValidationError",
+        value,
+      });
+    for (const value of [{ id: "c", choices: "none" }, "text", null, undefined, { error: null }])
+      expectFailure(classify(misread(value)), { kind: "protocol", reason: "damaged_frame", retryable: false });
+    expectFailure(classify(misread({ error: { type: "overloaded_error", message: "x" } })), { kind: "overloaded" });
+    expectFailure(classify(misread({ error: "Service overloaded" })), { kind: "server_error", retryable: true });
+    expectFailure(classify(misread({ error: { code: "insufficient_quota" } })), { kind: "rejected", reason: "quota" });
+    const wrapped = Object.assign(new Error("Failed to process error response", { cause: misread({ id: 1 }) }), {
+      name: "AI_APICallError",
+      statusCode: 503,
+    });
+    expectFailure(classify(wrapped), { status: 503, retryable: true });
+  });
+
   it("AWS: the exception's name and $metadata", () => {
     const aws = (name: string, httpStatusCode?: number) =>
       Object.assign(new Error("x"), { name, $fault: "client", $metadata: { httpStatusCode } });
@@ -230,6 +248,26 @@ describe("SDK errors by structure", () => {
       response: { status: 429, headers: { "Retry-After": "2" }, data: { error: { code: "rate_limit_exceeded" } } },
     });
     expectFailure(classify(error), { kind: "rate_limited", retry_after_ms: 2_000, not_processed: true });
+  });
+
+  it("fetch: a request or a redirect that it refuses by itself is refused again", async () => {
+    const refused = { kind: "rejected", reason: "invalid_request", retryable: false, not_processed: false } as const;
+    const thrown = async (url: string, init?: RequestInit) => fetch(url, init).catch((error: unknown) => error);
+    for (const url of ["http://127.0.0.1:6000/", "unheard-of://host/", "file:///nothing", "data:x"])
+      expectFailure(classify(await thrown(url)), refused);
+    for (const message of ["unexpected redirect", "redirect count exceeded", "URL scheme must be a HTTP(S) scheme"])
+      expectFailure(classify(new TypeError("fetch failed", { cause: new Error(message) })), refused);
+    const proxy = new TypeError("fetch failed", { cause: new Error("proxy authentication required") });
+    expectFailure(classify(proxy), { kind: "rejected", reason: "auth", retryable: false });
+    // Whole messages only, and only what `fetch` itself wraps.
+    expectFailure(classify(new TypeError("fetch failed", { cause: new Error("bad port of call") })), {
+      retryable: true,
+    });
+    expectFailure(classify(new Error("bad port")), { kind: "unknown" });
+    expectFailure(classify(new TypeError("fetch failed", { cause: new Error("other side closed") })), {
+      kind: "transport",
+      retryable: true,
+    });
   });
 
   it("undici's HTTP parser: other bytes than HTTP are a protocol failure", () => {
