@@ -192,15 +192,20 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     if (failed !== undefined && this.#failure === undefined) this.#fail(failed);
   }
 
+  /** Bytes count as they come: what never becomes an event is held all the same. */
   async #drain(): Promise<void> {
-    while (this.#failure === undefined && this.#frames.behindBytes <= behindBytesMax) {
+    let bytes = this.#frames.behindBytes;
+    while (this.#failure === undefined && bytes <= behindBytesMax) {
       const chunks = await this.#exchange.read();
       if (this.#failure !== undefined) return;
       if (chunks === undefined) {
         this.#frames.end();
         return;
       }
-      for (const chunk of chunks) this.#frames.push(chunk);
+      for (const chunk of chunks) {
+        bytes += chunk.byteLength;
+        this.#frames.push(chunk);
+      }
     }
   }
 

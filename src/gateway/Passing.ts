@@ -58,6 +58,9 @@ const guarding: RelayHeaders = [
   ["content-security-policy", "sandbox; default-src 'none'"],
 ];
 
+/** Begins the headers of a response that are the gateway's own word: an upstream's would be taken for it. */
+const ownPrefix = "x-recovery-";
+
 /** The header that carries a gateway's token. */
 export const tokenHeader = "x-recovery-token";
 
@@ -87,7 +90,7 @@ export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders =
 export const handedOn = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(headers).filter(([name]) => {
     const key = name.toLowerCase();
-    return !ofOrigin.has(key) && key !== "x-content-type-options";
+    return !ofOrigin.has(key) && !key.startsWith(ownPrefix) && key !== "x-content-type-options";
   }),
   ...guarding,
 ];

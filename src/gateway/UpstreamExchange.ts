@@ -60,7 +60,12 @@ export class UpstreamExchange implements RelayExchange {
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // It was asked to come plain and did not: what leaves here is plain all the same.
     const source = decoded(encoding, () => this.#raw());
-    if (source === undefined) throw relayError({ kind: "protocol", reason: "not_a_stream" });
+    if (source === undefined) {
+      // A refusal says enough by its status, and leaves as it came.
+      if (head.status < 200 || head.status > 299) return head;
+      // The next answer would come in the same encoding.
+      throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });
+    }
     this.#decoded = source[Symbol.asyncIterator]();
     return { ...head, headers: without(without(head.headers, "content-encoding"), "content-length") };
   }

@@ -17,7 +17,7 @@ type Step = string | Error | "end" | "silence";
 
 /** A transport that plays one list of steps an attempt; it counts what was opened and given up. */
 const scripted = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
-  const seen = { opened: 0, aborted: 0 };
+  const seen = { opened: 0, aborted: 0, reads: 0 };
   const transport: RelayTransport = {
     open: (_, reporters) => {
       const steps = [...(attempts[seen.opened] ?? [])];
@@ -27,6 +27,7 @@ const scripted = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
         head: async () => head,
         read: async () => {
           const step = steps.shift() ?? "silence";
+          seen.reads += 1;
           if (step === "silence") return new Promise(() => undefined);
           if (step instanceof Error) throw step;
           return step === "end" ? undefined : [new TextEncoder().encode(step)];
@@ -130,6 +131,19 @@ describe("Relay: behind an error event", () => {
       const answer = yield* Relay.open(responses, { transport });
       const { all } = yield* readAll(answer);
       assert.isBelow(all.length, behindBytesMax + 2 * more.length);
+      assert.strictEqual(seen.aborted, 1);
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("a provider that does not stop, and whose bytes never become an event, is read to the same limit", () =>
+    Effect.gen(function* () {
+      const refused = sse({ type: "error", error: { type: "invalid_request_error", message: "no" } });
+      const more = "x".repeat(100_000);
+      const { seen, transport } = scripted([refused, ...Array.from({ length: 60 }, () => more)]);
+      const answer = yield* Relay.open(responses, { transport });
+      const { all } = yield* readAll(answer);
+      assert.strictEqual(all, refused);
+      assert.isBelow(seen.reads * more.length, behindBytesMax + 4 * more.length);
       assert.strictEqual(seen.aborted, 1);
     }).pipe(Effect.provide(layer)),
   );

@@ -109,6 +109,47 @@ describe("Gateway, what it leaves as it is", () => {
       }),
   );
 
+  it.live("asks once for an answer in an encoding that it cannot read, and hands a refusal in one on as it came", () =>
+    Effect.gen(function* () {
+      for (const [encoding, status] of [
+        ["gzip, br", 200],
+        ["aws-chunked", 400],
+      ] as const) {
+        const seen: Array<string> = [];
+        const at = yield* serverOf((request, response) => {
+          seen.push(request.url ?? "");
+          response.writeHead(status, ["Content-Type", "application/json", "Content-Encoding", encoding]).end("{}");
+        });
+        const { url } = yield* front(at);
+        const got = yield* Effect.promise(() => send(`${url}/v1/chat/completions`, { body: chat }));
+        assert.strictEqual(got.status, status === 200 ? 502 : status);
+        assert.strictEqual(got.headers["content-encoding"], status === 200 ? undefined : encoding);
+        if (status !== 200) assert.strictEqual(got.text, "{}");
+        assert.strictEqual(seen.length, 1, encoding);
+      }
+    }),
+  );
+
+  it.live("says by its own headers what it did, and nothing that an upstream says in its place", () =>
+    Effect.gen(function* () {
+      const spoken = [
+        "Content-Type",
+        "text/event-stream",
+        "X-Recovery-Run",
+        "gw_upstream",
+        "x-recovery-refused",
+        "token",
+      ];
+      const { at } = yield* answering(spoken, whole);
+      const { url } = yield* front(at);
+      for (const path of ["/v1/chat/completions", "/v1/files"]) {
+        const got = yield* Effect.promise(() => send(`${url}${path}`, { body: chat }));
+        assert.notInclude(got.rawHeaders.join("\n"), "gw_upstream");
+        assert.notProperty(got.headers, "x-recovery-refused");
+      }
+    }),
+  );
+
   it.live("takes a compressed answer that is cut for cut", () =>
     Effect.gen(function* () {
       const zipped = gzipSync(whole);
