@@ -208,4 +208,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'if (refused === "" && fetchRefusals.has(refused))',
     proofs: [{ test: "test/provider/FailureClassifierShapes.test.ts", named: "refuses by itself" }],
   },
+  {
+    name: "bytes behind an error that never become an event are held without a limit",
+    breaks: "L11, nothing grows without a limit",
+    within: "#drain",
+    find: "bytes += chunk.byteLength;\n        this.#frames.push(chunk);",
+    replace: "bytes = this.#frames.behindBytes;\n        this.#frames.push(chunk);",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "never become an event" }],
+  },
 ];
