@@ -18,7 +18,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a credential goes wherever the path leads",
     breaks: "secrets stay where they belong (break 09)",
     within: "mayGo",
-    find: "signs.every(({ vendor }) => isAtHome(vendor, name, upstreams));",
+    find: "signs.every((sign) => mayCarry(claim, sign, name, upstreams));",
     replace: "signs.length >= 0;",
     proofs: [{ test: "test/gateway/Route.test.ts", named: "another vendor" }],
   },
