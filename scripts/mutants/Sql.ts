@@ -121,4 +121,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "all.push(entry);",
     proofs: [{ test: check, named: "whatever is done to an entry" }],
   },
+  {
+    name: "a write that was given up makes its process the owner of a run that it has given back",
+    breaks: "L6",
+    within: "transaction",
+    find: "if (job.isGivenUp) {",
+    replace: "if (job.isGivenUp && job.runId === undefined) {",
+    proofs: [{ test: "test/recorder/SqlWriter.test.ts", named: "has given up makes no process the owner" }],
+  },
 ];

@@ -20,7 +20,7 @@ export const evidenceLastMax = 48;
 /** Most incidents kept of a run; the oldest recovered ones are dropped and counted. */
 export const incidentsMax = 32;
 
-/** Most times that a run is taken over by another process without a person's word (opencode resumes at boot as often). */
+/** Most times that a run is taken over by another process since a person's last word (opencode resumes at boot as often). */
 export const resumesMax = 10;
 
 /** Deepest cause of an unknown error that is read. */

@@ -157,15 +157,20 @@ class Door {
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
         fiber.interruptUnsafe();
-        return this.#leave(fiber, undo);
+        return this.#leave(fiber, undo, 0);
       });
-      if (exit === undefined) yield* this.#leave(fiber, undo);
+      if (exit === undefined) yield* this.#leave(fiber, undo, this.#waitMs - ms);
       return exit;
     });
   }
 
-  /** Leaves a call behind. Until it ends it counts as one that hangs. */
-  #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined): Effect.Effect<void> {
+  /**
+   * Leaves a call behind. Until it ends it counts as one that hangs.
+   *
+   * @param ms what is left of the call's own time: one whose caller has waited for less goes on, so that a store that is slow
+   *   and does not hang is not interrupted again and again, and never seen to come back
+   */
+  #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
       this.#hanging.calls += 1;
       fiber.addObserver((exit) => {
@@ -175,7 +180,14 @@ class Door {
         // From an observer, which is synchronous: nothing else would give the run back.
         if (undo !== undefined) Effect.runForkWith(services)(undo);
       });
-      if (undo === undefined) fiber.interruptUnsafe();
+      if (undo !== undefined) return;
+      if (ms <= 0) return fiber.interruptUnsafe();
+      const over = Effect.andThen(
+        Effect.sleep(Duration.millis(ms)),
+        Effect.sync(() => fiber.interruptUnsafe()),
+      );
+      const timer = Effect.runForkWith(services)(over);
+      fiber.addObserver(() => timer.interruptUnsafe());
     });
   }
 

@@ -60,6 +60,10 @@ export const due = (record: RunRecord): Due | undefined => {
 /** Whether `StreamProcessor.resume` can ever take the run: without the digest of its transcript it refuses every request. */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
+/** Whether the run was taken over as often as it may be since a person last had a word on it. */
+export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean =>
+  resumes - resumes_at_answer >= resumesMax;
+
 /**
  * The attempts that read the run's last response: the one that asked for it, and those that resumed it. Empty where the
  * record has no attempt.
@@ -164,7 +168,7 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
   const left = broke?.decision.rule === "caller_interrupted" || broke?.decision.rule === "already_complete";
   const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
-  const spent = record.resumes >= resumesMax;
+  const spent = isSpent(record);
   // A cursor dies with its process: what was to be resumed by it is decided anew, without it.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };

@@ -39,6 +39,8 @@ export const RunRecord = Schema.Struct({
   parked: Schema.optionalKey(Parked),
   /** How often a process took the run over. */
   resumes: Schema.Natural,
+  /** How often it had been when a person last answered a question of it: the limit counts from there. */
+  resumes_at_answer: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
   /** The name of the policy that decides. */
   policy: Schema.optionalKey(Label),
@@ -215,11 +217,12 @@ const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "Que
       ? { ...it, answer: entry.answer, ...(entry.by === undefined ? {} : { answered_by: entry.by }) }
       : it,
   );
+  const word = entry.by === "person" && record.resumes > 0 ? { resumes_at_answer: record.resumes } : {};
   const open = questions.at(-1);
-  if (open !== undefined && open.answer === undefined) return { ...record, questions };
+  if (open !== undefined && open.answer === undefined) return { ...record, ...word, questions };
   return record.parked === undefined
-    ? { ...record, questions, state: "live" }
-    : { ...record, questions, state: "parked", parked: "answered" };
+    ? { ...record, ...word, questions, state: "live" }
+    : { ...record, ...word, questions, state: "parked", parked: "answered" };
 };
 
 const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({

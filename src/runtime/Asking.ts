@@ -152,16 +152,18 @@ const answered = <P, E, R>(
     // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
     if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
     const given = question.choices.includes(answer) ? answer : "stop";
-    const choice = yield* onRecord(run, question, given);
-    run.note(broken.attempt.attempt, "answer", choice);
+    run.note(broken.attempt.attempt, "answer", given);
+    const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
+    const choice = known ?? given;
     const entries: ReadonlyArray<Entry> = [
       { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
     ];
     // An answer that only ends the run waits for no store.
-    const noted = yield* choice === "stop" || choice === "accept" ? run.write(entries) : run.writeFirst(entries);
+    const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
     run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
-    return yield* carryOut(run, broken, { decision, incident, recorded: noted }, choice, closed);
+    const recorded = noted && known !== undefined;
+    return yield* carryOut(run, broken, { decision, incident, recorded }, choice, closed);
   });
 
 /** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
@@ -171,8 +173,29 @@ const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   (run.stopper === "lifecycle" || run.stopper === "caller") &&
   !run.userCancelled;
 
-/** Of two answers to one question the one that was recorded first counts, whichever process gave it. */
-const onRecord = <P, E, R>(run: Run<P, E, R>, { revision }: Question, choice: Choice): Effect.Effect<Choice> => {
+/** An answer that only ends the run starts nothing. */
+const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
+
+/** What starts something waits for the store: an answer that it holds already would count, and cannot be read now. */
+const onRecordLater = <P, E, R>(
+  run: Run<P, E, R>,
+  question: Question,
+  choice: Choice,
+): Effect.Effect<Choice | undefined> =>
+  isEnd(choice)
+    ? Effect.succeed(choice)
+    : Effect.flatMap(run.writeFirst([]), (isBack) => (isBack ? onRecord(run, question, choice) : Effect.undefined));
+
+/**
+ * Of two answers to one question the one that was recorded first counts, whichever process gave it.
+ *
+ * @returns undefined where the store neither takes this one nor tells of another
+ */
+const onRecord = <P, E, R>(
+  run: Run<P, E, R>,
+  { revision }: Question,
+  choice: Choice,
+): Effect.Effect<Choice | undefined> => {
   const { recorder } = run.shared;
   if (!recorder.durable) return Effect.succeed(choice);
   return recorder.answer({ run_id: run.runId, revision, choice, by: "program" }).pipe(
@@ -183,8 +206,7 @@ const onRecord = <P, E, R>(run: Run<P, E, R>, { revision }: Question, choice: Ch
         return question?.answer ?? choice;
       }),
     ),
-    // What cannot be read here fails again where the answer is written, and nothing is acted on.
-    Effect.orElseSucceed(() => choice),
+    Effect.orElseSucceed(() => undefined),
   );
 };
 

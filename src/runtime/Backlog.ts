@@ -32,8 +32,11 @@ const msOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsa
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
-/** What became of a write. `away`: the store did not take it now. `lost`: the run is not this process's to write any more. */
-export type Written = "recorded" | "away" | "lost";
+/**
+ * What became of a write. `away`: the store did not take it now. `gone`: it never will, the run has no record any more.
+ * `lost`: the run is not this process's to write any more.
+ */
+export type Written = "recorded" | "away" | "gone" | "lost";
 
 /** A run with entries that wait. */
 export interface Unwritten {
@@ -68,7 +71,7 @@ export class Backlog {
       if (this.#runs.has(run)) return Effect.void;
       this.#runs.add(run);
       this.#ring();
-      if (this.#closed) return this.#giveUp("shutdown");
+      if (this.#closed) return this.#giveUp("shutdown", run);
       const [oldest] = this.#runs;
       return this.#runs.size > backlogRunsMax && oldest !== undefined ? this.#giveUp("overflow", oldest) : Effect.void;
     });
@@ -79,11 +82,14 @@ export class Backlog {
     this.#runs.delete(run);
   }
 
-  /** Writes what waits of a run now. */
-  flush(runId: string): Effect.Effect<void> {
+  /** Writes what waits of a run now; whether nothing of it waits any more. */
+  flush(runId: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      const run = [...this.#runs].find((it) => it.runId === runId);
-      return run === undefined ? Effect.void : Effect.asVoid(run.flush);
+      const waiting = [...this.#runs].filter((it) => it.runId === runId);
+      return Effect.map(
+        Effect.forEach(waiting, (it) => it.flush),
+        (written) => !written.includes("away"),
+      );
     });
   }
 
@@ -94,16 +100,16 @@ export class Backlog {
 
   /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
   readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
-    this.#closed = true;
     const clocks = [yield* Clock.Clock, realClock];
     const begun = clocks.map(msOf);
     while (this.#runs.size > 0) {
       yield* this.#pass;
-      if (this.#runs.size === 0) return;
+      if (this.#runs.size === 0) break;
       const isOver = clocks.some((clock, index) => msOf(clock) - (begun[index] ?? 0) >= lastWritesMs);
-      if (isOver) return yield* this.#giveUp("shutdown");
-      yield* lastPause;
+      if (isOver) yield* this.#giveUp("shutdown");
+      else yield* lastPause;
     }
+    this.#closed = true;
   });
 
   /** Tries while something waits: by time, and soon after the store has taken a write. */

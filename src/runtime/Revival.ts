@@ -2,6 +2,7 @@
  * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
  */
 import * as Effect from "effect/Effect";
+import * as Semaphore from "effect/Semaphore";
 import type { AttemptFacts } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { resumesMax } from "../domain/Limits.ts";
@@ -12,11 +13,13 @@ import type { AttemptRecord } from "../recorder/RecordParts.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { Attempt } from "./AttemptRunner.ts";
+import type { Written } from "./Backlog.ts";
 import type { Broken } from "./Broken.ts";
 import { Chain } from "./Chain.ts";
 import { Reveal } from "./Reveal.ts";
 import type { Run } from "./Run.ts";
 import type { AttemptDiscarded } from "./RunEvent.ts";
+import { isOfStore } from "./RunWriter.ts";
 
 /** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
 export interface Revived<P> {
@@ -28,28 +31,66 @@ export interface Revived<P> {
  * Takes a run over and rebuilds it; a refused one is given back.
  *
  * @param transcript what the caller says its first request was built from
+ * @param enter lets the run in once it is claimed, or says why it cannot go on here by now
  * @returns why not, as a sentence
  */
 export const claimed = <P, E, R>(
   run: Run<P, E, R>,
   transcript: string,
   cursor: string | undefined,
-): Effect.Effect<Revived<P> | string> => {
-  const { recorder } = run.shared;
-  return Effect.gen(function* () {
-    const record = yield* recorder.claim(run.runId);
+  enter: () => string | undefined,
+): Effect.Effect<Revived<P> | string> =>
+  run.shared.recorder.claim(run.runId).pipe(
+    Effect.flatMap((record) =>
+      Effect.onError(rebuilt(run, record, { transcript, cursor, enter }), () => givenBack(run)),
+    ),
+    Effect.catch((error) => Effect.succeed(error.message)),
+  );
+
+interface Resuming {
+  readonly transcript: string;
+  readonly cursor: string | undefined;
+  readonly enter: () => string | undefined;
+}
+
+const rebuilt = <P, E, R>(
+  run: Run<P, E, R>,
+  record: RunRecord,
+  { cursor, enter, transcript }: Resuming,
+): Effect.Effect<Revived<P> | string> =>
+  Effect.gen(function* () {
     const due = Orphan.due(record);
-    const refused = yield* refusal(recorder, record, due, transcript);
+    const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
     const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
-    if (revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]))) {
+    const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
+    // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
+    if (revived !== undefined && recorded && !run.lifecycleClosed) {
       const withdrawn = superseded(record);
       run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
       if (run.discardable) run.handoff.push(...withdrawn);
       return revived;
     }
-    yield* recorder.release(run.runId);
-    return refused ?? "the run could not be recorded";
-  }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
+    yield* givenBack(run);
+    return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
+  });
+
+/** Gives a claimed run back. While the store is away that waits for it: nobody else could take the run otherwise. */
+const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
+  const turn = Semaphore.makeUnsafe(1);
+  let written: Written = "away";
+  // Once: a second one could take the run from who has claimed it since.
+  const release: Effect.Effect<Written> = Effect.match(shared.recorder.release(runId), {
+    onFailure: (error) => (isOfStore(error) ? "away" : "gone"),
+    onSuccess: () => "recorded",
+  });
+  const flush = turn.withPermit(
+    Effect.suspend(() =>
+      written === "away" ? Effect.map(release, (now) => (written = now)) : Effect.succeed(written),
+    ),
+  );
+  return Effect.flatMap(flush, (now) =>
+    now === "away" ? shared.backlog.add({ runId, flush, giveUp: () => 0 }) : Effect.void,
+  );
 };
 
 const refusal = (
@@ -66,7 +107,7 @@ const refusal = (
     if ((yield* recorder.digest(transcript)) !== record.transcript) {
       return "transcript: expected the one that the run was started with, got another";
     }
-    if (record.resumes >= resumesMax && due._tag !== "answered") {
+    if (Orphan.isSpent(record) && due._tag !== "answered") {
       return `the run was resumed ${record.resumes} times, at most ${resumesMax} go without an answer of a person`;
     }
     return undefined;

@@ -70,6 +70,8 @@ export class RunWriter implements Unwritten {
   #refusal: RecorderError["reason"] | undefined;
   #beginning = false;
   #away = false;
+  /** How often what waited was given up. */
+  #givenUp = 0;
   /** The newest write, while it is under way: the next one waits for it. */
   #last: Fiber.Fiber<Written> | undefined;
 
@@ -120,16 +122,19 @@ export class RunWriter implements Unwritten {
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const clock = yield* Clock.Clock;
-      const until = clock.currentTimeMillisUnsafe() + storeWaitMs;
+      // A wall clock that is set back must not hold its caller (law L11).
+      const until = monotonic(clock) + storeWaitMs;
+      const givenUp = this.#givenUp;
       let written = yield* this.write(entries, happened);
       const stopped = Deferred.await(this.#owner.stopped);
-      while (written === "away" && clock.currentTimeMillisUnsafe() < until) {
+      while (written === "away" && monotonic(clock) < until) {
         const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         yield* pause;
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
         written = yield* this.#inTurn(() => this.#send(happened ? [] : entries, happened, false));
       }
-      return written === "recorded";
+      // Nothing waits any more where all of it was given up, and none of it is on record.
+      return written === "recorded" && this.#givenUp === givenUp;
     });
   }
 
@@ -153,6 +158,7 @@ export class RunWriter implements Unwritten {
 
   giveUp(): number {
     const lost = this.#unwritten.length;
+    this.#givenUp += 1;
     this.#unwritten = [];
     this.#pending = [];
     return lost;
@@ -236,7 +242,7 @@ export class RunWriter implements Unwritten {
         this.#owner.unrecorded(reason, false);
         return Effect.as(
           Effect.logError("a run could not be recorded, and will not be: its record is gone", told),
-          "away" as const,
+          "gone" as const,
         );
       }
       this.#loss = loss;
@@ -259,8 +265,10 @@ const lossSentences = {
   refused: "the run's id belongs to another run on record; it stops here",
 } as const;
 
+const monotonic = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+
 /** A damaged row is one run's; a damaged store is everybody's, and may be put right. */
-const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
+export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
   ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");
 
 /** Of an attempt's facts the newest are enough: they only grow (law L1). */

@@ -209,20 +209,28 @@ const takeOver = <P, E, R>(
   cursor: string | undefined,
 ): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
-    // A run that was parked while the store was away is parked on record first.
-    yield* run.shared.backlog.flush(run.runId);
-    const revived = yield* Revival.claimed(run, transcript, cursor);
+    // What has happened of the run is on record first: written behind its claim, it would park a run that is driven.
+    const isOnRecord = yield* run.shared.backlog.flush(run.runId);
+    const revived = isOnRecord
+      ? yield* Revival.claimed(run, transcript, cursor, () => entered(register, run))
+      : "what has happened of the run is not on record yet; resume it again when the store of runs takes writes";
     if (typeof revived === "string") {
-      run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
+      dropped(register, run);
       return revived;
     }
     run.resumable = true;
-    register.live.set(run.runId, run);
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, run, scope);
     Effect.runForkWith(run.services)(revive(run, revived));
     return undefined;
-  });
+  }).pipe(Effect.onError(() => Effect.sync(() => dropped(register, run))));
+
+/** Lets a run that was claimed into the register, so that a close waits for it; says why not. A claim may have taken long. */
+const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
+  const problem = closedBy(register) ?? taken(register, run.runId);
+  if (problem === undefined) register.live.set(run.runId, run);
+  return problem;
+};
 
 /** Stops a run when its consumer goes away, and forgets it once it has ended. */
 const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
@@ -299,7 +307,7 @@ const begin = <P, E, R>(
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   run.ledger.ended = true;
-  register.live.delete(run.runId);
+  if (register.live.get(run.runId) === run) register.live.delete(run.runId);
   run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
   Deferred.doneUnsafe(run.done, Effect.void);
 };

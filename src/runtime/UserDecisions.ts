@@ -5,6 +5,7 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
+import * as Repeats from "../policy/Repeats.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
 
 export type { DurableOptions, QuestionTerms } from "./DurableQuestions.ts";
@@ -36,9 +37,15 @@ export interface Question {
 
 /** What `layerHeadless` answers. */
 export interface HeadlessOptions {
-  /** The answer where no rule names another one; default `stop`. */
+  /**
+   * The answer where no rule names another one; default `stop`. It never repeats a side effect: a `retry` that may repeat
+   * something, and `it_did_not_run`, which lets a call run again, are answered `stop` here. Name the rule for them.
+   */
   readonly otherwise?: Choice;
-  /** Answers by rule. A choice that a question does not offer is never taken: `stop` is. */
+  /**
+   * Answers by rule, a `retry` that may repeat something among them: whoever names the rule has said so. A choice that a
+   * question does not offer is never taken: `stop` is.
+   */
   readonly rules?: Partial<Record<Rule, Choice>>;
 }
 
@@ -59,7 +66,7 @@ export class UserDecisions extends Context.Service<
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
   static readonly layerHeadless = (options?: HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
-      ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? options?.otherwise ?? "stop"),
+      ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
     });
 
   /**
@@ -83,3 +90,7 @@ export class UserDecisions extends Context.Service<
   static readonly layerDurable = (options?: DurableQuestions.DurableOptions) =>
     Layer.effect(UserDecisions, DurableQuestions.make(options));
 }
+
+/** What was said for every question alike has nobody's second word on what this one may repeat. */
+const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
+  otherwise === "it_did_not_run" ? "stop" : Repeats.defaultOf(choices, may_repeat, otherwise);

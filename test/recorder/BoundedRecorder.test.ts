@@ -88,6 +88,50 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
+  it.effect("hung once and is slow since: it is taken for what it is, and not interrupted for ever", () =>
+    Effect.gen(function* () {
+      let hangs = true;
+      const recorder = bounded({
+        ...(yield* memory),
+        write: () => (hangs ? Effect.never : Effect.sleep(probeMs * 2)),
+      });
+      const written = (ms: number) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [E.begun("r")])));
+          yield* TestClock.adjust(ms);
+          return Exit.isSuccess(yield* Fiber.join(fiber));
+        });
+      assert.isFalse(yield* written(recorderWaitMs));
+      hangs = false;
+      assert.isFalse(yield* written(probeMs));
+      yield* TestClock.adjust(probeMs);
+      assert.isTrue(yield* written(probeMs * 2));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("hangs: a call that its caller left early is interrupted when its own time is over", () =>
+    Effect.gen(function* () {
+      let interrupted = 0;
+      const hanging = Effect.onInterrupt(Effect.never, () =>
+        Effect.sync(() => {
+          interrupted += 1;
+        }),
+      );
+      const recorder = bounded({ ...(yield* memory), write: () => hanging });
+      const given = (ms: number) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [])));
+          yield* TestClock.adjust(ms);
+          assert.isDefined(fiber.pollUnsafe());
+          return interrupted;
+        });
+      assert.strictEqual(yield* given(recorderWaitMs), 1);
+      assert.strictEqual(yield* given(probeMs), 1);
+      yield* TestClock.adjust(recorderWaitMs - probeMs);
+      assert.strictEqual(interrupted, 2);
+    }).pipe(Effect.scoped),
+  );
+
   it.effect("cannot be interrupted: so many calls are left behind, and then none is made", () =>
     Effect.gen(function* () {
       let made = 0;

@@ -238,6 +238,23 @@ describe("A run that was taken over too often", () => {
     assert.strictEqual(decided(decide(...free, ...resumes(resumesMax))).rule, "budget_exhausted");
   });
 
+  it("is offered as often again since a person's last word, and not since a program's", () => {
+    const asked = (by: "person" | "program"): ReadonlyArray<Entry> => [
+      L.attempt(1),
+      ...resumes(resumesMax),
+      L.opened(L.incident(1, textShown)),
+      L.asked(L.incident(1, textShown)),
+      { _tag: "QuestionAnswered", revision: 1, answer: "retry", by },
+      L.attempt(2, { mode: "replay" }),
+    ];
+    const spent = (entries: ReadonlyArray<Entry>) => Orphan.isSpent(folded([L.begun(), ...entries]));
+    assert.isTrue(spent(asked("program")));
+    assert.isFalse(spent([...asked("person"), ...resumes(resumesMax - 1)]));
+    assert.isTrue(spent([...asked("person"), ...resumes(resumesMax)]));
+    const lost = decide(...asked("person"), ...resumes(1));
+    assert.notStrictEqual(decided(lost).rule, "budget_exhausted");
+  });
+
   it("still does what a person answered", () => {
     const life = L.questioned(textShown, "retry").flat().slice(1);
     assert.strictEqual(due(...life, ...resumes(resumesMax))?._tag, "answered");

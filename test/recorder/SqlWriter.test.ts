@@ -105,4 +105,28 @@ describe("writes of one process are committed in groups", () => {
       assert.strictEqual((yield* again.runs({ limit: 1_000 })).length, 200);
     }),
   );
+
+  it.effect("one that its caller has given up makes no process the owner of a run that was given back meanwhile", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const recorder = yield* Folder.open({ file });
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), { _tag: "RunParked", reason: "recovered" }]);
+      yield* recorder.claim("r");
+      const lock = new DatabaseSync(file);
+      lock.exec("BEGIN IMMEDIATE");
+      const resumed = yield* Effect.forkChild(recorder.write("r", [{ _tag: "RunResumed" }]), {
+        startImmediately: true,
+      });
+      for (let turn = 0; turn < 10; turn += 1) yield* Effect.yieldNow;
+      assert.isUndefined(resumed.pollUnsafe());
+      yield* Fiber.interrupt(resumed);
+      lock.exec("ROLLBACK");
+      lock.close();
+      yield* recorder.release("r");
+      // Commits behind what was queued before it.
+      yield* recorder.write("s", [E.begun("s")]);
+      const other = yield* Folder.open({ file });
+      assert.strictEqual((yield* other.claim("r")).resumes, 0);
+    }),
+  );
 });
