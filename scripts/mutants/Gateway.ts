@@ -211,7 +211,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     breaks: "headers of a response, docs/gateway.md",
     within: "handedOn",
     find: "&& !key.startsWith(ownPrefix) &&",
-    replace: "&& !key.startsWith(`${ownPrefix}x-`) &&",
+    replace: '&& !key.startsWith(ownPrefix + "x-") &&',
     proofs: [{ test: "test/gateway/Wire.test.ts", named: "by its own headers" }],
   },
 ];

@@ -11,6 +11,7 @@ import type { Failure } from "../domain/Failure.ts";
 import * as Decoder from "../provider/Decoder.ts";
 import { classify, classifyResponse } from "../provider/FailureClassifier.ts";
 import type { AnyProtocolId, Part, ProtocolId } from "../provider/Protocol.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
 import * as Connections from "./Connections.ts";
 import * as Connector from "./Connector.ts";
@@ -78,7 +79,7 @@ export class ProviderClient extends Context.Service<
 
 const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   const clock = yield* Clock.Clock;
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+  const now = () => monotonicMs(clock);
   const origins = new Origins();
   const connector = Connector.make(options.connectMs ?? connectMsDefault, options.tls ?? {});
   const agent = yield* Connections.make({

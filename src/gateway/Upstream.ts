@@ -9,6 +9,7 @@ import * as Connections from "../client/Connections.ts";
 import * as Connector from "../client/Connector.ts";
 import { Origins } from "../client/Origin.ts";
 import { connectMsDefault } from "../client/ProviderClient.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { forwarded, handedOn, pairsOf } from "./Passing.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
@@ -39,11 +40,11 @@ export interface Upstream {
 /** Makes it; its connections are closed with the scope. */
 export const make: Effect.Effect<Upstream, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
-  const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+  const now = () => monotonicMs(clock);
   const origins = new Origins();
   const connector = Connector.make(connectMsDefault, {});
   const idle = yield* keepAliveMs(undefined);
-  const made = { connector, keepAliveMs: idle, connections: undefined, origins, now: monotonicMs };
+  const made = { connector, keepAliveMs: idle, connections: undefined, origins, now };
   const agent = yield* Connections.make(made);
   return {
     transport: {
@@ -51,7 +52,7 @@ export const make: Effect.Effect<Upstream, ClientConfigError, Scope.Scope> = Eff
         new UpstreamExchange(request, reporters, {
           wire: { agent, connector },
           origin: origins.of(new URL(request.url).origin),
-          monotonicMs,
+          monotonicMs: now,
           nowMs: () => clock.currentTimeMillisUnsafe(),
         }),
     },

@@ -15,6 +15,7 @@ import type * as Fiber from "effect/Fiber";
 import * as Predicate from "effect/Predicate";
 import * as Result from "effect/Result";
 import { AnswerRefused } from "./Answering.ts";
+import { monotonicMs } from "./MonotonicTime.ts";
 import { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
 import { listWaitMs, type RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
@@ -117,7 +118,7 @@ class Door {
       if (this.#hanging.calls >= hangingCallsMax)
         return yield* this.#failed(runId, "is not called: too many calls hang");
       const clock = yield* Clock.Clock;
-      const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+      const now = () => monotonicMs(clock);
       const begun = now();
       const fiber = yield* Effect.forkDetach(called(make), { startImmediately: true });
       const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.#limit(begun), undo));

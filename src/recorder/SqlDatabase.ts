@@ -9,6 +9,7 @@ import * as Exit from "effect/Exit";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "./Digest.ts";
+import { monotonicMs, realClock } from "./MonotonicTime.ts";
 import type { RecorderError } from "./RecorderError.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
@@ -19,9 +20,6 @@ const lockPauseMs = 25;
 
 /** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
-
-/** Another process's lock takes real time, also where a test moves the clock of this one. */
-const realClock = Clock.Clock.defaultValue();
 
 /** How the store uses its database. */
 export interface DatabaseOptions {
@@ -185,7 +183,7 @@ class LockPatience {
 
   /** The lock was met (again): whether to try again. One that nobody has met for so long as it is waited for is another one. */
   waits(): boolean {
-    const now = Number(realClock.monotonicTimeNanosUnsafe()) / 1e6;
+    const now = monotonicMs(realClock);
     if (now - this.#lastMetAt > this.#waitMs) this.#metAt = now;
     this.#lastMetAt = now;
     return now - this.#metAt < this.#waitMs;
@@ -193,7 +191,7 @@ class LockPatience {
 
   /** How long a lock that is met now is still waited for, in milliseconds: at least so long that it is tried. */
   get leftMs(): number {
-    const now = Number(realClock.monotonicTimeNanosUnsafe()) / 1e6;
+    const now = monotonicMs(realClock);
     const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
     return Math.max(lockPauseMs, left);
   }
@@ -215,6 +213,7 @@ const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience
       ),
   );
 
+/** Another process's lock takes real time, also where a test moves the clock of this one. */
 const inRealTime = (ms: number): Effect.Effect<void> => Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);
 
 const pause = inRealTime(lockPauseMs);

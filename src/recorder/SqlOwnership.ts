@@ -8,6 +8,7 @@ import type * as Clock from "effect/Clock";
 import { millis } from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
+import { monotonicMs } from "./MonotonicTime.ts";
 import type { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
@@ -151,7 +152,7 @@ const waiting = <A>(
   Effect.gen(function* () {
     let until = Number.POSITIVE_INFINITY;
     while (true) {
-      const now = Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+      const now = monotonicMs(clock);
       const found = yield* step(now >= until);
       if (found._tag === "done") return found.value;
       until = Math.min(until, now + lease.longestMs(found.owners));

@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer";
 import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
 import { refusal } from "./Answering.ts";
+import { monotonicMs } from "./MonotonicTime.ts";
 import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 import { type Answer, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
@@ -135,7 +136,7 @@ const make = (
       leaseMs,
       label: `${process.pid}@${hostname()}`,
       now: () => clock.currentTimeMillisUnsafe(),
-      elapsed: () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
+      elapsed: () => monotonicMs(clock),
     });
     yield* database.ready;
     // Who has written nothing holds no lease, and has nothing to wait for.

@@ -9,6 +9,7 @@ import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
+import { monotonicMs, realClock } from "../recorder/MonotonicTime.ts";
 import * as Measures from "./Measures.ts";
 
 /** Most runs whose entries wait for the store. Of what comes beyond them the oldest is given up, counted and logged. */
@@ -24,11 +25,7 @@ export const backlogPauseMsMax = 30_000;
 export const lastWritesMs = 3_000;
 
 /** A process that ends does not wait for a test that stands its clock still. */
-const realClock = Clock.Clock.defaultValue();
-
 const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
-
-const msOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
@@ -101,13 +98,20 @@ export class Backlog {
   /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
   readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const clocks = [yield* Clock.Clock, realClock];
-    const begun = clocks.map(msOf);
+    const begun = clocks.map(monotonicMs);
     while (this.#runs.size > 0) {
       yield* this.#pass;
+<<<<<<< Updated upstream
       if (this.#runs.size === 0) break;
       const isOver = clocks.some((clock, index) => msOf(clock) - (begun[index] ?? 0) >= lastWritesMs);
       if (isOver) yield* this.#giveUp("shutdown");
       else yield* lastPause;
+=======
+      if (this.#runs.size === 0) return;
+      const isOver = clocks.some((clock, index) => monotonicMs(clock) - (begun[index] ?? 0) >= lastWritesMs);
+      if (isOver) return yield* this.#giveUp("shutdown");
+      yield* lastPause;
+>>>>>>> Stashed changes
     }
     this.#closed = true;
   });

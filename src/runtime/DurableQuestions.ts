@@ -7,6 +7,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { Choice, Rule } from "../domain/Decision.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { suspendLateMs } from "./Clocks.ts";
 
@@ -50,7 +51,7 @@ export const make = (options: DurableOptions = {}) =>
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const pollMs = waitOf(options.pollMs, pollMsDefault);
     const now = () => clock.currentTimeMillisUnsafe();
-    const monotonic = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
+    const monotonic = () => monotonicMs(clock);
     return {
       ask: (question: OpenQuestion) => waited(recorder, question, { now, monotonic, pollMs, parkAfterMs }),
       terms: {

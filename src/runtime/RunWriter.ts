@@ -14,6 +14,7 @@ import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
 import { label } from "../domain/Limits.ts";
 import type { Evidence } from "../domain/RunIncident.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { Entry } from "../recorder/RunRecord.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
@@ -122,12 +123,19 @@ export class RunWriter implements Unwritten {
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const clock = yield* Clock.Clock;
+<<<<<<< Updated upstream
       // A wall clock that is set back must not hold its caller (law L11).
       const until = monotonic(clock) + storeWaitMs;
       const givenUp = this.#givenUp;
       let written = yield* this.write(entries, happened);
       const stopped = Deferred.await(this.#owner.stopped);
       while (written === "away" && monotonic(clock) < until) {
+=======
+      const until = monotonicMs(clock) + storeWaitMs;
+      let written = yield* this.write(entries, happened);
+      const stopped = Deferred.await(this.#owner.stopped);
+      while (written === "away" && monotonicMs(clock) < until) {
+>>>>>>> Stashed changes
         const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         yield* pause;
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;

@@ -15,6 +15,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import type { ClockName } from "../domain/Failure.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import {
   type Clocks,
   catchUpMs,
@@ -215,7 +216,7 @@ export class Watchdog {
 
   /** Monotonic milliseconds of the Clock service. */
   now(): number {
-    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6;
+    return monotonicMs(this.#clock);
   }
 
   /** Starts to watch an attempt; the read for its first part is outstanding from now on. */

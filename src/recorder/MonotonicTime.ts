@@ -1,0 +1,10 @@
+/**
+ * Tells how long something took, by the clock that nothing sets: a wall clock may jump, and ends no wait and no lease.
+ */
+import * as Clock from "effect/Clock";
+
+/** The machine's own clock, also where a program or a test has put another one in its place. */
+export const realClock: Clock.Clock = Clock.Clock.defaultValue();
+
+/** Milliseconds of a clock's monotonic time. */
+export const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
