@@ -134,14 +134,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/CrashRecovery.test.ts", named: "no expiry where no record can hold it" }],
   },
   {
-    name: "an act waits for its store by the wall clock",
-    breaks: "L11",
-    within: "writeFirst",
-    find: 'while (written === "away" && monotonicMs(clock) < until) {',
-    replace: 'while (written === "away" && clock.currentTimeMillisUnsafe() < until) {',
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "set back does not lengthen a tool's wait" }],
-  },
-  {
     name: "a run is given up through a recorder that is waited for without end",
     breaks: "L11",
     within: "giveUp",

@@ -134,10 +134,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "record is gone (unknown_run)" }],
   },
   {
-    name: "a wall clock that is set back holds who waits for the store",
+    name: "a wall clock that is set back holds a caller that waits for the store",
     breaks: "L11",
     within: "writeFirst",
-    find: 'while (written === "away" && monotonic(clock) < until) {',
+    find: 'while (written === "away" && monotonicMs(clock) < until) {',
     replace: 'while (written === "away" && clock.currentTimeMillisUnsafe() < until) {',
     proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "wall clock is set back" }],
   },

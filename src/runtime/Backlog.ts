@@ -101,17 +101,10 @@ export class Backlog {
     const begun = clocks.map(monotonicMs);
     while (this.#runs.size > 0) {
       yield* this.#pass;
-<<<<<<< Updated upstream
       if (this.#runs.size === 0) break;
-      const isOver = clocks.some((clock, index) => msOf(clock) - (begun[index] ?? 0) >= lastWritesMs);
+      const isOver = clocks.some((clock, index) => monotonicMs(clock) - (begun[index] ?? 0) >= lastWritesMs);
       if (isOver) yield* this.#giveUp("shutdown");
       else yield* lastPause;
-=======
-      if (this.#runs.size === 0) return;
-      const isOver = clocks.some((clock, index) => monotonicMs(clock) - (begun[index] ?? 0) >= lastWritesMs);
-      if (isOver) return yield* this.#giveUp("shutdown");
-      yield* lastPause;
->>>>>>> Stashed changes
     }
     this.#closed = true;
   });

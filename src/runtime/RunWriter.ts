@@ -123,19 +123,12 @@ export class RunWriter implements Unwritten {
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const clock = yield* Clock.Clock;
-<<<<<<< Updated upstream
       // A wall clock that is set back must not hold its caller (law L11).
-      const until = monotonic(clock) + storeWaitMs;
+      const until = monotonicMs(clock) + storeWaitMs;
       const givenUp = this.#givenUp;
       let written = yield* this.write(entries, happened);
       const stopped = Deferred.await(this.#owner.stopped);
-      while (written === "away" && monotonic(clock) < until) {
-=======
-      const until = monotonicMs(clock) + storeWaitMs;
-      let written = yield* this.write(entries, happened);
-      const stopped = Deferred.await(this.#owner.stopped);
       while (written === "away" && monotonicMs(clock) < until) {
->>>>>>> Stashed changes
         const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         yield* pause;
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
@@ -272,8 +265,6 @@ const lossSentences = {
   taken_over: "another process has taken this run over; it stops here",
   refused: "the run's id belongs to another run on record; it stops here",
 } as const;
-
-const monotonic = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 /** A damaged row is one run's; a damaged store is everybody's, and may be put right. */
 export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>

@@ -16,7 +16,6 @@ import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import { type Fault, faulty } from "./FaultyStore.ts";
 import * as S from "./Scripted.ts";
-import { skewed } from "./SkewedClock.ts";
 
 const failing =
   (reason: RecorderError["reason"]): Fault =>
@@ -144,17 +143,6 @@ describe("While the store is away", () => {
       yield* TestClock.adjust(1_000);
       assert.deepStrictEqual(back.ran, ["bash"]);
       const gone = yield* bench({ script: call, fault: between(500, 500 + 3 * storeWaitMs) });
-      yield* TestClock.adjust(2 * storeWaitMs);
-      assert.deepStrictEqual(gone.ran, ["refused"]);
-    }).pipe(Effect.scoped),
-  );
-
-  it.effect("a wall clock that is set back does not lengthen a tool's wait (L11)", () =>
-    Effect.gen(function* () {
-      const { layer, skew } = skewed();
-      const gone = yield* Effect.provide(bench({ script: call, fault: between(500, 3_600_000) }), layer);
-      yield* TestClock.adjust("2 seconds");
-      skew.wall = -3_600_000;
       yield* TestClock.adjust(2 * storeWaitMs);
       assert.deepStrictEqual(gone.ran, ["refused"]);
     }).pipe(Effect.scoped),
