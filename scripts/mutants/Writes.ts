@@ -168,9 +168,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an answer of this process replaces one that the store held and could not tell of",
     breaks: "L8",
-    within: "ask",
-    find: "(yield* onRecordLater(run, question, given));",
-    replace: "given;",
+    within: "answered",
+    find: "?? (yield* onRecordLater(run, question, given));",
+    replace: "?? given;",
     proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "turns out to be on record" }],
   },
 ];
