@@ -42,6 +42,25 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: lease, named: "is not its again before" }],
   },
   {
+    name: "a write that comes late drives a run on that its process has given back",
+    breaks: "a run is lost",
+    within: "apply",
+    find: "if (run.owner === undefined && next !== record && RunRecord.drives(entry)) {",
+    replace: "if (run.owner !== undefined && run.owner === undefined) {",
+    proofs: [
+      { test: lease, named: "a write that comes after its run was given back" },
+      { test: "test/recorder/SqlRunRecorder.test.ts", named: "goes on for no write that comes late" },
+    ],
+  },
+  {
+    name: "a late write drives a run on in memory that was given back",
+    breaks: "a run is lost",
+    within: "makeMemory",
+    find: "const isGivenBack = before !== undefined && !driven.has(runId);",
+    replace: "const isGivenBack = before !== undefined && before === undefined;",
+    proofs: [{ test: "test/recorder/RunRecorderMemory.test.ts", named: "goes on for no write that comes late" }],
+  },
+  {
     name: "a caller cannot leave while it waits for a silent process",
     breaks: "L11",
     within: "waiting",

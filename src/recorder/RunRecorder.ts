@@ -73,7 +73,9 @@ export class RunRecorder extends Context.Service<
     readonly claimWaitMs?: number;
     /**
      * Commits entries of one run together; returns when they are committed. A write whose outcome its caller does not know
-     * comes again: entries that are on record already change nothing (`RunRecord.apply` sees to that).
+     * comes again: entries that are on record already change nothing (`RunRecord.apply` sees to that). A run that goes on
+     * (`RunResumed`, `AttemptStarted`) was begun or claimed first. One that was given back meanwhile is refused as `fenced`:
+     * a write whose caller has left may come late.
      *
      * @param runId the run that the entries belong to
      * @param entries in the order in which they happened
@@ -141,13 +143,14 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       for (const entry of entries) {
         const next = RunRecord.apply(record, entry);
         if (typeof next === "string") return misfit(next, runId);
+        const isGivenBack = before !== undefined && !driven.has(runId);
+        if (isGivenBack && next !== record && RunRecord.drives(entry)) return misfit("fenced", runId);
         record = next;
       }
       if (record === undefined) return undefined;
       if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return misfit("full", runId);
       records.set(runId, record);
-      // Whoever starts a run, or goes on with one that nobody drives, drives it.
-      if (before === undefined || (before.parked !== undefined && record.parked === undefined)) driven.add(runId);
+      if (before === undefined) driven.add(runId);
       if (record.state === "ended" || entries.some(({ _tag }) => _tag === "RunParked")) driven.delete(runId);
       return undefined;
     };
@@ -231,6 +234,7 @@ const sentences = {
   run_ended: "the run has ended and takes no further entries",
   full: "every kept run is still live; raise runsMax or end some runs",
   owned: "a living process drives the run",
+  fenced: "the run was given back, and is written on only by who claims it again",
 } as const;
 
 const misfit = (reason: keyof typeof sentences, run_id: string) =>

@@ -50,7 +50,7 @@ const ofRun = {
   run_ended: "the run has ended and takes no further entries",
   owned: "a living process drives the run",
   invalid: "what was to be written could not be read back; nothing of it was written",
-  fenced: "another process has taken the run over, or may do so; this one writes nothing of it any more",
+  fenced: "the run was given back, or another process has taken it over or may do so; this one does not drive it on",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
 } as const;
 

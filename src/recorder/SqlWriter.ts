@@ -139,7 +139,7 @@ const transaction = (
       }
       const run = runs.get(job.runId) ?? (yield* open(database, lease, held.id, job.runId, heads.get(job.runId)));
       runs.set(job.runId, run);
-      refused.push("message" in run ? run : apply(run, job, held.id));
+      refused.push("message" in run ? run : apply(run, job));
     }
     for (const [runId, run] of runs) {
       if ("message" in run || run.record === undefined || run.record === run.before?.record) continue;
@@ -175,16 +175,18 @@ const open = (
 };
 
 /** Folds a write into its run, whole or not at all. */
-const apply = (run: Open, { entries, runId }: Job, held: string): RecorderError | undefined => {
+const apply = (run: Open, { entries, runId }: Job): RecorderError | undefined => {
   let record = run.record;
   for (const entry of entries) {
     const next = RunRecord.apply(record, entry);
     if (typeof next === "string") return SqlFailure.refused(next, runId);
+    // The process gave the run back while this write was under way: a late commit must not make it the driver again.
+    if (run.owner === undefined && next !== record && RunRecord.drives(entry)) {
+      return SqlFailure.refused("fenced", runId);
+    }
     record = next;
   }
   run.record = record;
-  // Whoever drives a run on that nobody owned owns it.
-  if (entries.some(({ _tag }) => _tag === "RunResumed" || _tag === "AttemptStarted")) run.owner ??= held;
   if (record !== undefined && !SqlStore.isDriven(record)) run.owner = undefined;
   return undefined;
 };

@@ -40,6 +40,33 @@ export const owners = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([...entries, resumed, E.attempt(2)]));
     }));
 
+  test("a run that was given back goes on for no write that comes late, and stays to be taken over", (recorder) =>
+    Effect.gen(function* () {
+      const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
+      yield* recorder.write("r", entries);
+      const late = [[resumed], [E.attempt(2)], [E.noted(1), resumed, E.attempt(2)]];
+      for (const write of late) {
+        assert.deepInclude(yield* Effect.flip(recorder.write("r", write)), { reason: "fenced", run_id: "r" });
+        yield* recorder.claim("r");
+        yield* recorder.release("r");
+        assert.deepInclude(yield* Effect.flip(recorder.write("r", write)), { reason: "fenced", run_id: "r" });
+      }
+      assert.deepStrictEqual(yield* recorder.claim("r"), E.folded(entries));
+      yield* recorder.release("r");
+      // What is on record already says nothing new: a write whose outcome was not known comes again.
+      yield* recorder.write("r", entries.slice(1, 2));
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(entries));
+    }));
+
+  test("a run that was given back live goes on for no write that comes late either", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      yield* recorder.release("r");
+      assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(2, "replay")]))).reason, "fenced");
+      assert.deepStrictEqual(ids(yield* recorder.orphans()), ["r"]);
+      yield* recorder.claim("r");
+    }));
+
   test("of many that claim one run, one gets it", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), parked("recovered")]);

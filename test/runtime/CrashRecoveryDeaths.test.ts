@@ -11,7 +11,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
 import { Dice } from "../simulation/Dice.ts";
 import { history } from "./CrashRecoveryHistories.ts";
-import { type Life, lives, recorded, runId } from "./CrashRecoveryLives.ts";
+import { type Life, lives, recorded, runId, written } from "./CrashRecoveryLives.ts";
 
 const seed = 20_261_122;
 
@@ -25,7 +25,7 @@ const inStore = <A, E>(effect: Effect.Effect<A, E, RunRecorder>) =>
 /** Writes the first `writes` of a life and dies: its lease is over. */
 const died = (recorder: Recorder, life: Life, writes: number) =>
   Effect.gen(function* () {
-    for (const entries of life.slice(0, writes)) yield* recorder.write(runId, entries);
+    yield* written(recorder, life, writes);
     yield* recorder.release(runId);
     return yield* read(recorder);
   });

@@ -10,7 +10,7 @@ import { type RunIncident, schemaVersion } from "../../src/domain/RunIncident.ts
 import { snapshot } from "../../src/domain/SideEffects.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
-import type { Entry, QuestionRecord } from "../../src/recorder/RunRecord.ts";
+import { drives, type Entry, type QuestionRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { live, type Scenario } from "./Crashes.ts";
 import * as S from "./Scripted.ts";
@@ -19,6 +19,17 @@ import * as S from "./Scripted.ts";
 export type Life = ReadonlyArray<ReadonlyArray<Entry>>;
 
 export const runId = "r";
+
+/** Writes the first `writes` of a life. As any process does, it claims a run that goes on after nobody drove it. */
+export const written = (recorder: RunRecorder["Service"], life: Life, writes = life.length) =>
+  Effect.forEach(
+    life.slice(0, writes),
+    (entries) => Effect.andThen(Effect.ignore(claimedFor(recorder, entries)), recorder.write(runId, entries)),
+    { discard: true },
+  );
+
+const claimedFor = (recorder: RunRecorder["Service"], entries: ReadonlyArray<Entry>) =>
+  entries.some(drives) ? recorder.claim(runId) : Effect.void;
 
 const tool = { name: "bash", executor: "runtime", effect: "mutating" } as const;
 

@@ -12,7 +12,7 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import { transcript } from "./Crashes.ts";
-import { type Life, recorded, runId } from "./CrashRecoveryLives.ts";
+import { type Life, recorded, runId, written } from "./CrashRecoveryLives.ts";
 import * as S from "./Scripted.ts";
 
 /** The real digest is a promise, which no virtual clock waits for. */
@@ -55,7 +55,7 @@ const resume = Effect.gen(function* () {
 const livedOn = (life: Life, writes: number, choice: "retry" | "stop", where: string) =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
-    for (const entries of life.slice(0, writes)) yield* recorder.write(runId, entries);
+    yield* written(recorder, life, writes);
     yield* recorder.release(runId);
     for (let round = 0; (yield* record).state !== "ended"; round += 1) {
       assert.isBelow(

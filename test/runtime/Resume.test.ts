@@ -202,6 +202,7 @@ describe("A resume is refused", () => {
       yield* begin([half]);
       const recorder = yield* RunRecorder;
       for (let index = 0; index < 10; index++) {
+        yield* recorder.claim("r");
         yield* recorder.write("r", [{ _tag: "RunResumed" }, { _tag: "RunParked", reason: "question" }]);
       }
       assert.match(S.errorOf((yield* goOn()).exit)?.message ?? "", /resumed 10 times/);

@@ -89,12 +89,8 @@ const twinOf = (dice: Dice): Twin => ({
   looksEvery: dice.pick([4_000, 11_000, 30_000]),
 });
 
-/** A write that was given up, because its process stood still before it, must not come late: only short stops come before. */
-const stopOf = (dice: Dice): Twin["stops"][number] => {
-  const ms = dice.pick<number | "for_ever">([1_000, 4_000, 8_000, 20_000, 60_000, "for_ever"]);
-  return {
-    write: dice.between(1, 12),
-    side: ms === 1_000 || ms === "for_ever" ? dice.pick(["before", "after"]) : "after",
-    ms,
-  };
-};
+const stopOf = (dice: Dice): Twin["stops"][number] => ({
+  write: dice.between(1, 12),
+  side: dice.pick(["before", "after"]),
+  ms: dice.pick<number | "for_ever">([1_000, 4_000, 8_000, 20_000, 60_000, "for_ever"]),
+});
