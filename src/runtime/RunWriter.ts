@@ -58,14 +58,18 @@ interface Owner {
   readonly unrecorded: (reason: string, first: boolean) => void;
 }
 
+/** Shared by all runs of which nothing waits. */
+const none: ReadonlyArray<never> = [];
+
 /** One run's side of the recorder. */
 export class RunWriter implements Unwritten {
   readonly #owner: Owner;
   readonly #recorder: RunRecorder["Service"];
   readonly #backlog: Backlog;
-  #pending: Array<Entry> = [];
+  /** Evidence that waits; undefined while none does. */
+  #pending: Array<Entry> | undefined;
   /** What has happened all the same and a write has lost: it goes before the next one. */
-  #unwritten: ReadonlyArray<Entry> = [];
+  #unwritten: ReadonlyArray<Entry> = none;
   #dropped = 0;
   #loss: Loss | undefined;
   #refusal: RecorderError["reason"] | undefined;
@@ -89,7 +93,7 @@ export class RunWriter implements Unwritten {
 
   /** Notes evidence; it is committed with the next write. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
-    if (this.#pending.length >= pendingMax) {
+    if (this.#pending !== undefined && this.#pending.length >= pendingMax) {
       this.#dropped += 1;
       return;
     }
@@ -99,6 +103,7 @@ export class RunWriter implements Unwritten {
       event,
       ...(detail === undefined ? {} : { detail: label(detail) }),
     };
+    this.#pending ??= [];
     this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
     this.#dropped = 0;
   }
@@ -155,13 +160,15 @@ export class RunWriter implements Unwritten {
   }
 
   /** Writes what waits. */
-  readonly flush: Effect.Effect<Written> = Effect.suspend(() => this.#inTurn(() => this.#send([], true, false)));
+  get flush(): Effect.Effect<Written> {
+    return this.#inTurn(() => this.#send([], true, false));
+  }
 
   giveUp(): number {
     const lost = this.#unwritten.length;
     this.#givenUp += 1;
-    this.#unwritten = [];
-    this.#pending = [];
+    this.#unwritten = none;
+    this.#pending = undefined;
     return lost;
   }
 
@@ -184,14 +191,15 @@ export class RunWriter implements Unwritten {
   #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
     if (this.#loss !== undefined) return Effect.succeed("lost");
     const [first, ...rest] = entries;
-    const [pending, unwritten] = [this.#pending, this.#unwritten];
+    const pending = this.#pending ?? none;
+    const unwritten = this.#unwritten;
     // Evidence of the beginning comes after the entry that begins the run.
     const starts = first?._tag === "RunStarted";
     const own = starts ? [first, ...pending, ...rest] : [...pending, ...entries];
     const all = [...unwritten, ...own];
     if (all.length === 0) return Effect.succeed("recorded");
-    this.#pending = [];
-    this.#unwritten = [];
+    this.#pending = undefined;
+    this.#unwritten = none;
     return this.#recorder.write(this.runId, all).pipe(
       Effect.matchCauseEffect({
         onSuccess: () => Effect.sync(() => this.#taken()),
@@ -199,7 +207,7 @@ export class RunWriter implements Unwritten {
           const error = Option.getOrUndefined(Cause.findErrorOption(cause));
           if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, all.length);
           this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
-          this.#pending = [...pending, ...this.#pending].slice(0, pendingMax);
+          this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
           return this.#kept(error?.reason ?? "defect", told);
         },
       }),
