@@ -4,6 +4,8 @@
 import type { Mutant } from "./Mutant.ts";
 
 const lease = "test/recorder/SqlLease.test.ts";
+const told = "test/recorder/SqlLeaseTold.test.ts";
+const away = "test/runtime/StoreAway.test.ts";
 const shared = "test/recorder/SqlShared.test.ts";
 const check = "test/recorder/SqlEntryCheck.test.ts";
 
@@ -147,5 +149,77 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (job.isGivenUp) {",
     replace: "if (job.isGivenUp && job.runId === undefined) {",
     proofs: [{ test: "test/recorder/SqlWriter.test.ts", named: "has given up makes no process the owner" }],
+  },
+  {
+    name: "two transactions that follow close on each other make two leases, and the first one's runs are lost",
+    breaks: "one owner of a run",
+    within: "#hold",
+    find: "const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);",
+    replace: 'const made = this.#next !== undefined ? undefined : yield* this.#renew("");',
+    proofs: [{ test: told, named: "hold one lease" }],
+  },
+  {
+    name: "a process of a long lease hides every other run: a sweep waits for it for longer than its caller",
+    breaks: "no run is hidden from recover",
+    within: "waiting",
+    find: "Math.min(waitMs, lease.longestMs(found.owners))",
+    replace: "Math.max(waitMs, lease.longestMs(found.owners))",
+    proofs: [{ test: told, named: "hides no other run" }],
+  },
+  {
+    name: "a watch begins anew at every sweep, and a lease that is longer than a sweep is never over",
+    breaks: "no run is hidden from recover",
+    within: "adopt",
+    find: "if (beatAt !== undefined) this.#watch.beaten(beatAt, id);",
+    replace: "",
+    proofs: [{ test: told, named: "hides no other run" }],
+  },
+  {
+    name: "what a process has lost is heard of at the next write of each run only",
+    breaks: "L6 (DESIGN section 18)",
+    within: "#lose",
+    find: "told === undefined && this.#isHeard(runId)",
+    replace: "told !== undefined && this.#isHeard(runId)",
+    proofs: [{ test: told, named: "tells at its next heartbeat" }],
+  },
+  {
+    name: "a run goes on though its recorder has told that another process drives it",
+    breaks: "L6 (DESIGN section 18)",
+    within: "makeProcessor",
+    find: "run?.takenOver();",
+    replace: "",
+    proofs: [{ test: away, named: "stops then, and not at its next write" }],
+  },
+  {
+    name: "one look after a crash takes a process that has just died for a living one",
+    breaks: "no run is hidden from recover",
+    within: "isDoubtful",
+    find: '(all && standing === "fresh")',
+    replace: '(all && standing === "held")',
+    proofs: [{ test: told, named: "waits for a process that has died just now" }],
+  },
+  {
+    name: "a run acts on though something of it will never be on record",
+    breaks: "L8",
+    within: "writeFirst",
+    find: "this.#givenUp === givenUp && !this.#hasGap;",
+    replace: "this.#givenUp === givenUp;",
+    proofs: [{ test: away, named: "of an incident is left out alone" }],
+  },
+  {
+    name: "an entry that cannot be read back takes with it what was written beside it",
+    breaks: "L7",
+    within: "#commit",
+    find: 'error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;',
+    replace: "undefined;",
+    proofs: [{ test: away, named: "of evidence is left out alone" }],
+  },
+  {
+    name: "what is not done goes on record in part",
+    breaks: "L8",
+    within: "#without",
+    find: "entries: isMeant ? [] : others(sending.entries),",
+    replace: "entries: others(sending.entries),",
+    proofs: [{ test: away, named: "takes all of that with it" }],
   },
 ];

@@ -84,16 +84,20 @@ const silentMs = 300;
 /**
  * Says on stderr, when it takes longer, that a command waits for a silent process: its runs are taken over only when it was
  * watched for as long as its lease is, because no clock of another machine proves that it is gone.
+ *
+ * @param lately what is said where no process is silent yet and one may have died just now; without it nothing is
  */
 export const toldToWait = <A, E, R>(
   command: string,
   waits: Effect.Effect<A, E, R>,
+  lately?: string,
 ): Effect.Effect<A, E, R | RunRecorder> => {
-  const line = `${command}: a process that drove a run is silent; waiting as long as its lease is, to see whether it is gone`;
+  const line = "a process that drove a run is silent; waiting as long as its lease is, to see whether it is gone";
   const told = Effect.gen(function* () {
     yield* Effect.sleep(silentMs);
     const silent = yield* (yield* RunRecorder).orphans(1, { waits: false });
-    if (silent.length > 0) yield* Console.error(line);
+    const said = silent.length > 0 ? line : lately;
+    if (said !== undefined) yield* Console.error(`${command}: ${said}`);
   });
   return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(told)), waits));
 };

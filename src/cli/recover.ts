@@ -30,11 +30,10 @@ const progressFromRuns = 200;
 /** Recovers, and prints what it found. */
 export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen) {
   const inPlace = process.stderr.isTTY === true;
-  // Watching comes first: what is found then is taken at once.
-  yield* toldToWait(
-    "recover",
-    Effect.flatMap(RunRecorder, (recorder) => recorder.orphans(1)),
-  );
+  const recorder = yield* RunRecorder;
+  // Watching comes first: what is found then is taken at once. A process that was killed a moment ago is waited for too:
+  // whoever types this after a crash wants its runs, and not to be told that it lives.
+  yield* toldToWait("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     onProgress: (runs) =>
       runs < progressFromRuns
@@ -44,5 +43,19 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   if (inPlace && report.runs.length >= progressFromRuns) {
     yield* Effect.sync(() => void process.stderr.write("\r\u001b[2K"));
   }
-  yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen));
+  const silent = yield* recorder.orphans(silentMax, { waits: false });
+  const known = new Set(report.runs.map(({ run_id }) => run_id));
+  const left = silent.filter(({ run_id }) => !known.has(run_id)).length;
+  if (left > 0) yield* Console.error(`recover: ${leftText(left)}`);
+  yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen, left));
 });
+
+/** Said while a process that was heard of a moment ago is waited for. */
+const lately =
+  "runs are driven by another process; waiting for its next sign of life, or until its lease is over where it has died";
+
+/** Most runs of silent processes that are counted. */
+const silentMax = 1_000;
+
+const leftText = (runs: number): string =>
+  `${runs === silentMax ? `${runs} runs or more` : runs === 1 ? "one run" : `${runs} runs`} of a process that is silent and whose lease is longer than this waits; run it again later`;

@@ -9,7 +9,7 @@ import { callKey } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
-import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
+import type { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
 import type { FactsFold, FactsOptions } from "./FactsFold.ts";
 import { Ledger } from "./Ledger.ts";
@@ -34,15 +34,8 @@ const foreignRank = 4;
 
 const outranks = (ranks: Ranks, a: string, b: string): boolean => (ranks[a] ?? foreignRank) > (ranks[b] ?? foreignRank);
 
-/** Shared by all attempts of requests that declare no tool. */
-const undeclared = new Boundaries([]);
-
-const noRows: ReadonlyArray<ToolRow> = [];
-
 class Fold implements FactsFold {
-  readonly #sideEffects: SideEffects | null;
-  readonly #discardable: boolean;
-  readonly #guarded: boolean;
+  readonly #options: FactsOptions;
   readonly #boundaries: Boundaries;
   readonly #ledger = new Ledger();
   /** Calls whose beginning was seen, at most `toolRowsMax`. */
@@ -67,10 +60,8 @@ class Fold implements FactsFold {
   #snapshot: AttemptFacts | undefined;
 
   constructor(options: FactsOptions) {
-    this.#sideEffects = options.sideEffects;
-    this.#discardable = options.discardable;
-    this.#guarded = options.guarded;
-    this.#boundaries = options.boundaries.length === 0 ? undeclared : new Boundaries(options.boundaries);
+    this.#options = options;
+    this.#boundaries = new Boundaries(options.boundaries);
     if (options.from !== undefined) this.#restore(options.from);
   }
 
@@ -173,7 +164,7 @@ class Fold implements FactsFold {
   }
 
   snapshot(): AttemptFacts {
-    this.#tools ??= this.#ledger.rows.length === 0 ? noRows : this.#ledger.rows.slice();
+    this.#tools ??= this.#ledger.rows.slice();
     this.#snapshot ??= {
       delivery: this.#delivery,
       progress: this.#progress,
@@ -183,7 +174,7 @@ class Fold implements FactsFold {
       settled_through: this.#settledThrough,
       tools: this.#tools,
       terminal_seen: this.#terminal,
-      side_effects: this.#sideEffects,
+      side_effects: this.#options.sideEffects,
       counters: this.#counters(),
     };
     return this.#snapshot;
@@ -199,7 +190,7 @@ class Fold implements FactsFold {
       o.failure === undefined &&
       o.usage === undefined &&
       this.#delivery === "accepted" &&
-      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#discardable)
+      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#options.discardable)
     );
   }
 
@@ -220,7 +211,7 @@ class Fold implements FactsFold {
   }
 
   #shows(o: Observation): Shown {
-    return this.#discardable || o.quiet ? o.shows : "text";
+    return this.#options.discardable || o.quiet ? o.shows : "text";
   }
 
   /** The beginning of any call, the rows of calls that the provider runs, and runtime calls that say they have run. */
@@ -272,7 +263,7 @@ class Fold implements FactsFold {
   /** The guard proves nothing of a tool that nobody declared: whoever is handed such a call may run it. */
   #handedPhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
-    return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
+    return this.#options.guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
   }
 
   /** A `ready` signal may leave out the name that an earlier one gave. */

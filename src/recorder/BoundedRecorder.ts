@@ -73,8 +73,11 @@ const make = (recorder: Service): Service => {
     answer: (given) => answer.call(given.run_id, () => recorder.answer(given), isRecord),
     digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
     prune: (query) => recorder.prune(query),
+    ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };
+
+const nothing = (): void => {};
 
 const anything = (_value: unknown): boolean => true;
 

@@ -8,9 +8,10 @@ import * as Schema from "effect/Schema";
  *
  * `fenced`: another process has taken the run over, and this one writes nothing of it any more; or this one gave it back, and
  * may not drive it on without a claim. `owned`: a living process drives the run, so nobody takes it over. `invalid`: a write
- * holds a value that could not be read back; the message names its field, and nothing of the write was taken. `bad_option`:
- * the recorder was made with an option that cannot be, and the message names it. `newer_schema`, `read_only`, `disk_full`,
- * `locked` and `corrupt` are said of the store as a whole; `run_id` may be empty then.
+ * holds a value that could not be read back; the message names its field, `entry` is its place in the write, and nothing of
+ * the write was taken. `bad_option`: the recorder was made with an option that cannot be, and the message names it.
+ * `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` are said of the store as a whole; `run_id` may be empty
+ * then.
  */
 export class RecorderError extends Schema.TaggedError<RecorderError>()("RecorderError", {
   reason: Schema.Literals([
@@ -31,5 +32,6 @@ export class RecorderError extends Schema.TaggedError<RecorderError>()("Recorder
   ]),
   run_id: Schema.String,
   message: Schema.String,
+  entry: Schema.optionalKey(Schema.Int),
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}

@@ -100,11 +100,12 @@ export class RunRecorder extends Context.Service<
      * oldest first, at most `limit` (default 100).
      *
      * @param options.waits whether silent processes are waited for, as `claim` does (default). `false` is for looking: it
-     *   gives their runs too, at once, and takes nothing from them
+     *   gives their runs too, at once, and takes nothing from them. `all` is for one look after a crash: a process that may
+     *   have died just now is waited for too, until it has beaten once more or its lease is over
      */
     orphans(
       limit?: number,
-      options?: { readonly waits?: boolean },
+      options?: { readonly waits?: boolean | "all" },
     ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
      * Answers the newest question of a run, whoever drives it: once (compare and set), and only while its facts have not
@@ -119,6 +120,14 @@ export class RunRecorder extends Context.Service<
     digest(content: string): Effect.Effect<string, RecorderError>;
     /** Forgets ended runs; returns how many. */
     prune(query: PruneQuery): Effect.Effect<number, RecorderError>;
+    /**
+     * Tells of each run that this process drove and that another one has taken over, as soon as it is known here: before
+     * the next write of the run, which is refused. Without it a run hears of that at its next write.
+     *
+     * @param listener gives whether it has driven the run, which it stops then. It must not throw
+     * @returns ends it
+     */
+    onLost?(listener: (runId: string) => boolean): () => void;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**

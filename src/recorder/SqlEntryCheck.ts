@@ -29,9 +29,9 @@ export const readable = (
 ): ReadonlyArray<RunRecord.Entry> | RecorderError => {
   if (entries.every(isEntry)) return entries;
   const all: Array<RunRecord.Entry> = [];
-  for (const entry of entries) {
+  for (const [index, entry] of entries.entries()) {
     const found = isEntry(entry) ? Result.succeed(entry) : readBack(entry);
-    if (Result.isFailure(found)) return SqlFailure.invalid(runId, `${nameOf(entry)}${found.failure}`);
+    if (Result.isFailure(found)) return SqlFailure.invalid(runId, index, `${nameOf(entry)}${found.failure}`);
     all.push(found.success);
   }
   return all;

@@ -66,10 +66,11 @@ export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unkn
 /**
  * A write that could not be read back.
  *
+ * @param entry which entry of the write, from 0
  * @param field what does not fit, as a path into its entry, and what was expected there
  */
-export const invalid = (run_id: string, field: string): RecorderError =>
-  new RecorderError({ reason: "invalid", run_id, message: `${run_id}: ${ofRun.invalid}. ${field}` });
+export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
+  new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
 
 /**
  * Puts a failure of the database into a sentence.

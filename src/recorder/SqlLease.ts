@@ -63,13 +63,22 @@ interface OwnerRow {
   readonly expires_at: number | null;
 }
 
+/** What a heartbeat found: the lease that it would renew, and how it holds it; undefined where another process has fenced it. */
+export interface Beat {
+  readonly id: string;
+  readonly held: Held | undefined;
+}
+
 /** The lease of this process and the runs that it drives under it. */
 export class SqlLease {
   readonly #tables: SqlTables;
   readonly #options: LeaseOptions;
   readonly #driven = new Map<string, Driven>();
   readonly #watch: SqlLeaseWatch;
+  readonly #listeners = new Set<(runId: string) => boolean>();
   #id: string | undefined;
+  /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
+  #next: string | undefined;
   /** Runs that are driven under the lease as it is now. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
@@ -95,6 +104,11 @@ export class SqlLease {
     return this.#needs > 0;
   }
 
+  /** Whether the lease has to be renewed: runs are driven under it, or the leases of others are watched. */
+  get isToBeat(): boolean {
+    return this.isNeeded || (this.#id !== undefined && this.#watch.isOn(this.#options.elapsed()));
+  }
+
   /** How long the lease was not renewed, in milliseconds; 0 where no run needs it. */
   get silentMs(): number {
     return this.isNeeded ? this.#options.elapsed() - this.#beatAt : 0;
@@ -114,13 +128,31 @@ export class SqlLease {
   /** Takes note that a lease is committed; the runs of an earlier one are lost. */
   adopt({ beatAt, id }: Held): void {
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
-    if (this.#id === id) return;
-    this.lose();
-    this.#id = id;
+    if (this.#id !== id) {
+      this.#lose();
+      this.#id = id;
+      if (this.#next === id) this.#next = undefined;
+    }
+    if (beatAt !== undefined) this.#watch.beaten(beatAt, id);
   }
 
-  /** Takes note that another process has fenced the lease: what was driven under it is lost. */
-  lose(): void {
+  /** Takes note that another process has fenced a lease: if it is the one that is held, what was driven under it is lost. */
+  lose(id: string): void {
+    if (this.#id === id) this.#lose();
+  }
+
+  /**
+   * Tells of each run that is lost to another process, as soon as that is known.
+   *
+   * @param listener gives whether it has driven the run, which it stops then
+   * @returns ends it
+   */
+  onLost(listener: (runId: string) => boolean): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #lose(): void {
     const lost = [...this.#driven];
     for (const [runId] of lost.slice(0, -lostRunsMax)) this.#driven.delete(runId);
     for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
@@ -128,6 +160,13 @@ export class SqlLease {
     }
     this.#id = undefined;
     this.#needs = 0;
+    for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
+  }
+
+  #isHeard(runId: string): boolean {
+    let heard = false;
+    for (const listener of this.#listeners) heard = listener(runId) || heard;
+    return heard;
   }
 
   /** What is known of a run that this process drives or has lost. */
@@ -161,10 +200,11 @@ export class SqlLease {
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
   }
 
-  /** Renews the lease; undefined where another process has fenced it. */
-  readonly beat: Effect.Effect<Held | undefined, SqlError> = Effect.suspend(() =>
-    this.#id === undefined ? Effect.undefined : this.#renew(this.#id),
-  );
+  /** Renews the lease; undefined where there is none. */
+  readonly beat: Effect.Effect<Beat | undefined, SqlError> = Effect.suspend(() => {
+    const id = this.#id;
+    return id === undefined ? Effect.undefined : Effect.map(this.#renew(id), (held) => ({ id, held }));
+  });
 
   /** Ends the lease: whatever this process still drives may be taken over at once. */
   readonly end: Effect.Effect<void, SqlError> = Effect.suspend(() => {
@@ -244,7 +284,11 @@ export class SqlLease {
         if (rows.length > 0) return { id: this.#id, beatAt: undefined };
       }
     }
+    // One that an earlier transaction has just made is the same: two leases would lose the runs of the first.
+    const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);
+    if (made !== undefined) return made;
     const [id, beatAt] = [globalThis.crypto.randomUUID(), this.#options.elapsed()];
+    this.#next = id;
     const { label, leaseMs, now } = this.#options;
     yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
       VALUES (${id}, ${label}, ${now()}, ${now() + leaseMs}, 0, 1, ${leaseMs})`;

@@ -16,8 +16,11 @@ export interface WatchedLease {
   readonly seemsOver: boolean;
 }
 
-/** What is known of a lease: `over` may be taken, `held` may not, and `silent` will be one of both within a lease. */
-export type LeaseStanding = "over" | "held" | "silent";
+/**
+ * What is known of a lease: `over` may be taken, `held` may not, and `silent` will be one of both within a lease. `fresh`: no
+ * beat of it was seen yet, and its stored end is still to come, so that it counts as held.
+ */
+export type LeaseStanding = "over" | "held" | "fresh" | "silent";
 
 interface Seen {
   readonly beats: number;
@@ -27,10 +30,16 @@ interface Seen {
   readonly beatenAfter: number | undefined;
 }
 
+/** How long a watch goes on between two looks, in leases: sweeps are about one lease apart. */
+const leasesOn = 4;
+
 /** What one process has seen of the leases of others. */
 export class SqlLeaseWatch {
   readonly #leaseMs: number;
   #seen: ReadonlyMap<string, Seen> = new Map();
+  /** When this process looked at the leases of others last. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  /** When it beat last, with or without a look. */
   #beatAt = Number.NEGATIVE_INFINITY;
   #beatAs: string | undefined;
 
@@ -46,12 +55,37 @@ export class SqlLeaseWatch {
 
   /** Whether it is time to look again. */
   isDue(at: number): boolean {
-    return at - this.#beatAt >= this.pauseMs;
+    return at - this.#lookedAt >= this.pauseMs;
+  }
+
+  /**
+   * Whether this process has to beat to go on watching: it has lately seen a lease that did not change. What it sees at its
+   * next look, a sweep later, counts only when it has beaten all the time.
+   */
+  isOn(at: number): boolean {
+    if (at - this.#lookedAt > leasesOn * this.#leaseMs) return false;
+    for (const { since } of this.#seen.values()) if (since < this.#lookedAt) return true;
+    return false;
   }
 
   /** Longest that this process waits for a lease to be over or held, in milliseconds: gaps begin the watch anew. */
   longestMs(leases: ReadonlyArray<WatchedLease>): number {
     return 2 * leases.reduce((most, { leaseMs }) => Math.max(most, leaseMs), this.#leaseMs);
+  }
+
+  /**
+   * Takes note of a beat of this process that is committed.
+   *
+   * @param at when it began, by the monotonic clock
+   * @param as the lease of this process: one that was fenced has watched nothing
+   */
+  beaten(at: number, as: string): void {
+    if (as === this.#beatAs && at <= this.#beatAt) return;
+    // Longer than half a lease without a beat: for so long other processes may have been kept from beating too.
+    const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
+    if (gap) this.#seen = new Map([...this.#seen].map(([id, known]) => [id, { ...known, since: at }]));
+    this.#beatAt = at;
+    this.#beatAs = as;
   }
 
   /**
@@ -61,19 +95,17 @@ export class SqlLeaseWatch {
    * @param as the lease of this process: one that was fenced has watched nothing
    */
   looked(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
-    // Longer than half a lease without a beat: for so long other processes may have been kept from beating too.
-    const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
-    const before = this.#beatAt;
+    this.beaten(at, as);
+    const before = this.#lookedAt;
     this.#seen = new Map(
       leases.map(({ beats, id }) => {
         const known = this.#seen.get(id);
         if (known === undefined) return [id, { beats, since: at, beatenAfter: undefined }];
         if (known.beats !== beats) return [id, { beats, since: at, beatenAfter: before }];
-        return [id, gap ? { ...known, since: at } : known];
+        return [id, known];
       }),
     );
-    this.#beatAt = at;
-    this.#beatAs = as;
+    this.#lookedAt = at;
   }
 
   /**
@@ -84,11 +116,11 @@ export class SqlLeaseWatch {
   standing({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
     const needMs = Math.max(leaseMs, this.#leaseMs);
     const seen = this.#seen.get(id);
-    if (seen === undefined) return seemsOver ? "silent" : "held";
+    if (seen === undefined) return seemsOver ? "silent" : "fresh";
     const unbroken = at - this.#beatAt <= this.#leaseMs / 2;
     if (unbroken && seen.beats === beats && at - seen.since >= needMs) return "over";
-    const beatenAfter = seen.beats === beats ? seen.beatenAfter : this.#beatAt;
+    const beatenAfter = seen.beats === beats ? seen.beatenAfter : this.#lookedAt;
     if (beatenAfter !== undefined && at - beatenAfter < needMs) return "held";
-    return seemsOver ? "silent" : "held";
+    return seemsOver ? "silent" : "fresh";
   }
 }

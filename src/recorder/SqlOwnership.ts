@@ -24,6 +24,8 @@ export interface Ownership {
   readonly database: SqlDatabase;
   readonly lease: SqlLease;
   readonly clock: Clock.Clock;
+  /** Longest that silent processes are waited for at once, in milliseconds; they are watched on. */
+  readonly waitMs: number;
 }
 
 /** What a transaction came to. `silent`: leases that it needs are looked at again after a pause. */
@@ -62,8 +64,9 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, ru
   if (owned.owner !== null) {
     const owners = yield* lease.owners;
     const standing = yield* standingOf(lease, owners, owned.owner);
-    if (standing === "held" || (standing === "silent" && isLast)) return yield* SqlFailure.refused("owned", runId);
-    if (standing === "silent") return { _tag: "silent" as const, held: yield* lease.holdWatching, owners };
+    const isSilent = standing === "silent" && !isLast;
+    if (standing !== "over" && !isSilent) return yield* SqlFailure.refused("owned", runId);
+    if (isSilent) return { _tag: "silent" as const, held: yield* lease.holdWatching, owners };
   }
   const stored = yield* SqlStore.load(database.tables, runId);
   if (stored === undefined) return yield* SqlFailure.refused("unknown_run", runId);
@@ -105,17 +108,18 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
 /**
  * Finds what no process drives and no process has decided; see `RunRecorder.orphans`.
  *
- * @param waits false gives what there is now, with the runs of silent processes, and takes nothing from them
+ * @param waits false gives what there is now, with the runs of silent processes, and takes nothing from them; `all` waits
+ *   also for processes that no beat was seen of
  */
 export const orphans = (
   given: Ownership,
   limit: number,
-  waits: boolean,
+  waits: boolean | "all",
 ): Effect.Effect<ReadonlyArray<RunRecord>, RecorderError> => {
   const { database, lease } = given;
-  if (waits) return waiting(given, (isLast) => orphansNow(given, limit, isLast));
+  if (waits !== false) return waiting(given, (isLast) => orphansNow(given, limit, isLast, waits === "all"));
   const seen = Effect.gen(function* () {
-    const lost = (yield* lease.owners).filter((it) => it.gone || lease.standing(it.lease) !== "held");
+    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
     return yield* abandoned(database.tables, lost, limit);
   });
   return database.read(seen);
@@ -125,6 +129,7 @@ const orphansNow = (
   { database, lease }: Ownership,
   limit: number,
   isLast: boolean,
+  all: boolean,
 ): Effect.Effect<Step<ReadonlyArray<RunRecord>>, RecorderError> => {
   const found = Effect.gen(function* () {
     const owners = yield* lease.owners;
@@ -133,7 +138,7 @@ const orphansNow = (
     for (const it of over) yield* lease.fence(it.lease);
     // Watched from the first time on: a caller that asks again and again knows of a dead process when its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
-    if (!isLast && others.some((it) => lease.standing(it.lease) === "silent")) {
+    if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
     }
     const lost = owners.filter((it) => it.gone || over.includes(it));
@@ -144,9 +149,12 @@ const orphansNow = (
   return Effect.tap(database.write(found), looked);
 };
 
+const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
+  standing === "over" || standing === "silent" || (all && standing === "fresh");
+
 /** Does something until no lease that it needs is silent any more: such a one is held or over within a lease. */
 const waiting = <A>(
-  { clock, lease }: Ownership,
+  { clock, lease, waitMs }: Ownership,
   step: (isLast: boolean) => Effect.Effect<Step<A>, RecorderError>,
 ): Effect.Effect<A, RecorderError> =>
   Effect.gen(function* () {
@@ -155,7 +163,7 @@ const waiting = <A>(
       const now = monotonicMs(clock);
       const found = yield* step(now >= until);
       if (found._tag === "done") return found.value;
-      until = Math.min(until, now + lease.longestMs(found.owners));
+      until = Math.min(until, now + Math.min(waitMs, lease.longestMs(found.owners)));
       // A caller may be uninterruptible because it must not lose what it has claimed; here it has claimed nothing.
       yield* Effect.interruptible(clock.sleep(millis(lease.pauseMs)));
     }

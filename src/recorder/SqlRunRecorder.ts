@@ -147,11 +147,12 @@ const make = (
     yield* Effect.forkScoped(heartbeat(database, lease));
     const now = () => clock.currentTimeMillisUnsafe();
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
+    const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     return {
-      ...serve({ database, lease, clock }, write),
+      ...serve({ database, lease, clock, waitMs: silentWaitMs }, write),
       // The lock's own wait comes to its end first, and says what it is.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
-      claimWaitMs: leaseMs * leasesWaited + recorderWaitMs,
+      claimWaitMs: silentWaitMs + recorderWaitMs,
     };
   });
 
@@ -173,10 +174,12 @@ const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never>
   let isAway = false;
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
-    return Effect.flatMap(database.write(lease.beat), (held) => {
+    return Effect.flatMap(database.write(lease.beat), (beat) => {
       isAway = false;
+      if (beat === undefined) return Effect.void;
+      const { held, id } = beat;
       if (held === undefined) {
-        lease.lose();
+        lease.lose(id);
         return Effect.logWarning("another process has taken over the runs of this one, which was silent for too long");
       }
       lease.adopt(held);
@@ -192,7 +195,7 @@ const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never>
     isAway = true;
     return isFirst ? Effect.logWarning(`the lease was not renewed: ${message}`) : Effect.void;
   };
-  const beat = Effect.suspend(() => (lease.isNeeded ? Effect.catch(renewed, failed) : Effect.void));
+  const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renewed, failed) : Effect.void));
   const pause = Effect.suspend(() => Effect.sleep(isAway ? lease.beatMs / triesInBeat : lease.beatMs));
   return Effect.forever(Effect.andThen(pause, beat));
 };
@@ -200,14 +203,17 @@ const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never>
 /** How much longer a caller waits for a call than the call waits for a lock, in milliseconds. */
 const recorderSlackMs = 1_000;
 
-/** Leases that a claim may take: it waits for one, which may be another process's and longer. */
+/**
+ * Leases that a claim may take, of this process or of the default length: it waits for one, which may be another process's
+ * and longer. A process of a still longer lease is watched on, and its runs are taken later.
+ */
 const leasesWaited = 4;
 
 /** How often a beat that failed is tried before the next one would be due. */
 const triesInBeat = 4;
 
 const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecorder["Service"] => {
-  const { clock, database } = given;
+  const { clock, database, lease } = given;
   const { tables } = database;
   const run = (runId: string) => Effect.map(database.read(SqlStore.load(tables, runId)), (stored) => stored?.record);
   return RunRecorder.of({
@@ -222,6 +228,7 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
     answer: (it) => database.write(answer(database, it, () => clock.currentTimeMillisUnsafe())),
     digest: (content) => database.digest(content),
     prune: (query: PruneQuery) => SqlRuns.prune(database, query),
+    onLost: (listener) => lease.onLost(listener),
   });
 };
 

@@ -30,8 +30,8 @@ const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Cloc
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
 /**
- * What became of a write. `away`: the store did not take it now. `gone`: it never will, the run has no record any more.
- * `lost`: the run is not this process's to write any more.
+ * What became of a write. `away`: the store did not take it now. `gone`: it will never take all of it, or the run has no
+ * record any more. `lost`: the run is not this process's to write any more.
  */
 export type Written = "recorded" | "away" | "gone" | "lost";
 

@@ -44,8 +44,7 @@ export class PartFlow<P> {
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
-  #frozen: ReadonlyArray<Transit<P>> = none;
-  /** The write that is under way. */
+  #frozen: Array<Transit<P>> = [];
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
   constructor(host: FlowHost<P>, owner: FlowOwner) {
@@ -101,22 +100,22 @@ export class PartFlow<P> {
   /** Keeps parts that came directly before the failure: they were seen, not shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
-    this.#frozen = [...this.#frozen, transit];
+    this.#frozen.push(transit);
     this.#countDecoded(transit);
   }
 
   /** Takes back what nobody was handed, with what was held, and counts it as decoded. */
   freeze(held: Batch<P>): void {
-    if (this.#inSlot !== undefined) this.#frozen = [this.#inSlot, ...this.#frozen];
+    if (this.#inSlot !== undefined) this.#frozen.unshift(this.#inSlot);
     this.#inSlot = undefined;
     this.#host.handoff.clear();
-    if (held.parts.length > 0) this.#frozen = [...this.#frozen, { ...held, counted: "no" }];
+    if (held.parts.length > 0) this.#frozen.push({ ...held, counted: "no" });
     for (const transit of this.#frozen) this.#countDecoded(transit);
   }
 
   /** Throws the frozen parts away. */
   discardFrozen(): void {
-    this.#frozen = none;
+    this.#frozen = [];
   }
 
   /**
@@ -146,7 +145,7 @@ export class PartFlow<P> {
   releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     return Effect.suspend(() => {
       const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
-      this.#frozen = none;
+      this.#frozen = [];
       const raising = kept.filter((transit) => this.#raises(transit));
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
@@ -174,10 +173,7 @@ export class PartFlow<P> {
   } {
     const record = Deferred.makeUnsafe<boolean>();
     this.#lastWrite = record;
-    const ended = Effect.sync(() => {
-      if (this.#lastWrite === record) this.#lastWrite = undefined;
-    });
-    const write = Effect.andThen(Deferred.into(this.#owner.recordShown(calls), record), ended);
+    const write = Deferred.into(this.#owner.recordShown(calls), record);
     return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
   }
 
@@ -251,9 +247,6 @@ export class PartFlow<P> {
 }
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
-
-/** Shared by all attempts that have nothing frozen. */
-const none: ReadonlyArray<never> = [];
 
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
   observations.flatMap(({ calls }) => wholeCalls(calls));

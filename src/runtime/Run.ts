@@ -18,7 +18,7 @@ import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../recorder/RunRecord.ts";
-import type { Classifying, Outcome } from "./AttemptEnd.ts";
+import type { Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost } from "./AttemptRunner.ts";
 import type { AttemptSetup } from "./AttemptSetup.ts";
 import type { Broken } from "./Broken.ts";
@@ -57,6 +57,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly handoff = new Handoff<P>();
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
+  /** Done as soon as anyone stops the run. */
+  readonly stopped = Deferred.makeUnsafe<void>();
+  /** Done when the end is on record and the last attempt has closed or was abandoned. */
+  readonly done = Deferred.makeUnsafe<void>();
   startedAt: number;
   stopper: Stopper | undefined;
   userCancelled = false;
@@ -85,16 +89,16 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   verified: ReadonlyArray<string> = none;
   incidents = 0;
   questions = 0;
+  /** Wakes an open question when its facts have grown. */
+  factsGrew = Deferred.makeUnsafe<void>();
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
-  // Made when something waits for them: many runs wait at once, and each holds what it has.
-  #stopped: Deferred.Deferred<void> | undefined;
-  #done: Deferred.Deferred<void> | undefined;
-  #factsGrew: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
   readonly #writer: RunWriter;
-  /** What the caller's signal calls. */
-  #listener: (() => void) | undefined;
+  readonly #heard = (): void => {
+    const by = stopperOfSignal(this.options.signal);
+    if (by !== undefined) this.stop(by);
+  };
 
   constructor(
     runId: string,
@@ -125,30 +129,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.options.provider;
   }
 
-  /** Done as soon as anyone stops the run. */
-  get stopped(): Deferred.Deferred<void> {
-    this.#stopped ??= Deferred.makeUnsafe<void>();
-    return this.#stopped;
-  }
-
-  /** Done when the end is on record and the last attempt has closed or was abandoned. */
-  get done(): Deferred.Deferred<void> {
-    this.#done ??= Deferred.makeUnsafe<void>();
-    return this.#done;
-  }
-
-  /** Wakes an open question when its facts have grown. */
-  get factsGrew(): Deferred.Deferred<void> {
-    this.#factsGrew ??= Deferred.makeUnsafe<void>();
-    return this.#factsGrew;
-  }
-
-  /** A question opens, which only what grows from now on overtakes; or it has ended. */
-  setAsking(asking: boolean): void {
-    if (asking) this.#factsGrew = undefined;
-    this.asking = asking;
-  }
-
   now(): number {
     return this.shared.watchdog.now();
   }
@@ -172,15 +152,13 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
     const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
+      ...setup,
       attempt: this.attempts,
-      mode: setup.mode,
-      request: setup.request,
-      calls: setup.calls,
-      cursor: setup.cursor,
       facts,
       reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
       discarded: this.discarded,
+      startedAt: this.now(),
     });
   }
 
@@ -208,17 +186,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       return;
     }
     const watch = this.shared.watchdog.watch(this.clocks, attempt, this.#runElapsedMs);
-    attempt.start(this.options, services, watch, this);
-  }
-
-  /** How an error of the source becomes a failure, as it is known now. */
-  classifying(): Classifying<E> {
-    const { options, shared } = this;
-    return {
-      classify: options.classify,
-      nowMs: shared.clock.currentTimeMillisUnsafe(),
-      reachedHostBefore: shared.reached.has(options.provider.id),
-    };
+    attempt.start(this.options, services, watch, () => ({
+      classify: this.options.classify,
+      nowMs: this.shared.clock.currentTimeMillisUnsafe(),
+      reachedHostBefore: this.shared.reached.has(this.options.provider.id),
+    }));
   }
 
   /** The provider has answered, or never will: the next retry may have the place. */
@@ -251,22 +223,13 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Listens to the caller's own signal, from now until the run has ended. */
   heed(): void {
-    const { signal } = this.options;
-    if (signal === undefined) return;
-    this.#listener = () => this.#heard();
-    signal.addEventListener("abort", this.#listener, { once: true });
+    this.options.signal?.addEventListener("abort", this.#heard, { once: true });
     this.#heard();
-  }
-
-  #heard(): void {
-    const by = stopperOfSignal(this.options.signal);
-    if (by !== undefined) this.stop(by);
   }
 
   /** Hears the caller's signal no more. */
   unheed(): void {
-    if (this.#listener === undefined) return;
-    this.options.signal?.removeEventListener("abort", this.#listener);
+    this.options.signal?.removeEventListener("abort", this.#heard);
   }
 
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
@@ -374,6 +337,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.loss ??= why;
     this.chain?.close();
     this.stop("lifecycle");
+  }
+
+  /** The recorder has found that another process has taken the run over. */
+  takenOver(): void {
+    this.#writer.takenOver();
   }
 
   guards(tool: string): boolean {

@@ -58,18 +58,26 @@ interface Owner {
   readonly unrecorded: (reason: string, first: boolean) => void;
 }
 
-/** Shared by all runs of which nothing waits. */
-const none: ReadonlyArray<never> = [];
+/** A write with what goes before it. */
+interface Sending {
+  readonly unwritten: ReadonlyArray<Entry>;
+  readonly pending: ReadonlyArray<Entry>;
+  readonly entries: ReadonlyArray<Entry>;
+  readonly happened: boolean;
+  /** Whether a failure is a new one, which is said. */
+  readonly told: boolean;
+  /** An entry was refused for good, and the others go without it. */
+  readonly refused: boolean;
+}
 
 /** One run's side of the recorder. */
 export class RunWriter implements Unwritten {
   readonly #owner: Owner;
   readonly #recorder: RunRecorder["Service"];
   readonly #backlog: Backlog;
-  /** Evidence that waits; undefined while none does. */
-  #pending: Array<Entry> | undefined;
+  #pending: Array<Entry> = [];
   /** What has happened all the same and a write has lost: it goes before the next one. */
-  #unwritten: ReadonlyArray<Entry> = none;
+  #unwritten: ReadonlyArray<Entry> = [];
   #dropped = 0;
   #loss: Loss | undefined;
   #refusal: RecorderError["reason"] | undefined;
@@ -77,6 +85,8 @@ export class RunWriter implements Unwritten {
   #away = false;
   /** How often what waited was given up. */
   #givenUp = 0;
+  /** Something that happened, and is no mere evidence, will never be on record: the run starts nothing any more (law L8). */
+  #hasGap = false;
   /** The newest write, while it is under way: the next one waits for it. */
   #last: Fiber.Fiber<Written> | undefined;
 
@@ -93,7 +103,7 @@ export class RunWriter implements Unwritten {
 
   /** Notes evidence; it is committed with the next write. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
-    if (this.#pending !== undefined && this.#pending.length >= pendingMax) {
+    if (this.#pending.length >= pendingMax) {
       this.#dropped += 1;
       return;
     }
@@ -103,7 +113,6 @@ export class RunWriter implements Unwritten {
       event,
       ...(detail === undefined ? {} : { detail: label(detail) }),
     };
-    this.#pending ??= [];
     this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
     this.#dropped = 0;
   }
@@ -123,7 +132,7 @@ export class RunWriter implements Unwritten {
    * `storeWaitMs` and until the run is stopped (law L8).
    *
    * @param happened as for `write`
-   * @returns whether everything of the run is on record
+   * @returns whether everything of the run is on record; never again where something of it was refused for good
    */
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
@@ -133,14 +142,14 @@ export class RunWriter implements Unwritten {
       const givenUp = this.#givenUp;
       let written = yield* this.write(entries, happened);
       const stopped = Deferred.await(this.#owner.stopped);
-      while (written === "away" && monotonicMs(clock) < until) {
+      while (written === "away" && !this.#hasGap && monotonicMs(clock) < until) {
         const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         yield* pause;
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
         written = yield* this.#inTurn(() => this.#send(happened ? [] : entries, happened, false));
       }
       // Nothing waits any more where all of it was given up, and none of it is on record.
-      return written === "recorded" && this.#givenUp === givenUp;
+      return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;
     });
   }
 
@@ -160,15 +169,22 @@ export class RunWriter implements Unwritten {
   }
 
   /** Writes what waits. */
-  get flush(): Effect.Effect<Written> {
-    return this.#inTurn(() => this.#send([], true, false));
+  readonly flush: Effect.Effect<Written> = Effect.suspend(() => this.#inTurn(() => this.#send([], true, false)));
+
+  /** The recorder says that another process has taken the run over: nothing of it is written here any more. */
+  takenOver(): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = "taken_over";
+    this.#backlog.remove(this);
+    this.giveUp();
+    this.#owner.lost("taken_over");
   }
 
   giveUp(): number {
     const lost = this.#unwritten.length;
     this.#givenUp += 1;
-    this.#unwritten = none;
-    this.#pending = undefined;
+    this.#unwritten = [];
+    this.#pending = [];
     return lost;
   }
 
@@ -190,35 +206,65 @@ export class RunWriter implements Unwritten {
   /** @param told whether a failure is a new one, which is said */
   #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
     if (this.#loss !== undefined) return Effect.succeed("lost");
-    const [first, ...rest] = entries;
-    const pending = this.#pending ?? none;
-    const unwritten = this.#unwritten;
-    // Evidence of the beginning comes after the entry that begins the run.
-    const starts = first?._tag === "RunStarted";
-    const own = starts ? [first, ...pending, ...rest] : [...pending, ...entries];
-    const all = [...unwritten, ...own];
-    if (all.length === 0) return Effect.succeed("recorded");
-    this.#pending = undefined;
-    this.#unwritten = none;
+    const [pending, unwritten] = [this.#pending, this.#unwritten];
+    this.#pending = [];
+    this.#unwritten = [];
+    return this.#commit({ unwritten, pending, entries, happened, told, refused: false });
+  }
+
+  #commit(sending: Sending): Effect.Effect<Written> {
+    const all = inOrder(sending);
+    const made = sending.refused ? "gone" : "recorded";
+    if (all.length === 0) return Effect.succeed(made);
+    const { entries, happened, pending, told, unwritten } = sending;
     return this.#recorder.write(this.runId, all).pipe(
       Effect.matchCauseEffect({
-        onSuccess: () => Effect.sync(() => this.#taken()),
+        onSuccess: () => Effect.sync(() => this.#taken(made)),
         onFailure: (cause) => {
+          // The recorder may have told so while this write was under way.
+          if (this.#loss !== undefined) return Effect.succeed("lost" as const);
           const error = Option.getOrUndefined(Cause.findErrorOption(cause));
-          if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, all.length);
+          const misfit = error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;
+          if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
+          if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
           this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
-          this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
+          this.#pending = [...pending, ...this.#pending].slice(0, pendingMax);
           return this.#kept(error?.reason ?? "defect", told);
         },
       }),
     );
   }
 
-  #taken(): Written {
+  /**
+   * Writes what is left when one entry can never be read back. Of what has happened that entry alone is missed. What its
+   * caller has not done yet is not done: it goes on record whole or not at all.
+   */
+  #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError): Effect.Effect<Written> {
+    return Effect.suspend(() => {
+      const isMeant = !sending.happened && sending.entries.includes(misfit);
+      if (isNoEvidence(misfit) && !isMeant) this.#hasGap = true;
+      if (sending.told) this.#owner.unrecorded(reason, false);
+      const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
+      const left: Sending = {
+        ...sending,
+        unwritten: others(sending.unwritten),
+        pending: others(sending.pending),
+        entries: isMeant ? [] : others(sending.entries),
+        refused: sending.refused || isNoEvidence(misfit),
+      };
+      const told = { run_id: this.runId, entry: misfit._tag };
+      return Effect.andThen(
+        Effect.logError(`an entry of a run could not be recorded, and will not be: ${message}`, told),
+        this.#commit(left),
+      );
+    });
+  }
+
+  #taken(made: Written): Written {
     this.#away = false;
     this.#backlog.remove(this);
     this.#backlog.storeTookOne();
-    return "recorded";
+    return made;
   }
 
   /** The store is away: what happened is kept. Said once until the store takes something of the run again. */
@@ -239,14 +285,16 @@ export class RunWriter implements Unwritten {
   }
 
   /** A process that lost its run may not act any more: another one decides what becomes of it, on facts that end here. */
-  #refused(reason: RecorderError["reason"], entries: number): Effect.Effect<Written> {
+  #refused(reason: RecorderError["reason"], sending: Sending): Effect.Effect<Written> {
     return Effect.suspend(() => {
       this.#backlog.remove(this);
       this.#refusal = reason;
+      const { entries, happened, unwritten } = sending;
+      if ([...unwritten, ...(happened ? entries : [])].some(isNoEvidence)) this.#hasGap = true;
       const loss = losses.get(reason);
       // The caller of a run that does not begin is told so.
       if (this.#beginning) return Effect.succeed("lost" as const);
-      const told = { run_id: this.runId, reason, entries };
+      const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
       if (loss === undefined) {
         this.#owner.unrecorded(reason, false);
         return Effect.as(
@@ -277,6 +325,15 @@ const lossSentences = {
 /** A damaged row is one run's; a damaged store is everybody's, and may be put right. */
 export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
   ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");
+
+const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
+
+const inOrder = ({ entries, pending, unwritten }: Sending): ReadonlyArray<Entry> => {
+  const [first, ...rest] = entries;
+  // Evidence of the beginning comes after the entry that begins the run.
+  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
+  return [...unwritten, ...pending, ...entries];
+};
 
 /** Of an attempt's facts the newest are enough: they only grow (law L1). */
 const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {

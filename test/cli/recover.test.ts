@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Clock, Effect, Fiber } from "effect";
+import { TestClock } from "effect/testing";
 import { recover } from "../../src/cli/recover.ts";
 import { blank } from "../../src/cli/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import * as Folder from "../recorder/SqlFolder.ts";
 import { printed } from "./Printed.ts";
 import * as S from "./Stored.ts";
 
@@ -63,5 +65,49 @@ describe("stream-recovery recover", () => {
       assert.strictEqual(Json.record(report?.counts)?.asked, 1);
       assert.strictEqual(Json.list(report?.runs).length, 2);
     }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("right after a crash waits for the process that died, and not for long for one that lives", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const world = { stopped: false };
+      const driver = yield* Folder.open({ file }, { stopped: () => world.stopped });
+      yield* driver.write("cut", [S.begun("cut"), S.attempted(1, S.factsOf({}))]);
+      const typed = Effect.gen(function* () {
+        const from = yield* Clock.currentTimeMillis;
+        const recorder = yield* Folder.open({ file, leaseMs: 1_000 });
+        const printing = Effect.provideService(printed(recover(false, screen)), RunRecorder, recorder);
+        const fiber = yield* Effect.forkChild(printing, { startImmediately: true });
+        while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(100);
+        const { stderr, stdout } = yield* Fiber.join(fiber);
+        return { stderr, stdout, ms: (yield* Clock.currentTimeMillis) - from };
+      }).pipe(Effect.scoped);
+      const living = yield* typed;
+      assert.match(living.stdout, /^Nothing to recover: /);
+      assert.isAtMost(living.ms, 6_000);
+      world.stopped = true;
+      const dead = yield* typed;
+      assert.include(dead.stdout, "cut");
+      assert.include(dead.stderr, "recover: runs are driven by another process; waiting");
+      assert.isAtMost(dead.ms, 20_000);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("does not say that a process lives which is silent for less than its long lease", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const world = { stopped: false };
+      const driver = yield* Folder.open({ file, leaseMs: 3_600_000 }, { stopped: () => world.stopped });
+      yield* driver.write("cut", [S.begun("cut"), S.attempted(1, S.factsOf({}))]);
+      world.stopped = true;
+      yield* TestClock.adjust("1 hour");
+      const recorder = yield* Folder.open({ file, leaseMs: 1_000 });
+      const printing = Effect.provideService(printed(recover(false, screen)), RunRecorder, recorder);
+      const fiber = yield* Effect.forkChild(printing, { startImmediately: true });
+      while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(100);
+      const { stderr, stdout } = yield* Fiber.join(fiber);
+      assert.match(stdout, /^Nothing to recover yet: /);
+      assert.include(stderr, "recover: one run of a process that is silent");
+    }).pipe(Effect.scoped),
   );
 });

@@ -230,3 +230,116 @@ describe("The backlog", () => {
     }).pipe(Effect.scoped),
   );
 });
+
+describe("An entry that could never be read back", () => {
+  const invalid = (entry: number): Fault => {
+    const message = "r: what was to be written could not be read back";
+    return () => Effect.fail(new RecorderError({ reason: "invalid", run_id: "r", message, entry }));
+  };
+  /** Refuses a write that holds such an entry, and names the first one. */
+  const refusing =
+    (refuses: (entry: Entry) => boolean) =>
+    (_write: number, _now: number, entries: ReadonlyArray<Entry>): Fault | undefined => {
+      const at = entries.findIndex(refuses);
+      return at === -1 ? undefined : invalid(at);
+    };
+  const text = [S.start, S.text("a"), S.wait(1_000), S.done];
+
+  it.effect("of evidence is left out alone: what came with it is on record, and the run goes on", () =>
+    Effect.gen(function* () {
+      const refuses = (it: Entry) => it._tag === "EvidenceNoted" && ["shown", "end"].includes(it.evidence.event);
+      const it = yield* bench({ script: text, fault: refusing(refuses) });
+      yield* TestClock.adjust("10 seconds");
+      const record = yield* it.record;
+      assert.strictEqual(it.lines.at(-1), "completed");
+      assert.deepInclude(record?.end, { state: "completed", attempts: 1 });
+      assert.strictEqual(record?.attempts[0]?.facts.shown, "text");
+      const noted = (record?.evidence.first ?? []).map(({ event }) => event);
+      assert.notIncludeMembers(noted, ["shown", "end"]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("of an incident is left out alone: the end beside it is on record, and nothing is retried", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({
+        script: [S.start, S.reset],
+        fault: refusing(({ _tag }) => _tag === "IncidentOpened"),
+      });
+      yield* TestClock.adjust("1 minute");
+      assert.strictEqual(it.attempts.length, 1);
+      const record = yield* it.record;
+      assert.strictEqual(record?.state, "ended");
+      assert.deepStrictEqual(record?.incidents, []);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("of what was to be done takes all of that with it: an attempt that did not start is not on record", () =>
+    Effect.gen(function* () {
+      const marks = (it: Entry) => it._tag === "IncidentMarked" && it.status === "acted_on";
+      let marked = 0;
+      const it = yield* bench({
+        script: [S.start, S.reset],
+        fault: refusing((entry) => {
+          if (marks(entry)) marked += 1;
+          return marks(entry);
+        }),
+      });
+      yield* TestClock.adjust("1 minute");
+      assert.isAbove(marked, 0);
+      assert.strictEqual(it.attempts.length, 1);
+      assert.strictEqual((yield* it.record)?.attempts.length, 1);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("A run that its recorder tells of as taken over", () => {
+  it.effect(
+    "stops then, and not at its next write: nothing more of it is shown, and it is not said to be complete",
+    () =>
+      Effect.gen(function* () {
+        const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+        const listeners = new Set<(runId: string) => boolean>();
+        const writes: Array<string> = [];
+        const recorder: RunRecorder["Service"] = {
+          ...memory,
+          durable: true,
+          write: (runId, entries) => {
+            writes.push(...entries.map(({ _tag }) => _tag));
+            return memory.write(runId, entries);
+          },
+          onLost: (listener) => {
+            listeners.add(listener);
+            return () => void listeners.delete(listener);
+          },
+        };
+        const scope = Scope.makeUnsafe();
+        const services = yield* Layer.buildWithScope(
+          StreamProcessor.layer.pipe(
+            Layer.provide(Layer.succeed(RunRecorder, recorder)),
+            Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
+          ),
+          scope,
+        );
+        const lines: Array<string> = [];
+        const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("b"), S.wait(1_000), S.done]);
+        const options = S.options(provider, { runId: "r", transcript: "t" });
+        const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) =>
+          Effect.sync(() => void lines.push(S.line(event))),
+        );
+        const fiber = yield* Effect.forkDetach(Effect.exit(consumed), { startImmediately: true });
+        while (!lines.includes("a")) yield* TestClock.adjust(1);
+        const before = writes.length;
+        assert.deepStrictEqual(
+          [...listeners].map((tell) => [tell("another"), tell("r")]),
+          [[false, true]],
+        );
+        yield* TestClock.adjust("10 seconds");
+        const exit = fiber.pollUnsafe();
+        assert.isDefined(exit, "the stream has ended");
+        assert.deepStrictEqual(lines, ["attempt 1 first", "start", "a"]);
+        assert.strictEqual(writes.length, before, "what another process drives is not written");
+        yield* Scope.close(scope, Exit.void);
+        assert.strictEqual(listeners.size, 0);
+      }),
+  );
+});

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { Choice } from "../../src/domain/Decision.ts";
+import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunOptions } from "../../src/runtime/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
@@ -154,6 +155,33 @@ describe("A write that goes wrong in any way loses nothing, repeats nothing and 
           for (let at = 1; at <= writes; at += 1) {
             const where = `${name}, away for ${ms} ms from write ${at} of ${writes}`;
             yield* inStore(Effect.flatMap(play(scenario, awayFor(at, ms)), (it) => holds(it, where)));
+          }
+        }),
+      );
+    }
+  }
+});
+
+describe("A write that the store refuses for good is no record of anything (L8)", () => {
+  for (const [name, scenario] of Object.entries(scenarios)) {
+    for (const reason of ["unknown_run", "invalid"] as const) {
+      it.effect(`${name}: each write, alone and with all after it, is refused as ${reason}`, () =>
+        Effect.gen(function* () {
+          const refused = () => Effect.fail(new RecorderError({ reason, run_id: runId, message: reason }));
+          const writes = yield* inStore(
+            Effect.map(
+              play(scenario, () => undefined),
+              ({ store }) => store.tried(),
+            ),
+          );
+          for (let at = 2; at <= writes; at += 1) {
+            for (const to of [at, Number.POSITIVE_INFINITY]) {
+              const where = `${name}, write ${at} to ${to} of ${writes}`;
+              const it = yield* inStore(play(scenario, (write) => (write >= at && write <= to ? refused : undefined)));
+              assert.isTrue(it.ended && it.closed, `${where}: hangs`);
+              assert.isAtMost(it.started, 1, `${where}: the tool ran twice`);
+              assert.deepStrictEqual(it.unrecorded, [], `${where}: acted before the record (L8)`);
+            }
           }
         }),
       );

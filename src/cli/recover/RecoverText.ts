@@ -15,10 +15,16 @@ const spelledMax = 5;
 /** Ids are never cut shorter, in characters. */
 const idCharactersMin = 20;
 
-/** The report in words. */
-export const recoverText = (report: Report, screen: Screen): string => {
+/**
+ * The report in words.
+ *
+ * @param left runs whose process is silent and may still live
+ */
+export const recoverText = (report: Report, screen: Screen, left = 0): string => {
   if (report.runs.length === 0)
-    return "Nothing to recover: every run has ended, waits, or is driven by a living process.";
+    return left === 0
+      ? "Nothing to recover: every run has ended, waits, or is driven by a living process."
+      : "Nothing to recover yet: a process that drove a run is silent, and its lease is not over.";
   const ordered = report.runs.toSorted((a, b) => outcomes[a.outcome].order - outcomes[b.outcome].order);
   const listed = ordered.slice(0, listedMax);
   const rest = ordered.length - listed.length;
