@@ -214,7 +214,7 @@ const signsAt = (
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
 };
 
-/** What proxies of Google and AWS add to the requests of anybody who stands behind them. */
+/** What proxies of Google and AWS add to the requests of every client behind them. */
 const ofProxies = /^(?:x-goog-(?:iap-|authenticated-user-)|x-amz-cf-)/;
 
 const headerSign = (name: string): NameSign | undefined => {

@@ -74,7 +74,7 @@ const rebuilt = <P, E, R>(
     return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
   });
 
-/** Gives a claimed run back. While the store is away that waits for it: nobody else could take the run otherwise. */
+/** Gives a claimed run back. While the store is away that waits for it: no other process could take the run otherwise. */
 const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
   const turn = Semaphore.makeUnsafe(1);
   let written: Written = "away";

@@ -43,7 +43,7 @@ export interface HeadlessOptions {
    */
   readonly otherwise?: Choice;
   /**
-   * Answers by rule, a `retry` that may repeat something among them: whoever names the rule has said so. A choice that a
+   * Answers by rule, a `retry` that may repeat something among them: a program that names the rule has said so. A choice that a
    * question does not offer is never taken: `stop` is.
    */
   readonly rules?: Partial<Record<Rule, Choice>>;
@@ -91,6 +91,6 @@ export class UserDecisions extends Context.Service<
     Layer.effect(UserDecisions, DurableQuestions.make(options));
 }
 
-/** What was said for every question alike has nobody's second word on what this one may repeat. */
+/** What was said for every question alike is no second word on what this one may repeat. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Repeats.defaultOf(choices, may_repeat, otherwise);
