@@ -200,4 +200,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "resumes - resumes_at_answer * 0 >= resumesMax;",
     proofs: [{ test: "test/recorder/Orphan.test.ts", named: "since a person's last word" }],
   },
+  {
+    name: "an ended run keeps its request for as long as its calls may run",
+    breaks: "L11",
+    within: "#end",
+    find: "this.options = letGo(this.options);",
+    replace: "",
+    proofs: [{ test: "test/runtime/EndedRuns.test.ts", named: "keeps nothing of its request" }],
+  },
 ];

@@ -142,11 +142,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "wall clock is set back" }],
   },
   {
-    name: "a run that comes late to a closing processor takes the others' last writes with it",
+    name: "what comes late to a processor that closes is given up at once",
     breaks: "L7",
-    within: "add",
-    find: 'if (this.#closed) return this.#giveUp("shutdown", run);',
-    replace: 'if (this.#closed) return this.#giveUp("shutdown");',
+    within: "close",
+    find: "const clocks = [yield* Clock.Clock, realClock];",
+    replace: "this.#closed = true;\n    const clocks = [yield* Clock.Clock, realClock];",
     proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "while the processor closes" }],
   },
   {

@@ -7,10 +7,11 @@
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Stream from "effect/Stream";
 import type { Rule } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
-import type { Observation } from "../domain/Observation.ts";
+import { none as nothing, type Observation } from "../domain/Observation.ts";
 import * as Runs from "../domain/Run.ts";
 import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
@@ -45,7 +46,7 @@ export interface RunHooks<P, E, R> {
 /** One run while it lives. */
 export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly runId: string;
-  readonly options: RunOptions<P, E, R>;
+  options: RunOptions<P, E, R>;
   /** Whether the caller can throw away what it was shown. */
   discardable: boolean;
   readonly shared: Shared;
@@ -381,6 +382,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.unheed();
+      this.options = letGo(this.options);
       this.answered();
       this.note(this.attempts, "end", end.reason);
       // A store that is away takes the end later: the caller is told now. A run that was lost has another end (law L7).
@@ -395,6 +397,26 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return { _tag: "FactsRaised", attempt, facts: facts.snapshot() };
   }
 }
+
+/**
+ * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
+ * an answer may be large, and are let go (law L11).
+ */
+const letGo = <P, E, R>({
+  canContinue,
+  continueText,
+  provider,
+  refreshCredentials,
+  tools,
+}: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
+  provider,
+  tools,
+  attempt: () => Stream.empty,
+  observe: () => nothing,
+  ...(canContinue === undefined ? {} : { canContinue }),
+  ...(continueText === undefined ? {} : { continueText }),
+  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+});
 
 /** How a stream ends whose run another process drives by now. */
 const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
