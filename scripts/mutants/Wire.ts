@@ -107,9 +107,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a background response is posted again",
     breaks: "one request, one job (break 31)",
-    within: "exposed",
-    find: "(body.background === true || body.store === true);",
-    replace: "body.store === 0;",
+    within: "keptBy",
+    find: 'if (body.background === true) return "request";',
+    replace: 'if (body.background === 0) return "request";',
     proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "not posted a second time" }],
   },
   {
@@ -215,5 +215,29 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "bytes += chunk.byteLength;\n        this.#frames.push(chunk);",
     replace: "bytes = this.#frames.behindBytes;\n        this.#frames.push(chunk);",
     proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "never become an event" }],
+  },
+  {
+    name: "a stored response that has begun is posted again",
+    breaks: "one request, one job (break 31)",
+    within: "#storing",
+    find: "return { ...part, observation: { ...observation, stores: true } };",
+    replace: "return { ...part, observation: { ...observation, stores: false } };",
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "not posted a second time" }],
+  },
+  {
+    name: "a response that was to be stored and never began is given up",
+    breaks: "no needless question",
+    within: "keptBy",
+    find: 'return streaming ? "response" : "request";',
+    replace: 'return streaming ? "request" : "response";',
+    proofs: [{ test: "test/adapters/RelayBehind.test.ts", named: "only stored" }],
+  },
+  {
+    name: "what a provider begins to keep leaves before the record knows of it",
+    breaks: "L8",
+    within: "wouldShow",
+    find: "if (o.stores === true && !this.#stored) return true;",
+    replace: "if (o.stores === true && this.#stored) return true;",
+    proofs: [{ test: "test/policy/Facts.test.ts", named: "begins to keep the response" }],
   },
 ];

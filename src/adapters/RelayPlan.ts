@@ -20,6 +20,8 @@ export interface RelayPlan {
   /** Every tool that the body exposes, with server-side state; what the caller's own tools do is `unknown` unless declared. */
   readonly tools: ReadonlyArray<ToolBoundary>;
   readonly tolerance: Tolerance;
+  /** The provider keeps the response from its first event on, so that a second one would stand beside it. */
+  readonly stores?: true;
 }
 
 /** What the caller's tools do, by name. It knows them better than a request body does. */
@@ -49,23 +51,35 @@ export const recognise = (request: RelayRequest, declared: DeclaredTools = {}): 
   if (address === undefined || body === undefined || !speaks(address.protocol, body)) return undefined;
   const choices = address.protocol === "google-gemini" ? candidates(body) : Json.natural(body.n);
   const model = Json.string(body.model) || address.model;
+  const streaming = address.streaming ?? body.stream === true;
+  const kept = address.protocol === "openai-responses" ? keptBy(body, streaming) : "nothing";
+  const harmless = declared[serverSideState.name] === "read_only";
   return {
     request,
     protocol: address.protocol,
-    streaming: address.streaming ?? body.stream === true,
+    streaming,
     provider: { id: label(address.host), ...(model === "" ? {} : { model: label(model) }) },
-    tools: declare(exposed(address.protocol, body), declared),
+    tools: declare(exposed(body, kept === "request"), declared),
+    ...(kept === "response" && !harmless ? { stores: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
   };
 };
 
 /**
- * The tools of a body, and the response that its provider keeps: a background job goes on when its stream is cut, and a stored
- * one stands there, so that posting the request again makes and bills a second.
+ * What of a request its provider keeps, so that posting it again makes and bills a second. A background job goes on whether
+ * its client hears of it or not: it may exist as soon as the request may have arrived. A stored response exists from its
+ * first event on, and as a document is heard of only whole. One that says nothing of `store` is kept by default where its
+ * client never asked for that: such a request is repeated like any other.
  */
-const exposed = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<ToolBoundary> => {
+const keptBy = (body: Json.JsonRecord, streaming: boolean): "nothing" | "response" | "request" => {
+  if (body.background === true) return "request";
+  if (body.store !== true) return "nothing";
+  return streaming ? "response" : "request";
+};
+
+/** The tools of a body, and the state that its provider keeps for it. */
+const exposed = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBoundary> => {
   const tools = fromRequestTools(body);
-  const kept = protocol === "openai-responses" && (body.background === true || body.store === true);
   return kept && !tools.includes(serverSideState) ? [...tools, serverSideState] : tools;
 };
 

@@ -55,12 +55,15 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   #failure: unknown;
   #unproven: Array<Uint8Array<ArrayBuffer>> | undefined = [];
   #unprovenBytes = 0;
+  /** The provider keeps the response, and no event of it has come. */
+  #stores: boolean;
   /** The answer is a document longer than its limit: it is streamed through. */
   #passing = false;
 
   constructor(options: RelaySourceOptions) {
     const { context, heads, plan, transport } = options;
     this.#options = options;
+    this.#stores = plan.stores === true;
     heads.begin(context.attempt);
     this.#frames = new RelayFrames(decoderOf(plan.protocol, plan.tolerance));
     this.#exchange = transport.open(plan.request, { delivery: context.delivery, bytes: context.bytes });
@@ -224,10 +227,19 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   }
 
   #add(parts: ReadonlyArray<RelayPart>): void {
-    for (const part of parts) {
+    for (const came of parts) {
+      const part = this.#stores ? this.#storing(came) : came;
       this.#ready.push(part);
       this.#options.heads.came(part);
     }
+  }
+
+  /** The first event of a response says that its provider has it; a comment or an error does not. */
+  #storing(part: RelayPart): RelayPart {
+    const { observation } = part;
+    if (observation.keep_alive || observation.failure !== undefined) return part;
+    this.#stores = false;
+    return { ...part, observation: { ...observation, stores: true } };
   }
 
   #keepUnproven(chunk: Uint8Array<ArrayBuffer>): void {

@@ -61,6 +61,8 @@ export interface Observation {
    * (`message_stop`, `[DONE]`), `now` on that last event. Left out: nothing is expected behind the marker.
    */
   readonly closes?: "later" | "now";
+  /** From this part on the provider keeps what the request asked it to keep: the same request makes a second one there. */
+  readonly stores?: boolean;
   /** The provider's own word for why it finished, a label. */
   readonly finish?: string;
   /** The part carries an error: the stream has failed here, whatever follows. */

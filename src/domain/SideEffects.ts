@@ -75,3 +75,14 @@ export const serverSideState: ToolBoundary = {
   executor: "provider",
   effect: "mutating",
 };
+
+/** The boundary of an attempt whose provider has begun to keep such state. */
+export const withState = (exposed: SideEffects | null): SideEffects | null =>
+  exposed === null
+    ? null
+    : {
+        ...exposed,
+        complete: false,
+        reason: "provider_tools",
+        provider: { ...exposed.provider, mutating: exposed.provider.mutating + 1 },
+      };

@@ -10,6 +10,7 @@ import type { Failure } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
 import type { Executor, ToolEffect } from "../domain/SideEffects.ts";
+import { withState } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
 import type { FactsFold, FactsOptions } from "./FactsFold.ts";
 import { Ledger } from "./Ledger.ts";
@@ -49,6 +50,9 @@ class Fold implements FactsFold {
   #callThrough = 0;
   #settledThrough = 0;
   #terminal = false;
+  /** What the provider may have changed unseen; it grows where the provider begins to keep something. */
+  #sideEffects: AttemptFacts["side_effects"];
+  #stored = false;
   /** An error event came: no later marker counts (law L5). */
   #failed = false;
   #parts = 0;
@@ -62,6 +66,7 @@ class Fold implements FactsFold {
   constructor(options: FactsOptions) {
     this.#options = options;
     this.#boundaries = new Boundaries(options.boundaries);
+    this.#sideEffects = options.sideEffects;
     if (options.from !== undefined) this.#restore(options.from);
   }
 
@@ -76,6 +81,11 @@ class Fold implements FactsFold {
       changed = true;
     }
     if (o.calls.length > 0) changed = this.#decodedCalls(o.calls) || changed;
+    if (o.stores === true && !this.#stored) {
+      this.#stored = true;
+      this.#sideEffects = withState(this.#sideEffects);
+      changed = true;
+    }
     if (o.failure !== undefined && !malformed(o.failure)) this.#failed = true;
     if (o.terminal && !this.#failed && !this.#terminal) {
       this.#terminal = true;
@@ -121,6 +131,7 @@ class Fold implements FactsFold {
   wouldShow(o: Observation): boolean {
     const shows = this.#shows(o);
     if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) return true;
+    if (o.stores === true && !this.#stored) return true;
     // Text behind a call or a settle is a transition too: what was closed by the call is open again (row 18).
     if (shows === "text" && this.#textThrough !== this.#tick) return true;
     if (o.calls.length === 0) return false;
@@ -174,7 +185,7 @@ class Fold implements FactsFold {
       settled_through: this.#settledThrough,
       tools: this.#tools,
       terminal_seen: this.#terminal,
-      side_effects: this.#options.sideEffects,
+      side_effects: this.#sideEffects,
       counters: this.#counters(),
     };
     return this.#snapshot;
@@ -189,6 +200,7 @@ class Fold implements FactsFold {
       !o.terminal &&
       o.failure === undefined &&
       o.usage === undefined &&
+      o.stores !== true &&
       this.#delivery === "accepted" &&
       (this.#shown === "text" ? this.#textThrough === this.#tick : this.#options.discardable)
     );

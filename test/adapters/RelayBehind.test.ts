@@ -236,16 +236,38 @@ describe("Relay: a response that its provider keeps", () => {
 
   it.effect("is not posted a second time once the request may have arrived", () =>
     Effect.gen(function* () {
+      const seenOf = [
+        [created, reset],
+        [created, "end"],
+      ] satisfies ReadonlyArray<ReadonlyArray<Step>>;
+      // Of a background job nobody may have heard; a stored response exists once its first event has come.
       for (const kept of [{ background: true, store: true }, { background: true }, { store: true }])
-        for (const steps of [[created, reset], [created, "end"], [reset]] satisfies ReadonlyArray<
-          ReadonlyArray<Step>
-        >) {
+        for (const steps of "background" in kept ? [...seenOf, [reset]] : seenOf) {
           const { seen, transport } = scripted(steps, [created, whole, "end"]);
           const plan = planOf("responses", { input: "x", ...kept });
           const answer = yield* Relay.open(plan, { transport, reveal: "on_complete" });
           assert.strictEqual((yield* Effect.flip(answer.read)).rule, "side_effects_unprovable");
           assert.strictEqual(seen.opened, 1);
         }
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("is posted again where it is only stored, and nothing of it has come", () =>
+    Effect.gen(function* () {
+      const overloaded = sse({ type: "error", error: { type: "server_error", message: "try again" } });
+      for (const steps of [[reset], [": wait\n\n", reset], ["end"], [overloaded, "end"]] satisfies ReadonlyArray<
+        ReadonlyArray<Step>
+      >) {
+        const { seen, transport } = scripted(steps, [created, whole, "end"]);
+        const plan = planOf("responses", { input: "x", store: true });
+        const answer = yield* Relay.open(plan, { transport, reveal: "on_complete" });
+        const reading = yield* Effect.forkChild(readAll(answer), { startImmediately: true });
+        yield* settle;
+        yield* TestClock.adjust("10 seconds");
+        yield* settle;
+        assert.strictEqual((yield* Fiber.join(reading)).end, "END");
+        assert.strictEqual(seen.opened, 2);
+      }
     }).pipe(Effect.provide(layer)),
   );
 

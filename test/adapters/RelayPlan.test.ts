@@ -149,8 +149,12 @@ describe("RelayPlan", () => {
       assert.deepStrictEqual(plan(url, { input: "x", ...kept })?.tools, [], JSON.stringify(kept));
     const chat = plan("https://api.openai.com/v1/chat/completions", { messages, store: true });
     assert.deepStrictEqual(chat?.tools, [], "a chat completion is stored for its owner to look at");
+    const streamed = plan(url, { input: "x", store: true, stream: true });
+    assert.deepStrictEqual([streamed?.tools, streamed?.stores], [[], true], "a stream says when its response exists");
     const request = { method: "POST", url, headers: [], body: JSON.stringify({ input: "x", store: true }) };
     const declared = recognise(request, { [serverSideState.name]: "read_only" });
     assert.strictEqual(declared?.tools[0]?.effect, "read_only");
+    const body = JSON.stringify({ input: "x", store: true, stream: true });
+    assert.isUndefined(recognise({ ...request, body }, { [serverSideState.name]: "read_only" })?.stores);
   });
 });

@@ -220,6 +220,27 @@ describe("Facts for a caller that cannot discard", () => {
 });
 
 describe("L1 facts grow", () => {
+  it("where a provider begins to keep the response: once, and the record knows of it first", () => {
+    for (const sideEffects of [empty, { ...empty, guarded: true }, null]) {
+      const fold = start({ sideEffects });
+      fold.decoded(Observation.ping);
+      const before = fold.snapshot();
+      const stores = { ...Observation.lifecycle, stores: true };
+      assert.isTrue(fold.wouldShow(stores));
+      assert.isTrue(fold.decoded(stores));
+      assert.isFalse(fold.wouldShow(stores));
+      fold.passed([stores, Observation.ping]);
+      const after = fold.snapshot();
+      assert.isTrue(Facts.atMost(before, after));
+      assert.isFalse(sideEffects !== null && Facts.atMost(after, before));
+      assert.strictEqual(after.side_effects?.provider.mutating, sideEffects === null ? undefined : 1);
+      assert.strictEqual(after.side_effects?.guarded, sideEffects?.guarded);
+    }
+    const read = start({ discardable: false });
+    read.passed([{ ...Observation.lifecycle, quiet: true, stores: true }]);
+    assert.strictEqual(read.snapshot().side_effects?.provider.mutating, 1);
+  });
+
   it("over any sequence of parts, hand-overs and tool events, far past the ledger's limit", () => {
     for (const seed of [1, 2, 3, 20_261_121]) {
       const random = seeded(seed);

@@ -311,6 +311,7 @@ describe("What observe says", () => {
       terminal: true,
       terminal_at_end: true,
       closes: "later",
+      stores: true,
       finish: "stop",
       failure: { kind: "empty" },
       usage: { input_tokens: 1, output_tokens: 2 },
