@@ -54,12 +54,13 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "once its write has ended" }],
   },
   {
-    name: "a run is decided, and ended, before the write that a pull has left behind",
+    // A run is decided behind the write that a pull has left behind: by this order, and by `flow.written` besides.
+    name: "a write of a run does not wait for the one before it",
     breaks: "L8, break 04",
-    within: "settled",
-    find: "yield* attempt.flow.written;",
-    replace: "",
-    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "ends behind the write" }],
+    within: "#inTurn",
+    find: "const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);",
+    replace: "const turn = before === undefined ? Effect.suspend(send) : Effect.suspend(send);",
+    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "is never handed a call whose write fails after" }],
   },
   {
     name: "what was frozen is handed over while its write is under way",

@@ -91,7 +91,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#look",
     find: "this.#wakesAt = this.#watches.size === 0 ? next : Math.min(next, now + sweepMs);",
     replace: "this.#wakesAt = next;",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "holds the gap" }],
+    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "in the middle of a long wait" }],
   },
   {
     name: "a late wake cuts before what came meanwhile is read",

@@ -1,10 +1,11 @@
 /** The watchdog against a model that counts milliseconds: every clock is found within 50 ms after it is over, and none before. */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Scope } from "effect";
+import { Clock, Effect, Exit, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import type { ClockName } from "../../src/domain/Failure.ts";
 import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs } from "../../src/runtime/Clocks.ts";
 import { type Watch, Watchdog } from "../../src/runtime/Watchdog.ts";
+import * as FreezingClock from "../simulation/FreezingClock.ts";
 import { skewed } from "./SkewedClock.ts";
 
 const off = Number.POSITIVE_INFINITY;
@@ -378,4 +379,29 @@ describe("a suspension", () => {
       }),
     ).pipe(Effect.provide(layer));
   });
+});
+
+describe("a suspension in the middle of a long wait", () => {
+  for (const clock of ["first_progress", "idle", "attempt", "run"] as const) {
+    it.effect(`${clock} holds the gap also where it is over long after the process goes on`, () =>
+      Effect.gen(function* () {
+        const clockOfTest = yield* Clock.Clock;
+        const frozen = { ...clockOfTest, ...FreezingClock.make(clockOfTest) };
+        const body = watched({ first_progress: 600_000, [clock]: 300_000 }, ({ fired, suspended, watch, watchdog }) =>
+          Effect.gen(function* () {
+            if (clock === "idle") watch.arrived(watchdog.now(), true);
+            yield* TestClock.adjust(100_000);
+            // Timers that were not due yet come in time: only a look in between tells of the gap.
+            frozen.jump(60_000, 60_000);
+            yield* TestClock.adjust(199_000);
+            assert.deepStrictEqual([fired, suspended.length], [[], 1]);
+            assert.isAtLeast(suspended[0] ?? 0, 55_000);
+            yield* TestClock.adjust(1_000 + suspendGraceMs + 5_000);
+            assert.deepStrictEqual(fired, [clock]);
+          }),
+        );
+        yield* Effect.provideService(body, Clock.Clock, frozen);
+      }),
+    );
+  }
 });
