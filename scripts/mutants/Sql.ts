@@ -30,7 +30,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an outage counts as silence of those that it kept from beating",
     breaks: "one owner of a run (DESIGN section 18)",
-    within: "looked",
+    within: "beaten",
     find: "const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;",
     replace: "const gap = as !== this.#beatAs;",
     proofs: [{ test: lease, named: "one that begins while a process waits" }],
