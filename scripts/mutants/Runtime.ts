@@ -209,4 +209,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "",
     proofs: [{ test: "test/runtime/EndedRuns.test.ts", named: "keeps nothing of its request" }],
   },
+  {
+    name: "an attempt whose factory was stopped opens its source, and nothing closes it",
+    breaks: "L6",
+    within: "start",
+    find: "const stream = this.#over ? undefined : made;",
+    replace: "const stream = made;",
+    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "opens no source" }],
+  },
 ];

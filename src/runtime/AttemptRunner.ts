@@ -109,7 +109,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#watch = watch;
     this.#started = true;
     const read = Effect.suspend(() => {
-      const stream = this.#guarded(() => options.attempt(this.#context()));
+      const made = this.#guarded(() => options.attempt(this.#context()));
+      // What ends in its own factory, by a signal or a cancel, opens nothing: nothing would close it.
+      const stream = this.#over ? undefined : made;
       const source = stream === undefined ? undefined : sourceOf(stream);
       if (source !== undefined) return this.#decided(this.#readDirectly(source, options), classifying);
       const pulled = stream === undefined ? Effect.void : this.#read(stream, options);

@@ -4,7 +4,6 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Queue, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../src/domain/Observation.ts";
-import { fromAsyncIterable } from "../../src/runtime/AsyncSource.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
@@ -235,6 +234,26 @@ describe("L10 the signal of the user's Stop", () => {
         yield* S.played((yield* StreamProcessor).run(S.options(S.scripted(script), { signal })));
       }
       assert.lengthOf(getEventListeners(signal, "abort"), 0);
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
+
+describe("A Stop that comes while the attempt's factory runs", () => {
+  it.effect("opens no source", () =>
+    Effect.gen(function* () {
+      const stop = new AbortController();
+      let opened = 0;
+      const iterable = (): AsyncIterable<S.ScriptedPart> => {
+        opened += 1;
+        return { [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) };
+      };
+      const attempt = () => {
+        stop.abort();
+        return fromAsyncIterable(iterable, () => new S.ProviderBroke({ kind: "unknown" }));
+      };
+      const { lines } = yield* S.watch((yield* StreamProcessor).run(S.options({ attempt }, { signal: stop.signal })));
+      assert.deepStrictEqual(lines.slice(-1), ["end do_not_retry user_cancelled"]);
+      assert.strictEqual(opened, 0);
     }).pipe(Effect.provide(S.processor())),
   );
 });
