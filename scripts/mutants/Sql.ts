@@ -55,6 +55,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     ],
   },
   {
+    name: "a run that was to be given back while the store was away stays its process's for as long as that lives",
+    breaks: "a run is lost",
+    within: "part",
+    find: "if (this.#driven.has(runId)) this.#leaving.add(runId);",
+    replace: "void runId;",
+    proofs: [{ test: lease, named: "is given back while the store is away" }],
+  },
+  {
     name: "a late write drives a run on in memory that was given back",
     breaks: "a run is lost",
     within: "makeMemory",

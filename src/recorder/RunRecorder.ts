@@ -93,7 +93,10 @@ export class RunRecorder extends Context.Service<
      * as a process may be, until that one has beaten or counts as gone; a caller that leaves meanwhile has taken nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
-    /** Gives a claimed run back without having driven it. */
+    /**
+     * Gives a claimed run back without having driven it. A durable recorder whose store is away keeps that and does it later:
+     * the run could be taken up by no process otherwise.
+     */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
      * Runs that nobody drives and nobody has decided: their process is gone, or their caller left them (`interrupted`);

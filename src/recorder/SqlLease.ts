@@ -76,6 +76,8 @@ export class SqlLease {
   readonly #driven = new Map<string, Driven>();
   readonly #watch: SqlLeaseWatch;
   readonly #listeners = new Set<(runId: string) => boolean>();
+  /** Runs that were to be given back while the store took nothing. */
+  readonly #leaving = new Set<string>();
   #id: string | undefined;
   /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
   #next: string | undefined;
@@ -160,6 +162,7 @@ export class SqlLease {
     }
     this.#id = undefined;
     this.#needs = 0;
+    this.#leaving.clear();
     for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
   }
 
@@ -182,8 +185,19 @@ export class SqlLease {
     this.#driven.set(runId, { lease, ...(keeps ? { known } : {}) });
   }
 
+  /** Runs that are to be given back and are not yet. */
+  get leaving(): ReadonlyArray<string> {
+    return [...this.#leaving];
+  }
+
+  /** Takes note that a run is to be given back; `leave` says that it was. */
+  part(runId: string): void {
+    if (this.#driven.has(runId)) this.#leaving.add(runId);
+  }
+
   /** Takes note that this process does not drive a run any more. A run that it has lost stays lost. */
   leave(runId: string): void {
+    this.#leaving.delete(runId);
     const mine = this.#driven.get(runId);
     if (mine === undefined) return;
     if (mine.lease !== this.#id) {

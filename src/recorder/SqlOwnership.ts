@@ -93,8 +93,26 @@ const standingOf = (
   return standing === "over" ? Effect.as(lease.fence(found.lease), standing) : Effect.succeed(standing);
 };
 
-/** Gives a claimed run back; see `RunRecorder.release`. */
-export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void, RecorderError> =>
+/**
+ * Gives a claimed run back; see `RunRecorder.release`. While the store takes nothing that is kept, and done at a heartbeat:
+ * the lease is renewed while this process lives, and no other process could take the run.
+ */
+export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    lease.part(runId);
+    return Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
+      Effect.logWarning("a run could not be given back; it is as soon as the store takes that", {
+        run_id: runId,
+        reason,
+      }),
+    );
+  });
+
+/** Gives back what was to be given back while the store took nothing. */
+export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
+  Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
+
+const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => {
     const mine = lease.driven(runId);
     if (mine === undefined) return Effect.void;

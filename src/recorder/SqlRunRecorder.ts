@@ -183,11 +183,16 @@ const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never>
         return Effect.logWarning("another process has taken over the runs of this one, which was silent for too long");
       }
       lease.adopt(held);
-      return silentMs <= lease.beatMs * beatsInLease
-        ? Effect.void
-        : Effect.logWarning("the lease was not renewed in time; it is good again, as no process has taken it over", {
-            silent_ms: Math.round(silentMs),
-          });
+      const late = Effect.logWarning(
+        "the lease was not renewed in time; it is good again, as no process has taken it over",
+        {
+          silent_ms: Math.round(silentMs),
+        },
+      );
+      return Effect.andThen(
+        silentMs <= lease.beatMs * beatsInLease ? Effect.void : late,
+        SqlOwnership.giveBack(database, lease),
+      );
     });
   });
   const failed = ({ message }: RecorderError) => {

@@ -426,6 +426,25 @@ describe("two processes and one run", () => {
     }),
   );
 
+  it.effect("a run that is given back while the store is away can be taken over as soon as it is there again", () =>
+    Effect.gen(function* () {
+      const { file, first, second } = yield* two({ lockWaitMs: 0 });
+      const left = [...begun, { _tag: "RunParked", reason: "question" } as const];
+      yield* first.write("r", left);
+      yield* first.claim("r");
+      const other = new DatabaseSync(file);
+      other.exec("BEGIN IMMEDIATE");
+      yield* first.release("r");
+      other.exec("ROLLBACK");
+      other.close();
+      assert.strictEqual(yield* reason(second.claim("r")), "owned");
+      // A write of before the release, which was under way: it does not make the run this process's again.
+      yield* first.write("r", [E.noted(1)]);
+      yield* TestClock.adjust(leaseMs / 3);
+      assert.strictEqual((yield* second.claim("r")).parked, "answered");
+    }),
+  );
+
   it.effect("a write that comes after its run was given back takes nothing: another process takes the run up", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two();
