@@ -65,17 +65,17 @@ export class SqlProcess {
     return Effect.promise(() => this.#ask(method, args));
   }
 
-  /** Lets it write without end, and returns when it has committed so often. */
+  /** Lets it write without end, and returns when it has committed so often; a storm that ends by itself dies with its reason. */
   storm(name: string, commits: number): Effect.Effect<void> {
     return Effect.promise(
       () =>
-        new Promise<void>((resolve) => {
+        new Promise<void>((resolve, reject) => {
           let left = commits;
           this.#onCommit = () => {
             left -= 1;
             if (left === 0) resolve();
           };
-          void this.#ask("storm", [name]);
+          void this.#ask("storm", [name]).then(({ failed }) => reject(new Error(`the storm has ended: ${failed}`)));
         }),
     );
   }
