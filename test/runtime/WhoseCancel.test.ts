@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Queue, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../src/domain/Observation.ts";
+import { fromAsyncIterable } from "../../src/runtime/AsyncSource.ts";
 import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
