@@ -56,8 +56,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a part that was decoded and not handed over counts as shown",
     breaks: "L4",
     within: "keepFrozen",
-    find: "this.#frozen.push(transit);\n    this.#countDecoded(transit);",
-    replace: "this.#frozen.push(transit);\n    this.#count(transit);",
+    find: "this.#frozen = [...this.#frozen, transit];\n    this.#countDecoded(transit);",
+    replace: "this.#frozen = [...this.#frozen, transit];\n    this.#count(transit);",
     proofs: [runs, { test: "test/runtime/Handover.test.ts" }],
   },
   {

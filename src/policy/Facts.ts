@@ -9,7 +9,7 @@ import { callKey } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
-import type { Executor, ToolEffect } from "../domain/SideEffects.ts";
+import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import { withState } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
 import type { FactsFold, FactsOptions } from "./FactsFold.ts";
@@ -35,8 +35,14 @@ const foreignRank = 4;
 
 const outranks = (ranks: Ranks, a: string, b: string): boolean => (ranks[a] ?? foreignRank) > (ranks[b] ?? foreignRank);
 
+/** Shared by all attempts of requests that declare no tool. */
+const undeclared = new Boundaries([]);
+
+const noRows: ReadonlyArray<ToolRow> = [];
+
 class Fold implements FactsFold {
-  readonly #options: FactsOptions;
+  readonly #discardable: boolean;
+  readonly #guarded: boolean;
   readonly #boundaries: Boundaries;
   readonly #ledger = new Ledger();
   /** Calls whose beginning was seen, at most `toolRowsMax`. */
@@ -51,7 +57,7 @@ class Fold implements FactsFold {
   #settledThrough = 0;
   #terminal = false;
   /** What the provider may have changed unseen; it grows where the provider begins to keep something. */
-  #sideEffects: AttemptFacts["side_effects"];
+  #sideEffects: SideEffects | null;
   #stored = false;
   /** An error event came: no later marker counts (law L5). */
   #failed = false;
@@ -64,9 +70,10 @@ class Fold implements FactsFold {
   #snapshot: AttemptFacts | undefined;
 
   constructor(options: FactsOptions) {
-    this.#options = options;
-    this.#boundaries = new Boundaries(options.boundaries);
     this.#sideEffects = options.sideEffects;
+    this.#discardable = options.discardable;
+    this.#guarded = options.guarded;
+    this.#boundaries = options.boundaries.length === 0 ? undeclared : new Boundaries(options.boundaries);
     if (options.from !== undefined) this.#restore(options.from);
   }
 
@@ -175,7 +182,7 @@ class Fold implements FactsFold {
   }
 
   snapshot(): AttemptFacts {
-    this.#tools ??= this.#ledger.rows.slice();
+    this.#tools ??= this.#ledger.rows.length === 0 ? noRows : this.#ledger.rows.slice();
     this.#snapshot ??= {
       delivery: this.#delivery,
       progress: this.#progress,
@@ -202,7 +209,7 @@ class Fold implements FactsFold {
       o.usage === undefined &&
       o.stores !== true &&
       this.#delivery === "accepted" &&
-      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#options.discardable)
+      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#discardable)
     );
   }
 
@@ -223,7 +230,7 @@ class Fold implements FactsFold {
   }
 
   #shows(o: Observation): Shown {
-    return this.#options.discardable || o.quiet ? o.shows : "text";
+    return this.#discardable || o.quiet ? o.shows : "text";
   }
 
   /** The beginning of any call, the rows of calls that the provider runs, and runtime calls that say they have run. */
@@ -275,7 +282,7 @@ class Fold implements FactsFold {
   /** The guard proves nothing of a tool that nobody declared: whoever is handed such a call may run it. */
   #handedPhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
-    return this.#options.guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
+    return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
   }
 
   /** A `ready` signal may leave out the name that an earlier one gave. */

@@ -290,7 +290,8 @@ const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>
 
 /** Adds evidence between its two anchors: the first records stay, the last ones roll. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
-  if (log.first.length < evidenceFirstMax) return { ...log, first: [...log.first, evidence] };
+  // `concat` makes a list of just that length; a spread leaves room for more, which a run that waits would hold.
+  if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
   // A terminal candidate is what a disputed ending is judged by: it goes last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");

@@ -75,16 +75,9 @@ export const askAgain = <P, E, R>(
 /** Marks the run as asking: from here on a late settle wakes the question. */
 const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never, R>): Effect.Effect<Next, never, R> =>
   Effect.suspend(() => {
-    run.factsGrew = Deferred.makeUnsafe<void>();
-    run.asking = true;
+    run.setAsking(true);
     return question;
-  }).pipe(
-    Effect.ensuring(
-      Effect.sync(() => {
-        run.asking = false;
-      }),
-    ),
-  );
+  }).pipe(Effect.ensuring(Effect.sync(() => run.setAsking(false))));
 
 const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, incident }: Verdict): Question => {
   const { rule } = decision;

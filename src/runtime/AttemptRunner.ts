@@ -1,13 +1,12 @@
 /**
  * Runs one attempt: a fiber of its own that reads the provider's stream, folds its facts and hands its parts over.
  *
- * One Deferred decides how the attempt ends; source, watchdog and cancel race for it and exactly one wins. From that
+ * One flag says whether the attempt has ended; source, watchdog and cancel race for it and exactly one wins. From that
  * moment the attempt is frozen: what has not been handed over stays here until the decision says what becomes of it, and
  * whatever the source still says is refused (law L6).
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
-import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
@@ -50,13 +49,17 @@ export interface AttemptHost<P> {
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
+/** Says how errors of a source become failures, as it is known when one comes. */
+export interface ErrorReader<E> {
+  readonly classifying: () => Classifying<E>;
+}
+
 /** One attempt of a run. */
 export class Attempt<P> implements FlowOwner, WatchListener {
   readonly setup: AttemptSetup<P>;
   readonly fence = new Fence();
   readonly facts: FactsFold;
   readonly #host: AttemptHost<P>;
-  readonly #end = Deferred.makeUnsafe<Outcome>();
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   #started = false;
@@ -98,14 +101,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
    *
    * @param services what the caller's stream needs
    * @param watch the attempt's clocks, running from now
-   * @param classifying how an error of the source becomes a failure
+   * @param errors says how an error of the source becomes a failure
    */
-  start<E, R>(
-    options: RunOptions<P, E, R>,
-    services: Context.Context<R>,
-    watch: Watch,
-    classifying: () => Classifying<E>,
-  ): void {
+  start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
     this.#started = true;
     const read = Effect.suspend(() => {
@@ -113,18 +111,18 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       // What ends in its own factory, by a signal or a cancel, opens nothing: nothing would close it.
       const stream = this.#over ? undefined : made;
       const source = stream === undefined ? undefined : sourceOf(stream);
-      if (source !== undefined) return this.#decided(this.#readDirectly(source, options), classifying);
+      if (source !== undefined) return this.#decided(this.#readDirectly(source, options), errors);
       const pulled = stream === undefined ? Effect.void : this.#read(stream, options);
-      return Effect.scoped(this.#decided(pulled, classifying));
+      return Effect.scoped(this.#decided(pulled, errors));
     });
     this.#fiber = Effect.runForkWith(services)(read);
   }
 
   /** Lets the end of the reading decide, before what the reading opened is closed. */
-  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, classifying: () => Classifying<E>) {
+  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
     return Effect.onExit(reading, (exit) =>
       Effect.sync(() => {
-        if (!this.#over) this.#guarded(() => this.decide(endOf(exit, classifying())));
+        if (!this.#over) this.#guarded(() => this.decide(endOf(exit, errors.classifying())));
       }),
     );
   }
@@ -157,7 +155,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
 
   /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
   decide(outcome: Outcome): boolean {
-    if (!Deferred.doneUnsafe(this.#end, Effect.succeed(outcome))) return false;
+    if (this.#over) return false;
     this.#over = true;
     this.fence.suspend();
     this.#host.ended(this, this.#frozen(outcome));

@@ -19,5 +19,4 @@ export interface AttemptSetup<P> {
   readonly reveal: Reveal<P>;
   /** Parts of the same response that were held back before; they are in `reveal` already. */
   readonly carried: Carried<P> | undefined;
-  readonly startedAt: number;
 }

@@ -69,7 +69,12 @@ export const closeGraceMs = 1_000;
  * @param streaming false for a response that comes whole: it has no first progress to wait for
  * @param options the caller's own limits, in milliseconds
  */
-export const make = (provider: Provider, streaming: boolean, options: ClockOptions = {}): Clocks => ({
+export const make = (provider: Provider, streaming: boolean, options?: ClockOptions): Clocks => {
+  if (options !== undefined) return made(provider, streaming, options);
+  return !streaming ? whole : provider.reasoning === false ? plain : reasoning;
+};
+
+const made = (provider: Pick<Provider, "reasoning">, streaming: boolean, options: ClockOptions): Clocks => ({
   first_progress: limit(
     options.first_progress,
     streaming ? (provider.reasoning === false ? firstProgressMs : firstProgressReasoningMs) : Number.POSITIVE_INFINITY,
@@ -86,3 +91,8 @@ export const doubled = (clocks: Clocks, clock: ClockName): Clocks =>
 
 const limit = (option: number | false | undefined, byDefault: number): number =>
   option === false ? Number.POSITIVE_INFINITY : (option ?? byDefault);
+
+// Runs that set no clock of their own share these.
+const whole = made({}, false, {});
+const plain = made({ reasoning: false }, true, {});
+const reasoning = made({}, true, {});

@@ -25,14 +25,15 @@ export interface Slot<P> {
 
 /** The way from one run to its one consumer. */
 export class Handoff<P> {
-  #queue: Array<RunEvent<P>> = [];
+  /** Undefined while nothing waits in it. */
+  #queue: Array<RunEvent<P>> | undefined;
   #slot: Slot<P> | undefined;
   #end: Taken<P> | undefined;
   #waiting: ((effect: Taken<P>) => void) | undefined;
 
   /** Whether the consumer waits right now, with nothing before it in line. */
   get wanted(): boolean {
-    return this.#waiting !== undefined && this.#queue.length === 0;
+    return this.#waiting !== undefined && this.#queue === undefined;
   }
 
   get slot(): Slot<P> | undefined {
@@ -42,7 +43,8 @@ export class Handoff<P> {
   /** Adds an event of the run. */
   push(...events: ReadonlyArray<RunEvent<P>>): void {
     if (events.length === 0) return;
-    this.#queue.push(...events);
+    if (this.#queue === undefined) this.#queue = [...events];
+    else this.#queue.push(...events);
     this.#wake(this.take);
   }
 
@@ -71,8 +73,8 @@ export class Handoff<P> {
   /** What the consumer pulls. */
   readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
     const queue = this.#queue;
-    if (isFilled(queue)) {
-      this.#queue = [];
+    if (queue !== undefined && isFilled(queue)) {
+      this.#queue = undefined;
       return Effect.succeed(queue);
     }
     if (this.#slot !== undefined) return this.#takeSlot(this.#slot);

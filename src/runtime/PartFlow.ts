@@ -44,7 +44,8 @@ export class PartFlow<P> {
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
-  #frozen: Array<Transit<P>> = [];
+  #frozen: ReadonlyArray<Transit<P>> = none;
+  /** The write that is under way. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
   constructor(host: FlowHost<P>, owner: FlowOwner) {
@@ -100,22 +101,22 @@ export class PartFlow<P> {
   /** Keeps parts that came directly before the failure: they were seen, not shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
-    this.#frozen.push(transit);
+    this.#frozen = [...this.#frozen, transit];
     this.#countDecoded(transit);
   }
 
   /** Takes back what nobody was handed, with what was held, and counts it as decoded. */
   freeze(held: Batch<P>): void {
-    if (this.#inSlot !== undefined) this.#frozen.unshift(this.#inSlot);
+    if (this.#inSlot !== undefined) this.#frozen = [this.#inSlot, ...this.#frozen];
     this.#inSlot = undefined;
     this.#host.handoff.clear();
-    if (held.parts.length > 0) this.#frozen.push({ ...held, counted: "no" });
+    if (held.parts.length > 0) this.#frozen = [...this.#frozen, { ...held, counted: "no" }];
     for (const transit of this.#frozen) this.#countDecoded(transit);
   }
 
   /** Throws the frozen parts away. */
   discardFrozen(): void {
-    this.#frozen = [];
+    this.#frozen = none;
   }
 
   /**
@@ -145,7 +146,7 @@ export class PartFlow<P> {
   releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     return Effect.suspend(() => {
       const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
-      this.#frozen = [];
+      this.#frozen = none;
       const raising = kept.filter((transit) => this.#raises(transit));
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
@@ -173,7 +174,10 @@ export class PartFlow<P> {
   } {
     const record = Deferred.makeUnsafe<boolean>();
     this.#lastWrite = record;
-    const write = Deferred.into(this.#owner.recordShown(calls), record);
+    const ended = Effect.sync(() => {
+      if (this.#lastWrite === record) this.#lastWrite = undefined;
+    });
+    const write = Effect.andThen(Deferred.into(this.#owner.recordShown(calls), record), ended);
     return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
   }
 
@@ -247,6 +251,9 @@ export class PartFlow<P> {
 }
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
+
+/** Shared by all attempts that have nothing frozen. */
+const none: ReadonlyArray<never> = [];
 
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
   observations.flatMap(({ calls }) => wholeCalls(calls));

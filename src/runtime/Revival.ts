@@ -191,7 +191,6 @@ const attemptOf = <P, E, R>(
     discarded: [],
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
     carried: undefined,
-    startedAt: run.startedAt,
   });
   revived.fence.close();
   // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.

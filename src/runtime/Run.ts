@@ -7,11 +7,9 @@
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import * as Stream from "effect/Stream";
 import type { Rule } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
-import { none as nothing, type Observation } from "../domain/Observation.ts";
 import * as Runs from "../domain/Run.ts";
 import type { Evidence, RunEnd } from "../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../domain/SideEffects.ts";
@@ -19,15 +17,15 @@ import * as Facts from "../policy/Facts.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../recorder/RunRecord.ts";
-import type { Outcome } from "./AttemptEnd.ts";
+import type { Classifying, Outcome } from "./AttemptEnd.ts";
 import { Attempt, type AttemptHost } from "./AttemptRunner.ts";
 import type { AttemptSetup } from "./AttemptSetup.ts";
 import type { Broken } from "./Broken.ts";
 import type { Chain } from "./Chain.ts";
 import * as Clocks from "./Clocks.ts";
 import { Handoff } from "./Handoff.ts";
-import { type Carried, envelopeBytes, Reveal } from "./Reveal.ts";
-import type { RunOptions, Withdrawn } from "./RunOptions.ts";
+import { type Carried, Reveal, weigherOf } from "./Reveal.ts";
+import { letGo, type RunOptions, type Withdrawn } from "./RunOptions.ts";
 import { type Loss, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
 import { freshCounters } from "./Spent.ts";
@@ -58,10 +56,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly handoff = new Handoff<P>();
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
-  /** Done as soon as anyone stops the run. */
-  readonly stopped = Deferred.makeUnsafe<void>();
-  /** Done when the end is on record and the last attempt has closed or was abandoned. */
-  readonly done = Deferred.makeUnsafe<void>();
   startedAt: number;
   stopper: Stopper | undefined;
   userCancelled = false;
@@ -90,16 +84,16 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   verified: ReadonlyArray<string> = none;
   incidents = 0;
   questions = 0;
-  /** Wakes an open question when its facts have grown. */
-  factsGrew = Deferred.makeUnsafe<void>();
   readonly #hooks: RunHooks<P, E, R>;
   #runElapsedMs = 0;
+  // Made when something waits for them: many runs wait at once, and each holds what it has.
+  #stopped: Deferred.Deferred<void> | undefined;
+  #done: Deferred.Deferred<void> | undefined;
+  #factsGrew: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
   readonly #writer: RunWriter;
-  readonly #heard = (): void => {
-    const by = stopperOfSignal(this.options.signal);
-    if (by !== undefined) this.stop(by);
-  };
+  /** What the caller's signal calls. */
+  #listener: (() => void) | undefined;
 
   constructor(
     runId: string,
@@ -130,6 +124,30 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.options.provider;
   }
 
+  /** Done as soon as anyone stops the run. */
+  get stopped(): Deferred.Deferred<void> {
+    this.#stopped ??= Deferred.makeUnsafe<void>();
+    return this.#stopped;
+  }
+
+  /** Done when the end is on record and the last attempt has closed or was abandoned. */
+  get done(): Deferred.Deferred<void> {
+    this.#done ??= Deferred.makeUnsafe<void>();
+    return this.#done;
+  }
+
+  /** Wakes an open question when its facts have grown. */
+  get factsGrew(): Deferred.Deferred<void> {
+    this.#factsGrew ??= Deferred.makeUnsafe<void>();
+    return this.#factsGrew;
+  }
+
+  /** A question opens, which only what grows from now on overtakes; or it has ended. */
+  setAsking(asking: boolean): void {
+    if (asking) this.#factsGrew = undefined;
+    this.asking = asking;
+  }
+
   now(): number {
     return this.shared.watchdog.now();
   }
@@ -153,13 +171,15 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
     const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
-      ...setup,
       attempt: this.attempts,
+      mode: setup.mode,
+      request: setup.request,
+      calls: setup.calls,
+      cursor: setup.cursor,
       facts,
       reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
       discarded: this.discarded,
-      startedAt: this.now(),
     });
   }
 
@@ -187,11 +207,17 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       return;
     }
     const watch = this.shared.watchdog.watch(this.clocks, attempt, this.#runElapsedMs);
-    attempt.start(this.options, services, watch, () => ({
-      classify: this.options.classify,
-      nowMs: this.shared.clock.currentTimeMillisUnsafe(),
-      reachedHostBefore: this.shared.reached.has(this.options.provider.id),
-    }));
+    attempt.start(this.options, services, watch, this);
+  }
+
+  /** How an error of the source becomes a failure, as it is known now. */
+  classifying(): Classifying<E> {
+    const { options, shared } = this;
+    return {
+      classify: options.classify,
+      nowMs: shared.clock.currentTimeMillisUnsafe(),
+      reachedHostBefore: shared.reached.has(options.provider.id),
+    };
   }
 
   /** The provider has answered, or never will: the next retry may have the place. */
@@ -224,13 +250,22 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Listens to the caller's own signal, from now until the run has ended. */
   heed(): void {
-    this.options.signal?.addEventListener("abort", this.#heard, { once: true });
+    const { signal } = this.options;
+    if (signal === undefined) return;
+    this.#listener = () => this.#heard();
+    signal.addEventListener("abort", this.#listener, { once: true });
     this.#heard();
+  }
+
+  #heard(): void {
+    const by = stopperOfSignal(this.options.signal);
+    if (by !== undefined) this.stop(by);
   }
 
   /** Hears the caller's signal no more. */
   unheed(): void {
-    this.options.signal?.removeEventListener("abort", this.#heard);
+    if (this.#listener === undefined) return;
+    this.options.signal?.removeEventListener("abort", this.#listener);
   }
 
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
@@ -398,42 +433,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 }
 
-/**
- * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
- * an answer may be large, and are let go (law L11).
- */
-const letGo = <P, E, R>({
-  canContinue,
-  continueText,
-  provider,
-  refreshCredentials,
-  tools,
-}: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
-  provider,
-  tools,
-  attempt: () => Stream.empty,
-  observe: () => nothing,
-  ...(canContinue === undefined ? {} : { canContinue }),
-  ...(continueText === undefined ? {} : { continueText }),
-  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
-});
-
 /** How a stream ends whose run another process drives by now. */
 const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
 
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];
-
-/** What a held part weighs where nobody says it. */
-const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
-
-/** A caller's scale, where it gives a weight: one that is no number would make the bytes that are held unknown (law L11). */
-const weigherOf = <P>(sizeOf: RunOptions<P, never, never>["sizeOf"]) =>
-  sizeOf === undefined
-    ? weighed
-    : (part: P, observation: Observation): number => {
-        const weight = sizeOf(part, observation);
-        return weight >= 0 && weight < Number.POSITIVE_INFINITY ? weight : weighed(part, observation);
-      };
 
 const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);

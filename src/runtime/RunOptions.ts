@@ -1,11 +1,11 @@
 /**
  * Describes what a caller gives to `StreamProcessor.run`, and what an attempt's factory is given.
  */
-import type * as Effect from "effect/Effect";
-import type * as Stream from "effect/Stream";
+import * as Effect from "effect/Effect";
+import * as Stream from "effect/Stream";
 import type { Delivery } from "../domain/Attempt.ts";
 import type { Failure } from "../domain/Failure.ts";
-import type { Observation } from "../domain/Observation.ts";
+import { none, type Observation } from "../domain/Observation.ts";
 import type { AttemptMode, Budget, Provider } from "../domain/Run.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import type { ClockOptions } from "./Clocks.ts";
@@ -119,3 +119,23 @@ export interface ResumeOptions<P, E, R> {
   /** What the caller holds of a response that can be resumed: the cursor behind the last part that it has kept. */
   readonly cursor?: string;
 }
+
+/**
+ * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
+ * an answer may be large, and are let go (law L11).
+ */
+export const letGo = <P, E, R>({
+  canContinue,
+  continueText,
+  provider,
+  refreshCredentials,
+  tools,
+}: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
+  provider,
+  tools,
+  attempt: () => Stream.empty,
+  observe: () => none,
+  ...(canContinue === undefined ? {} : { canContinue }),
+  ...(continueText === undefined ? {} : { continueText }),
+  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+});

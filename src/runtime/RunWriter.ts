@@ -70,14 +70,18 @@ interface Sending {
   readonly refused: boolean;
 }
 
+/** Shared by all runs of which nothing waits. */
+const none: ReadonlyArray<never> = [];
+
 /** One run's side of the recorder. */
 export class RunWriter implements Unwritten {
   readonly #owner: Owner;
   readonly #recorder: RunRecorder["Service"];
   readonly #backlog: Backlog;
-  #pending: Array<Entry> = [];
+  /** Evidence that waits; undefined while none does. */
+  #pending: Array<Entry> | undefined;
   /** What has happened all the same and a write has lost: it goes before the next one. */
-  #unwritten: ReadonlyArray<Entry> = [];
+  #unwritten: ReadonlyArray<Entry> = none;
   #dropped = 0;
   #loss: Loss | undefined;
   #refusal: RecorderError["reason"] | undefined;
@@ -103,7 +107,7 @@ export class RunWriter implements Unwritten {
 
   /** Notes evidence; it is committed with the next write. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
-    if (this.#pending.length >= pendingMax) {
+    if (this.#pending !== undefined && this.#pending.length >= pendingMax) {
       this.#dropped += 1;
       return;
     }
@@ -113,6 +117,7 @@ export class RunWriter implements Unwritten {
       event,
       ...(detail === undefined ? {} : { detail: label(detail) }),
     };
+    this.#pending ??= [];
     this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
     this.#dropped = 0;
   }
@@ -169,7 +174,9 @@ export class RunWriter implements Unwritten {
   }
 
   /** Writes what waits. */
-  readonly flush: Effect.Effect<Written> = Effect.suspend(() => this.#inTurn(() => this.#send([], true, false)));
+  get flush(): Effect.Effect<Written> {
+    return this.#inTurn(() => this.#send([], true, false));
+  }
 
   /** The recorder says that another process has taken the run over: nothing of it is written here any more. */
   takenOver(): void {
@@ -183,8 +190,8 @@ export class RunWriter implements Unwritten {
   giveUp(): number {
     const lost = this.#unwritten.length;
     this.#givenUp += 1;
-    this.#unwritten = [];
-    this.#pending = [];
+    this.#unwritten = none;
+    this.#pending = undefined;
     return lost;
   }
 
@@ -206,9 +213,10 @@ export class RunWriter implements Unwritten {
   /** @param told whether a failure is a new one, which is said */
   #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
     if (this.#loss !== undefined) return Effect.succeed("lost");
-    const [pending, unwritten] = [this.#pending, this.#unwritten];
-    this.#pending = [];
-    this.#unwritten = [];
+    const pending = this.#pending ?? none;
+    const unwritten = this.#unwritten;
+    this.#pending = undefined;
+    this.#unwritten = none;
     return this.#commit({ unwritten, pending, entries, happened, told, refused: false });
   }
 
@@ -228,7 +236,7 @@ export class RunWriter implements Unwritten {
           if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
           if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
           this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
-          this.#pending = [...pending, ...this.#pending].slice(0, pendingMax);
+          this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
           return this.#kept(error?.reason ?? "defect", told);
         },
       }),

@@ -149,6 +149,9 @@ const makeProcessor = Effect.gen(function* () {
   });
 });
 
+/** Shared by all first attempts. */
+const noCalls: ReadonlyArray<never> = [];
+
 interface Register {
   readonly live: Map<string, AnyRun>;
   closed: string | undefined;
@@ -242,18 +245,17 @@ const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undef
 
 /** Stops a run when its consumer goes away, and forgets it once it has ended. */
 const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
-  const { ledger, runId, shared } = run;
   run.heed();
   return Scope.addFinalizerExit(scope, (exit) => {
     run.unheed();
-    if (!ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+    if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {
         // A run that was refused is not what the id stands for by now.
-        if (register.live.get(runId) !== run) return;
-        register.live.delete(runId);
-        shared.guard.release(runId);
+        if (register.live.get(run.runId) !== run) return;
+        register.live.delete(run.runId);
+        run.shared.guard.release(run.runId);
       }),
     );
   });
@@ -282,7 +284,7 @@ const begin = <P, E, R>(
     const { options, policy, runId, shared } = run;
     register.live.set(runId, run);
     yield* stoppedWith(register, run, scope);
-    const first = run.prepare({ mode: "first", request: "first", calls: [], cursor: undefined });
+    const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
     const transcript = yield* digestOf(run);
     run.resumable = transcript !== undefined;
     register.starts += 1;
@@ -294,7 +296,8 @@ const begin = <P, E, R>(
         at: shared.clock.currentTimeMillisUnsafe(),
         budget: run.budget,
         policy: policy.name,
-        started_by: `${shared.drawn}.${register.starts}`,
+        // Joined: what a template puts together keeps its parts beside it for as long as it is on record.
+        started_by: [shared.drawn, register.starts].join("."),
         ...(transcript === undefined ? {} : { transcript }),
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
@@ -364,14 +367,13 @@ const drawn = (): string =>
   );
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
-const makeRunId: Effect.Effect<string> = Effect.map(
-  Effect.all([Random.next, Random.next, Random.next]),
-  (parts) =>
-    `run_${parts
-      .map((part) =>
-        Math.floor(part * 2 ** 32)
-          .toString(36)
-          .padStart(7, "0"),
-      )
-      .join("")}`,
+const makeRunId: Effect.Effect<string> = Effect.map(Effect.all([Random.next, Random.next, Random.next]), (parts) =>
+  [
+    "run_",
+    ...parts.map((part) =>
+      Math.floor(part * 2 ** 32)
+        .toString(36)
+        .padStart(7, "0"),
+    ),
+  ].join(""),
 );

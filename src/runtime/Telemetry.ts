@@ -40,12 +40,13 @@ export class RunTelemetry<R> {
   /** What the run's own fibers run with: the caller's services, below the run's span. */
   readonly services: Context.Context<R>;
   readonly #run: SeenRun;
-  readonly #always: Measures.MeasureAttributes;
   /** What every measurement has; asked for with the first one. */
   #labels: Measures.MeasureAttributes | undefined;
   readonly #clock: Clock.Clock;
   #span: Tracer.Span | undefined;
-  #attempt: { readonly span: Tracer.Span; readonly startedAt: number } | undefined;
+  #attempt: Tracer.Span | undefined;
+  /** When the live attempt has started. */
+  #startedAt = 0;
   #broke: { readonly at: number; readonly kind: Failure["kind"] } | undefined;
   #last: RunIncident | undefined;
   #finish: string | undefined;
@@ -55,7 +56,6 @@ export class RunTelemetry<R> {
   constructor(services: Context.Context<R>, run: SeenRun) {
     this.services = services;
     this.#run = run;
-    this.#always = Measures.providerAttributes(run.provider);
     this.#clock = Context.get(services, Clock.Clock);
     this.#span = this.#safely(() => this.#makeSpan("stream_recovery.run", "internal"));
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
@@ -65,7 +65,8 @@ export class RunTelemetry<R> {
   started(): Context.Context<R> {
     const started = this.#safely(() => {
       const span = this.#makeSpan("stream_recovery.attempt", "client");
-      this.#attempt = { span, startedAt: this.#run.now() };
+      this.#attempt = span;
+      this.#startedAt = this.#run.now();
       return Context.add(this.services, Tracer.ParentSpan, span);
     });
     return started ?? this.services;
@@ -79,15 +80,15 @@ export class RunTelemetry<R> {
       const failure = outcome._tag === "failed" ? outcome.failure : undefined;
       const { mode } = attempt.setup;
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
-      if (live !== undefined) this.#progressed(attempt, live.startedAt);
+      if (live !== undefined) this.#progressed(attempt);
       if (failure?.kind === "stalled") {
         this.#measure(Measures.watchdogFires, 1, { "stream_recovery.clock": failure.clock });
-        this.#event(live?.span, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
+        this.#event(live, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
       }
       if (failure !== undefined) this.#broke ??= { at: this.#run.now(), kind: failure.kind };
       this.#finish = attempt.finish;
-      setAll(live?.span, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
-      live?.span.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
+      setAll(live, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
+      live?.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
     });
   }
 
@@ -171,11 +172,11 @@ export class RunTelemetry<R> {
   }
 
   /** Measures the times that end with an attempt's first progress. */
-  #progressed(attempt: SeenAttempt, startedAt: number): void {
+  #progressed(attempt: SeenAttempt): void {
     const at = attempt.watch?.firstProgressAt;
     if (at === undefined) return;
     const attributes = { "stream_recovery.mode": attempt.setup.mode };
-    this.#measure(Measures.timeToFirstProgress, Math.max(0, at - startedAt) / 1_000, attributes);
+    this.#measure(Measures.timeToFirstProgress, Math.max(0, at - this.#startedAt) / 1_000, attributes);
     const broke = this.#broke;
     if (broke === undefined) return;
     this.#broke = undefined;
@@ -220,7 +221,7 @@ export class RunTelemetry<R> {
 
   /** What every span of the run is found by. Set when a span ends: until then many runs may wait, and hold it for nothing. */
   #names(): Attributes {
-    return { ...this.#always, "stream_recovery.run_id": this.#run.runId };
+    return { ...Measures.providerAttributes(this.#run.provider), "stream_recovery.run_id": this.#run.runId };
   }
 
   #makeSpan(name: string, kind: Tracer.SpanKind): Tracer.Span {

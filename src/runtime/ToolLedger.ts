@@ -99,18 +99,38 @@ export interface SettledCall {
   readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
 }
 
+/** Shared by all runs without calls. */
+const none: ReadonlyArray<LedgerCall> = [];
+
 /** The calls of one run. */
 export class ToolLedger {
   readonly #run: LedgerRun;
-  readonly #calls: Array<LedgerCall> = [];
+  /** Made with the first call: most runs have none. */
+  #kept: Array<LedgerCall> | undefined;
   /** The attempt that hands calls over, and how many it has: each response has its own `callsMax`. */
-  #newest: { readonly owner: LedgerAttempt | undefined; calls: number } = { owner: undefined, calls: 0 };
-  readonly #stop = Deferred.makeUnsafe<void>();
+  #newest: LedgerAttempt | undefined;
+  #newestCalls = 0;
+  /** Made with the first handler, or by the user's cancel. */
+  #stop: Deferred.Deferred<void> | undefined;
   /** Whether the run has ended. */
   ended = false;
 
   constructor(run: LedgerRun) {
     this.#run = run;
+  }
+
+  get #calls(): ReadonlyArray<LedgerCall> {
+    return this.#kept ?? none;
+  }
+
+  #keep(call: LedgerCall): void {
+    this.#kept ??= [];
+    this.#kept.push(call);
+  }
+
+  get #stopped(): Deferred.Deferred<void> {
+    this.#stop ??= Deferred.makeUnsafe<void>();
+    return this.#stop;
   }
 
   /** Whether no call was handed over whole. */
@@ -120,11 +140,12 @@ export class ToolLedger {
 
   /** A part that makes calls whole is being handed over. Returns the references that go with it. */
   handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
-    if (this.#newest.owner !== owner) this.#newest = { owner, calls: 0 };
+    if (this.#newest !== owner) this.#newestCalls = 0;
+    this.#newest = owner;
     return wholeCalls(calls).map(({ call, id, input, tool }) => {
-      if (this.#newest.calls < callsMax) {
-        this.#newest.calls += 1;
-        this.#calls.push({ owner, key: call, id, tool, ordinal, state: "handed_over" });
+      if (this.#newestCalls < callsMax) {
+        this.#newestCalls += 1;
+        this.#keep({ owner, key: call, id, tool, ordinal, state: "handed_over" });
       }
       return { run_id: runId, attempt: owner.attempt, call, id, tool, input };
     });
@@ -137,7 +158,7 @@ export class ToolLedger {
     const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
     const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
-    this.#calls.push({
+    this.#keep({
       owner,
       key: call,
       id,
@@ -181,7 +202,7 @@ export class ToolLedger {
 
   /** Interrupts every running handler: only a user's cancel does. */
   stopAll(): void {
-    Deferred.doneUnsafe(this.#stop, Effect.void);
+    Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
   /**
@@ -266,7 +287,7 @@ export class ToolLedger {
       stoppable: (handler) =>
         Effect.raceFirst(
           handler,
-          Effect.flatMap(Deferred.await(this.#stop), () => Effect.interrupt),
+          Effect.flatMap(Deferred.await(this.#stopped), () => Effect.interrupt),
         ),
       recordOutcome: (outcome) =>
         Effect.suspend(() => {
