@@ -29,25 +29,33 @@ export const read = (given: Observation): Observation => (fits(given) ? given : 
 /** The nearest count that a record can hold: 0 for what is below or no number at all. */
 export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
 
-const fits = (o: Observation): boolean =>
-  typeof o === "object" &&
-  o !== null &&
-  Number.isSafeInteger(o.characters) &&
-  o.characters >= 0 &&
-  isProgress(o.progress) &&
-  isShown(o.shows) &&
-  typeof o.quiet === "boolean" &&
-  typeof o.keep_alive === "boolean" &&
-  typeof o.terminal === "boolean" &&
-  Array.isArray(o.calls) &&
-  (o.calls.length === 0 || o.calls.every(isSignal)) &&
-  (o.text_before_calls === undefined || typeof o.text_before_calls === "boolean") &&
-  (o.terminal_at_end === undefined || typeof o.terminal_at_end === "boolean") &&
+const fits = (o: Observation): boolean => {
+  if (typeof o !== "object" || o === null) return false;
+  const { calls, characters } = o;
+  return (
+    isProgress(o.progress) &&
+    isShown(o.shows) &&
+    isFlag(o.quiet) &&
+    isFlag(o.keep_alive) &&
+    isFlag(o.terminal) &&
+    Number.isSafeInteger(characters) &&
+    characters >= 0 &&
+    Array.isArray(calls) &&
+    (calls.length === 0 || calls.every(isSignal)) &&
+    fitsOptional(o)
+  );
+};
+
+const fitsOptional = (o: Observation): boolean =>
+  (o.text_before_calls === undefined || isFlag(o.text_before_calls)) &&
+  (o.terminal_at_end === undefined || isFlag(o.terminal_at_end)) &&
   (o.closes === undefined || o.closes === "later" || o.closes === "now") &&
   (o.stores === undefined || typeof o.stores === "boolean") &&
   (o.finish === undefined || (typeof o.finish === "string" && o.finish.length <= labelCharactersMax)) &&
   (o.failure === undefined || FailureReading.read(o.failure) === o.failure) &&
   (o.usage === undefined || isUsage(o.usage));
+
+const isFlag = (it: unknown): boolean => it === true || it === false;
 
 // Word by word, and the most frequent first: this is the hot path.
 const isProgress = (it: unknown): boolean => it === "output" || it === "reasoning" || it === "started" || it === "none";

@@ -193,6 +193,8 @@ export class Watchdog {
   readonly #watches = new Set<Watch>();
   /** When the fiber is to wake; infinite while it waits to be woken. */
   #wakesAt = Number.POSITIVE_INFINITY;
+  /** Before then no watch can be over: a look that only wants to know of a gap asks none of them. */
+  #nothingBefore = Number.POSITIVE_INFINITY;
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
   #lastWall: number;
@@ -242,7 +244,9 @@ export class Watchdog {
   /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
   nearer(watch: Watch): void {
     const asleep = this.#wakesAt === Number.POSITIVE_INFINITY;
-    if (!asleep && watch.nearest().at >= this.#wakesAt) return;
+    const { at } = watch.nearest();
+    if (at < this.#nothingBefore) this.#nothingBefore = at;
+    if (!asleep && at >= this.#wakesAt) return;
     // It is to wake now: what passes until it does is lateness, also before its first look at this watch.
     this.#wakesAt = this.now();
     Deferred.doneUnsafe(this.#wake, Effect.void);
@@ -265,8 +269,13 @@ export class Watchdog {
         return wait === Number.POSITIVE_INFINITY
           ? woken
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
+      }).pipe(
         // A listener that dies has been forgotten before: without this fiber every other attempt would wait for ever.
-      }).pipe(Effect.catchDefect((defect) => Effect.logError("an attempt could not be told of its clock", defect))),
+        Effect.catchDefect((defect) => {
+          this.#nothingBefore = Number.NEGATIVE_INFINITY;
+          return Effect.logError("an attempt could not be told of its clock", defect);
+        }),
+      ),
     );
   }
 
@@ -280,21 +289,27 @@ export class Watchdog {
       this.#wakesAt = now + catchUpMs;
       return { wait: catchUpMs, again };
     }
-    let next = Number.POSITIVE_INFINITY;
+    if (now >= this.#nothingBefore) this.#cut(now);
+    this.#wakesAt = this.#watches.size === 0 ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);
+    return { wait: this.#wakesAt - now, again };
+  }
+
+  /** Fires what is over. A listener may bring a deadline nearer meanwhile, and that one counts too. */
+  #cut(now: number): void {
+    this.#nothingBefore = Number.POSITIVE_INFINITY;
     for (const watch of this.#watches) {
       const { clock, at } = watch.nearest();
       if (at <= now) {
         this.#watches.delete(watch);
         watch.listener.stalled(clock);
-      } else if (at < next) {
-        next = at;
+      } else if (at < this.#nothingBefore) {
+        this.#nothingBefore = at;
       }
     }
-    this.#wakesAt = this.#watches.size === 0 ? next : Math.min(next, now + sweepMs);
-    return { wait: this.#wakesAt - now, again };
   }
 
   #isOver(now: number): boolean {
+    if (now < this.#nothingBefore) return false;
     for (const watch of this.#watches) if (watch.nearest().at <= now) return true;
     return false;
   }
