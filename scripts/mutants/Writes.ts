@@ -126,12 +126,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "its last writes were given up" }],
   },
   {
-    name: "a run whose record is gone is tried again, and then taken for recorded",
+    name: "a run whose record is gone is tried again and again",
     breaks: "L8",
     within: "#refused",
     find: '"gone" as const,',
     replace: '"away" as const,',
-    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "record is gone (unknown_run)" }],
+    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "wait no more once their record is gone" }],
   },
   {
     name: "a wall clock that is set back holds a caller that waits for the store",

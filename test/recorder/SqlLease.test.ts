@@ -438,8 +438,6 @@ describe("two processes and one run", () => {
       other.exec("ROLLBACK");
       other.close();
       assert.strictEqual(yield* reason(second.claim("r")), "owned");
-      // A write of before the release, which was under way: it does not make the run this process's again.
-      yield* first.write("r", [E.noted(1)]);
       yield* TestClock.adjust(leaseMs / 3);
       assert.strictEqual((yield* second.claim("r")).parked, "answered");
     }),

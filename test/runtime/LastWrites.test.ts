@@ -3,12 +3,13 @@
  * and one run that waits takes nothing from another.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Context, Effect, Fiber, Layer } from "effect";
+import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { Backlog, type Written } from "../../src/runtime/Backlog.ts";
 import type { ReadyCall } from "../../src/runtime/RunEvent.ts";
+import { RunWriter } from "../../src/runtime/RunWriter.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
 import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
@@ -136,6 +137,29 @@ describe("Runs that wait for the store", () => {
       const later = waiting("later", "away");
       yield* backlog.add(later.run);
       assert.isTrue(later.seen.givenUp, "nothing is written any more");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("wait no more once their record is gone", () =>
+    Effect.gen(function* () {
+      const backlog = yield* Backlog.make;
+      const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+      let reason: RecorderError["reason"] = "unavailable";
+      const write = () => Effect.suspend(() => Effect.fail(new RecorderError({ reason, run_id: "r", message: "no" })));
+      const owner = {
+        runId: "r",
+        elapsedMs: 0,
+        services: yield* Effect.context<never>(),
+        stopped: Deferred.makeUnsafe<void>(),
+        lost: () => undefined,
+        unrecorded: () => undefined,
+      };
+      const writer = new RunWriter(owner, { ...memory, write }, backlog);
+      assert.strictEqual(yield* writer.write([{ _tag: "RunParked", reason: "question" }], true), "away");
+      assert.strictEqual(backlog.size, 1);
+      reason = "unknown_run";
+      yield* TestClock.adjust(250);
+      assert.strictEqual(backlog.size, 0);
     }).pipe(Effect.scoped),
   );
 
