@@ -230,4 +230,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "entries: others(sending.entries),",
     proofs: [{ test: away, named: "takes all of that with it" }],
   },
+  {
+    name: "a claimed run is given back by a write that does not park it, such as a person's answer",
+    breaks: "L6",
+    within: "apply",
+    find: "if (entries.some(RunRecord.givesBack)) run.owner = undefined;",
+    replace: "if (run.record?.parked !== undefined) run.owner = undefined;",
+    proofs: [{ test: "test/recorder/SqlRunRecorder.test.ts", named: "stays claimed while it is parked" }],
+  },
 ];

@@ -194,6 +194,9 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
 /** Whether an entry says that the run goes on: only who has claimed it, or began it, may write that. */
 export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
+/** Whether a process that writes this entry drives the run no more. */
+export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
+
 /** The record without the word that nobody drives the run. */
 const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
 

@@ -91,7 +91,11 @@ export const insert = Effect.fnUntraced(function* (tables: SqlTables, runId: str
   yield* saveParts(tables, runId, undefined, record);
 });
 
-/** Writes what changed of a run as its version was read; the version becomes the next one. */
+/**
+ * Writes what changed of a run as its version was read; the version becomes the next one.
+ *
+ * @param owner the lease of the process that drives the run behind this write, also of one that claimed it while it is parked
+ */
 export const update = Effect.fnUntraced(function* (
   tables: SqlTables,
   runId: string,
@@ -101,7 +105,7 @@ export const update = Effect.fnUntraced(function* (
 ) {
   const { runs, sql } = tables;
   const rows =
-    yield* sql`UPDATE ${runs} SET version = ${before.version + 1}, owner = ${isDriven(record) ? (owner ?? null) : null},
+    yield* sql`UPDATE ${runs} SET version = ${before.version + 1}, owner = ${record.state === "ended" ? null : (owner ?? null)},
     state = ${record.state}, parked = ${record.parked ?? null}, ended_at = ${record.end?.at ?? null},
     broken = ${record.incidents.length}, record = ${encode(record)}
     WHERE run_id = ${runId} AND version = ${before.version} RETURNING seq`;

@@ -187,7 +187,8 @@ const apply = (run: Open, { entries, runId }: Job): RecorderError | undefined =>
     record = next;
   }
   run.record = record;
-  if (record !== undefined && !SqlStore.isDriven(record)) run.owner = undefined;
+  // A claimed run may still be parked: only its driver's own word gives it back.
+  if (entries.some(RunRecord.givesBack)) run.owner = undefined;
   return undefined;
 };
 

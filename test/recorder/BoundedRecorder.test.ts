@@ -31,7 +31,7 @@ const ways: Readonly<Record<string, () => unknown>> = {
   },
   dies: () => Effect.die(new Error("the driver died")),
   "interrupts itself": () => Effect.interrupt,
-  "fails with an error of its own": () => Effect.fail(new Error("ECONNRESET")),
+  "fails with an error of its own": () => Effect.fail({ code: "ECONNRESET" }),
   "gives a promise": () => Promise.resolve("r"),
   "gives nothing": () => undefined,
 };

@@ -40,6 +40,19 @@ export const owners = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([...entries, resumed, E.attempt(2)]));
     }));
 
+  test("a claimed run stays claimed while it is parked, also when a person answers it", (recorder) =>
+    Effect.gen(function* () {
+      const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
+      yield* recorder.write("r", entries);
+      yield* recorder.claim("r");
+      yield* recorder.write("r", [E.noted(1)]);
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* recorder.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" });
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* recorder.write("r", [resumed, E.attempt(2)]);
+      assert.strictEqual((yield* record(recorder, "r"))?.resumes, 1);
+    }));
+
   test("a run that was given back goes on for no write that comes late, and stays to be taken over", (recorder) =>
     Effect.gen(function* () {
       const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
