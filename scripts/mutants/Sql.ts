@@ -151,14 +151,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: check, named: "whatever is done to an entry" }],
   },
   {
-    name: "a write that was given up makes its process the owner of a run that it has given back",
-    breaks: "L6",
-    within: "transaction",
-    find: "if (job.isGivenUp) {",
-    replace: "if (job.isGivenUp && job.runId === undefined) {",
-    proofs: [{ test: "test/recorder/SqlWriter.test.ts", named: "has given up makes no process the owner" }],
-  },
-  {
     name: "two transactions that follow close on each other make two leases, and the first one's runs are lost",
     breaks: "one owner of a run",
     within: "#hold",

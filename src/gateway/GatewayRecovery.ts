@@ -70,7 +70,11 @@ const end = (
 ): Effect.Effect<void, RecorderError> =>
   recorder.claim(run_id).pipe(
     Effect.flatMap((record) =>
-      recorder.write(run_id, CrashEnd.byHand(record, clientGone, record.incidents.at(-1)?.id, now)),
+      // A run whose end the store does not take is given back, so that the next look finds it.
+      Effect.onError(
+        recorder.write(run_id, CrashEnd.byHand(record, clientGone, record.incidents.at(-1)?.id, now)),
+        () => Effect.ignore(recorder.release(run_id)),
+      ),
     ),
     // Another gateway on the same store has looked after it.
     Effect.catchIf(

@@ -34,8 +34,6 @@ interface Job {
   readonly runId: string;
   readonly entries: ReadonlyArray<RunRecord.Entry>;
   readonly done: Deferred.Deferred<void, RecorderError>;
-  /** Its caller has given it up, and does what it does without it. */
-  isGivenUp: boolean;
 }
 
 /** Starts the writer of a scope; what is queued when the scope closes is still committed. */
@@ -51,16 +49,9 @@ export const make = (database: SqlDatabase, lease: SqlLease): Effect.Effect<Writ
         const checked = SqlEntryCheck.readable(runId, entries);
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
-        const job: Job = { runId, entries: checked, done, isGivenUp: false };
         return database.free.pipe(
-          Effect.andThen(Queue.offer(queue, job)),
+          Effect.andThen(Queue.offer(queue, { runId, entries: checked, done })),
           Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(closed(runId)))),
-          // Committed behind a release, it would make this process the owner of a run that it does not drive.
-          Effect.onInterrupt(() =>
-            Effect.sync(() => {
-              job.isGivenUp = true;
-            }),
-          ),
         );
       });
   });
@@ -133,10 +124,6 @@ const transaction = (
     const runs = new Map<string, Open | RecorderError>();
     const refused: Array<RecorderError | undefined> = [];
     for (const job of jobs) {
-      if (job.isGivenUp) {
-        refused.push(undefined);
-        continue;
-      }
       const run = runs.get(job.runId) ?? (yield* open(database, lease, held.id, job.runId, heads.get(job.runId)));
       runs.set(job.runId, run);
       refused.push("message" in run ? run : apply(run, job));

@@ -3,7 +3,7 @@ import { Effect } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import { endAbandoned } from "../../src/gateway/GatewayRecovery.ts";
 import type * as RunRecord from "../../src/recorder/RunRecord.ts";
-import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { RecorderError, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { attempt, begun, incident, raised } from "../recorder/Entries.ts";
 
 const parked = (reason: RunRecord.Parked): RunRecord.Entry => ({ _tag: "RunParked", reason });
@@ -52,6 +52,19 @@ describe("GatewayRecovery", () => {
         gw_live: "live",
       });
     }),
+  );
+
+  it.effect("gives a run back whose end the store does not take, and the next look ends it", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* recorder.write("gw_offered", broken("gw_offered", parked("recovered")));
+      const away = new RecorderError({ reason: "unavailable", run_id: "gw_offered", message: "away" });
+      const store = { ...recorder, write: () => Effect.fail(away) };
+      yield* Effect.ignore(Effect.provideService(endAbandoned(false), RunRecorder, store));
+      assert.strictEqual((yield* recorder.run("gw_offered"))?.state, "parked");
+      yield* endAbandoned(false);
+      assert.strictEqual((yield* recorder.run("gw_offered"))?.end?.reason, "client_gone");
+    }).pipe(Effect.provide(RunRecorder.layerMemory())),
   );
 
   it.effect("stops the questions of gateways where nobody answers any", () =>
