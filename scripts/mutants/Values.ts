@@ -94,6 +94,17 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "in the middle of a long wait" }],
   },
   {
+    name: "the watchdog sleeps for five seconds, in which a stop of four hides",
+    breaks: "DESIGN section 13, Suspension",
+    within: "sweepMs",
+    find: "export const sweepMs = 1_000;",
+    replace: "export const sweepMs = 5_000;",
+    proofs: [
+      { simulate: "runs", seed: 20_270_970, runs: 1 },
+      { test: "test/runtime/WatchdogModel.test.ts", named: "wherever it falls" },
+    ],
+  },
+  {
     name: "a deadline that comes nearer is not looked for before the one that was nearest",
     breaks: "Clocks (28)",
     within: "nearer",

@@ -41,8 +41,11 @@ export const keepAlivesToArm = 2;
 /** Idle limit once the terminal marker was seen: usage may follow it, but a socket that is left open must not hold the end. */
 export const lingerMs = 10_000;
 
-/** Longest sleep of the watchdog while anything is watched: a gap in our own time is found after at most so long. */
-export const sweepMs = 5_000;
+/**
+ * Longest sleep of the watchdog while anything is watched, in milliseconds. A gap in our own time hides behind what is left
+ * of a sleep, so that one of `sweepMs` more than `suspendLateMs` is always found.
+ */
+export const sweepMs = 1_000;
 
 /** How late the watchdog must wake, by either clock, for a gap in which this process did not run (a suspension). */
 export const suspendLateMs = 2_000;

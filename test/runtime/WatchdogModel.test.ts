@@ -404,4 +404,22 @@ describe("a suspension in the middle of a long wait", () => {
       }),
     );
   }
+
+  it.effect("of four seconds is found wherever it falls before a near deadline: no living stream is cut for it", () =>
+    Effect.gen(function* () {
+      for (const at of [0, 1, 600, 1_500, 2_900, 3_999]) {
+        const clockOfTest = yield* Clock.Clock;
+        const frozen = { ...clockOfTest, ...FreezingClock.make(clockOfTest) };
+        const body = watched({ attempt: 4_000 }, ({ fired, suspended }) =>
+          Effect.gen(function* () {
+            yield* TestClock.adjust(at);
+            frozen.jump(0, 4_000);
+            yield* TestClock.adjust(4_000 - at);
+            assert.deepStrictEqual([fired, suspended.length], [[], 1], `frozen after ${at} ms`);
+          }),
+        );
+        yield* Effect.provideService(body, Clock.Clock, frozen);
+      }
+    }),
+  );
 });

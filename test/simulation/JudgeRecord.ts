@@ -13,15 +13,13 @@ export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I6");
   holds(trace.ended, () => "the consumer's stream has not ended");
   holds(trace.closed, () => "the processor's scope has not closed");
-  const ends = (it: Entry): boolean => "entries" in it && it.entries.some(({ _tag }) => _tag === "RunEnded");
-  const tried = trace.journal.filter((it) => it.what === "writing" && ends(it));
-  // An end that the store did not take comes again until it does.
-  const failed = trace.journal.filter((it) => it.what === "written" && !it.ok && ends(it));
-  const began = trace.journal.some((it) => it.what === "writing");
-  const written = tried.length - failed.length;
-  if (began) holds(tried.length > 0 && written <= 1, () => `${written} ends were written`);
+  const writes = trace.journal.filter((it) => it.what === "writing");
+  const ends = writes.flatMap(({ entries }) => entries.filter(({ _tag }) => _tag === "RunEnded"));
+  // An end of which the store has not said that it took it comes again, and is the same one.
+  const different = new Set(ends.map((end) => JSON.stringify(end)));
+  if (writes.length > 0) holds(different.size === 1, () => `${different.size} ends were written`);
   const lost = trace.journal.some((it) => it.what === "written" && !it.ok);
-  if (!lost && began)
+  if (!lost && writes.length > 0)
     holds(
       trace.record?.end !== undefined && trace.record.state === "ended",
       () => `the record is ${trace.record?.state}`,
