@@ -129,7 +129,7 @@ describe("The judge", () => {
     ],
     ["a stream that never ends", "I6", { ...trace(...whole), ended: false }],
     ["a scope that never closes", "I6", { ...trace(...whole), closed: false }],
-    ["two recorded ends", "I6", trace(begins(1), ...lived, ends(), ends(), over)],
+    ["two recorded ends", "I6", trace(begins(1), ...lived, ends(), ends("stopped"), over)],
     ["an attempt that opens before its start is on record", "I7", trace(begins(1), opened(1), closed(1), opened(2))],
     ["a dispatch that is not on record", "I7", trace(begins(1), opened(1), starts(1))],
     ["a hand-over that is not on record", "I7", trace(opened(1), started(1), handed(1, part(1)))],

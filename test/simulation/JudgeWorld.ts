@@ -56,9 +56,10 @@ export const recordAgrees = (trace: Trace): ReadonlyArray<Violation> => {
       ? undefined
       : "stopped";
   if (interruptedOf(trace)?.reason === "refused") return violations;
-  // A processor that is closed while the store is away writes on for a while, and then gives up.
+  // A processor that is closed while the store is away, or does not come back, writes on for a while, and then gives up.
   const closed = journal.some((it) => it.what === "outside" && it.kind === "close");
-  if (closed && trace.scenario.world.away.length > 0) return violations;
+  const { away, faults } = trace.scenario.world;
+  if (closed && (away.length > 0 || faults.some(({ how }) => how !== "throw"))) return violations;
   const state = () => `the caller was told ${told}, on record is ${record.state} ${record.end?.state ?? ""}`;
   if (told !== undefined) holds(record.end?.state === told, state);
   else holds(record.state === "ended", state);
