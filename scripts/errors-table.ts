@@ -1,13 +1,13 @@
 /**
- * Writes docs/errors.md: provokes every error of test/classification anew and puts what this machine's clients said between the
+ * Writes docs/errors.md: provokes every error of test/failure/provoked anew and puts what this machine's clients said between the
  * markers `<!-- errors-table -->` and `<!-- /errors-table -->`.
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Fault } from "../test/classification/Faults.ts";
-import { between, markdown } from "../test/classification/Markdown.ts";
-import type { Outcome } from "../test/classification/Outcome.ts";
-import { provokedOf } from "../test/classification/Section.ts";
-import { sections } from "../test/classification/Sections.ts";
+import type { Fault } from "../test/failure/provoked/Faults.ts";
+import { between, markdown } from "../test/failure/provoked/Markdown.ts";
+import type { Outcome } from "../test/failure/provoked/Outcome.ts";
+import { provokedOf } from "../test/failure/provoked/Section.ts";
+import { sections } from "../test/failure/provoked/Sections.ts";
 
 const file = new URL("../docs/errors.md", import.meta.url);
 const before = readFileSync(file, "utf8");

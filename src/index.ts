@@ -12,16 +12,19 @@ export * as RunIncident from "./domain/RunIncident.ts";
 export * as SideEffects from "./domain/SideEffects.ts";
 export * as RecoveryPolicy from "./policy/RecoveryPolicy.ts";
 export { AnswerRefused } from "./recorder/Answering.ts";
-export * as IncidentExport from "./recorder/IncidentExport.ts";
+export * as IncidentExport from "./recorder/export/IncidentExport.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
 export { type Answer, RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
-export { fromAsyncIterable } from "./runtime/AsyncSource.ts";
-export * as CallOutcomes from "./runtime/CallOutcomes.ts";
-export * as CrashRecovery from "./runtime/CrashRecovery.ts";
-export { InterruptSignature } from "./runtime/InterruptSignature.ts";
-export * as RunEvent from "./runtime/RunEvent.ts";
-export { RunInterrupted } from "./runtime/RunEvent.ts";
-export type { AttemptContext, ResumeOptions, RunOptions } from "./runtime/RunOptions.ts";
+export { fromAsyncIterable } from "./runtime/attempt/AsyncSource.ts";
+export { InterruptSignature } from "./runtime/contract/InterruptSignature.ts";
+export type { Question } from "./runtime/contract/Question.ts";
+export * as RunEvent from "./runtime/contract/RunEvent.ts";
+export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
+export type { AttemptContext, ResumeOptions, RunOptions } from "./runtime/contract/RunOptions.ts";
+export type { CallReference, SettledCall } from "./runtime/contract/ToolCall.ts";
+export * as CallOutcomes from "./runtime/crash/CallOutcomes.ts";
+export * as CrashRecovery from "./runtime/crash/CrashRecovery.ts";
+export { type HeadlessOptions, UserDecisions } from "./runtime/questions/UserDecisions.ts";
 export { ProcessorConfig, StreamProcessor } from "./runtime/StreamProcessor.ts";
 export {
   type GuardedTool,
@@ -30,6 +33,4 @@ export {
   type ToolOptions,
   ToolRefused,
   type Verify,
-} from "./runtime/ToolGuard.ts";
-export type { CallReference, SettledCall } from "./runtime/ToolLedger.ts";
-export { type HeadlessOptions, type Question, UserDecisions } from "./runtime/UserDecisions.ts";
+} from "./runtime/tools/ToolGuard.ts";

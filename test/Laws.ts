@@ -15,15 +15,21 @@ export interface LawTests {
 
 /** Every law with its tests. */
 export const laws: Readonly<Record<Law, LawTests>> = {
-  L1: { name: "facts grow", tests: ["test/policy/Facts.test.ts", "test/recorder/RunRecord.test.ts"] },
+  L1: { name: "facts grow", tests: ["test/facts/Facts.test.ts", "test/recorder/RunRecord.test.ts"] },
   L2: { name: "permission shrinks", tests: ["test/policy/Laws.test.ts"] },
-  L3: { name: "own facts", tests: ["test/policy/Laws.test.ts", "test/runtime/Handover.test.ts"] },
-  L4: { name: "shown means handed over", tests: ["test/runtime/Handover.test.ts"] },
+  L3: { name: "own facts", tests: ["test/policy/Laws.test.ts", "test/runtime/attempt/Handover.test.ts"] },
+  L4: { name: "shown means handed over", tests: ["test/runtime/attempt/Handover.test.ts"] },
   L5: { name: "no false success", tests: ["test/laws/NoFalseSuccess.test.ts", "test/runtime/Field.test.ts"] },
-  L6: { name: "one live attempt", tests: ["test/runtime/Handover.test.ts", "test/runtime/ToolGuard.test.ts"] },
+  L6: {
+    name: "one live attempt",
+    tests: ["test/runtime/attempt/Handover.test.ts", "test/runtime/tools/ToolGuard.test.ts"],
+  },
   L7: { name: "one end", tests: ["test/laws/OneEnd.test.ts", "test/recorder/RunRecord.test.ts"] },
-  L8: { name: "record, then act", tests: ["test/runtime/ToolGuard.test.ts", "test/simulation/Simulation.test.ts"] },
-  L9: { name: "replayable", tests: ["test/policy/Laws.test.ts", "test/runtime/Rules.test.ts"] },
+  L8: {
+    name: "record, then act",
+    tests: ["test/runtime/tools/ToolGuard.test.ts", "test/simulation/Simulation.test.ts"],
+  },
+  L9: { name: "replayable", tests: ["test/policy/Laws.test.ts", "test/runtime/recovery/Rules.test.ts"] },
   L10: { name: "whose cancel", tests: ["test/runtime/Interrupts.test.ts", "test/runtime/Process.test.ts"] },
   L11: { name: "bounded", tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts"] },
   L12: { name: "original error", tests: ["test/laws/OriginalError.test.ts", "test/runtime/Interrupts.test.ts"] },

@@ -8,9 +8,9 @@ import type { ViteUserConfig } from "vitest/config";
  * these files took 15 s or more on two cores. A file belongs here when it does.
  */
 const long: ReadonlyArray<string> = [
-  "test/adapters/AiSdkMatrix.test.ts",
-  "test/adapters/EffectAiMatrix.test.ts",
-  "test/adapters/FetchMatrix.test.ts",
+  "test/adapters/ai-sdk/AiSdkMatrix.test.ts",
+  "test/adapters/effect-ai/EffectAiMatrix.test.ts",
+  "test/adapters/fetch/FetchMatrix.test.ts",
   "test/agent/*.test.ts",
   "test/cli/conformance.test.ts",
   "test/cli/demo.test.ts",
@@ -25,7 +25,7 @@ const long: ReadonlyArray<string> = [
   "test/package.test.ts",
   "test/provider/Recordings.test.ts",
   "test/readme.test.ts",
-  "test/recorder/SqlProcesses.test.ts",
+  "test/recorder/sql/SqlProcesses.test.ts",
   "test/storm/*.test.ts",
 ];
 

@@ -3,7 +3,7 @@
  */
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText } from "ai";
-import { createRecovery } from "../../src/adapters/AiSdk.ts";
+import { createRecovery } from "../../src/adapters/ai-sdk/AiSdk.ts";
 import type { Pair, Read } from "./Adapters.ts";
 
 /**

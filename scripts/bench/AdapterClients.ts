@@ -2,7 +2,7 @@
  * Reads a stream with the openai SDK, bare and on a recovering fetch.
  */
 import OpenAI from "openai";
-import { recoveringFetch } from "../../src/adapters/FetchRecovery.ts";
+import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";
 import type { Pair, Read } from "./Adapters.ts";
 
 /** The openai SDK over Chat Completions. */

@@ -3,8 +3,8 @@
  */
 import { Effect, Layer, ManagedRuntime, Redacted, Stream } from "effect";
 import { LanguageModel } from "effect/ai";
-import { EffectAi } from "../../src/adapters/EffectAi.ts";
-import { ProviderModel } from "../../src/adapters/ProviderModelIndex.ts";
+import { EffectAi } from "../../src/adapters/effect-ai/index.ts";
+import { ProviderModel } from "../../src/adapters/provider-model/index.ts";
 import { StreamProcessor } from "../../src/index.ts";
 import type { Pair, Read } from "./Adapters.ts";
 

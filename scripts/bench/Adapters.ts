@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { median } from "./Median.ts";
 
 /** The adapters that are measured. */

@@ -1,11 +1,11 @@
 /**
  * Measures what the arguments of one tool call cost to decode, at two lengths: the cost may grow as they do, and no faster.
  */
-import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts";
-import * as Decoder from "../../src/provider/Decoder.ts";
-import * as Gemini from "../../src/provider/Gemini.ts";
-import * as OpenAiChat from "../../src/provider/OpenAiChat.ts";
-import * as OpenAiResponses from "../../src/provider/OpenAiResponses.ts";
+import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
+import * as Gemini from "../../src/provider/gemini/Decode.ts";
+import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
+import * as OpenAiResponses from "../../src/provider/openai-responses/Decode.ts";
+import * as Decoder from "../../src/provider/stream/Decoder.ts";
 import { median } from "./Median.ts";
 
 /** What one process measures. */

@@ -4,9 +4,9 @@
 import { Deferred, Effect, Layer, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
 import { RecoveryPolicy, StreamProcessor } from "../../src/index.ts";
-import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
+import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { quantile } from "./Median.ts";
 import { quietly } from "./Runs.ts";
 

@@ -3,8 +3,8 @@
  */
 import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
-import type { Tool } from "../../src/runtime/ToolGuard.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import type { Tool } from "../../src/runtime/tools/ToolGuard.ts";
 import type { BenchPart } from "./Events.ts";
 
 /** A source fails with this; what it says does not matter here. */

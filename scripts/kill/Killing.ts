@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Deferred, Effect, Layer, Schema, type Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import * as Diary from "./Diary.ts";
 import type { Batch } from "./Plan.ts";

@@ -1,7 +1,7 @@
 /**
  * Judges what is left of runs whose processes were killed: by their record, their diary, and the marks of their tool.
  */
-import { atMost, Shown } from "../../src/domain/Attempt.ts";
+import { atMost, Shown } from "../../src/domain/AttemptFacts.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import type { Line } from "./Diary.ts";

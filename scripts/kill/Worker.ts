@@ -5,19 +5,19 @@
  * Started with one JSON argument: where the provider is, where the files are, and which runs there are.
  */
 import { Effect, Layer, Schema, Stream } from "effect";
-import { protocols } from "../../src/cli/demo/Protocols.ts";
+import { protocols } from "../../src/cli/demo/stage/Protocols.ts";
 import { ProviderClient } from "../../src/client/index.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
-import type { Part } from "../../src/provider/Protocol.ts";
+import type { Part } from "../../src/provider/stream/Protocol.ts";
 import { openQuestion, type RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
-import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
-import type { RunEvent } from "../../src/runtime/RunEvent.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import * as CrashRecovery from "../../src/runtime/crash/CrashRecovery.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as Diary from "./Diary.ts";
 import { Plan } from "./Plan.ts";
 

@@ -19,7 +19,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "aiReasons",
     find: `["StructuredOutputError", caller],`,
     replace: `["StructuredOutputError", damaged],`,
-    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "costs one request: another type" }],
+    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "costs one request: another type" }],
   },
   {
     name: "a part that misfits the caller's schemas is asked for again as a damaged stream",
@@ -27,7 +27,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "recognise",
     find: "isMisfit(error, reason) ? caller : aiReason(reason)",
     replace: "aiReason(reason)",
-    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "another shape than its type" }],
+    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "another shape than its type" }],
   },
   {
     name: "a call of an unknown tool is asked for again",
@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "PartFold",
     find: `{ kind: "invalid_tool_input", in_band: true, retryable: false }`,
     replace: `{ kind: "invalid_tool_input", in_band: true }`,
-    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "an undeclared tool" }],
+    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "an undeclared tool" }],
   },
   {
     name: "the cause of a run of Effect AI is a part instead of the provider's error",
@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "withOriginal",
     find: "const cause = errorIn(interrupted.cause);",
     replace: "const cause = interrupted.cause;",
-    proofs: [{ test: "test/adapters/EffectAiMisfit.test.ts", named: "EffectAi.run" }],
+    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "EffectAi.run" }],
   },
   {
     name: "a request of Effect AI does not hear the user's Stop",
@@ -51,7 +51,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "Call",
     find: "return this.#signal === undefined ? {} : { signal: this.#signal };",
     replace: "return {};",
-    proofs: [{ test: "test/adapters/EffectAiStop.test.ts", named: "sends nothing once it was pressed: streamText" }],
+    proofs: [
+      { test: "test/adapters/effect-ai/EffectAiStop.test.ts", named: "sends nothing once it was pressed: streamText" },
+    ],
   },
   {
     name: "the user's Stop leaves the tool of a whole answer running",
@@ -59,7 +61,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "untilStopped",
     find: "signal.aborted ? stop : Effect.raceFirst(work, stop)",
     replace: "signal.aborted ? stop : work",
-    proofs: [{ test: "test/adapters/EffectAiStop.test.ts", named: "runs behind a whole answer: streamText" }],
+    proofs: [{ test: "test/adapters/effect-ai/EffectAiStop.test.ts", named: "runs behind a whole answer: streamText" }],
   },
   {
     name: "a request of fetch does not hear its own signal",
@@ -67,7 +69,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "runOptions",
     find: "...(options.signal === undefined ? {} : { signal: options.signal }),",
     replace: "",
-    proofs: [{ test: "test/adapters/FetchAbort.test.ts", named: "is on record as its user's cancel" }],
+    proofs: [{ test: "test/adapters/fetch/FetchAbort.test.ts", named: "is on record as its user's cancel" }],
   },
   {
     name: "a run that no process can resume is offered for ever",
@@ -75,7 +77,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "isResumable",
     find: "({ transcript }: RunRecord): boolean => transcript !== undefined;",
     replace: "(_: RunRecord): boolean => true;",
-    proofs: [{ test: "test/runtime/Unresumable.test.ts", named: "is not offered" }],
+    proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "is not offered" }],
   },
   {
     name: "a run that no process can resume is kept where its caller left it",
@@ -83,6 +85,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "act",
     find: `decision.rule === "caller_interrupted" && run.shared.recorder.durable && run.resumable`,
     replace: `decision.rule === "caller_interrupted" && run.shared.recorder.durable`,
-    proofs: [{ test: "test/runtime/Unresumable.test.ts", named: "of an adapter on a durable recorder" }],
+    proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "of an adapter on a durable recorder" }],
   },
 ];

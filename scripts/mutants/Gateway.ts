@@ -12,7 +12,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;",
     replace:
       "return lower === undefined ? everyVendors : (pathClaims.slice(-2).find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors);",
-    proofs: [{ test: "test/gateway/Route.test.ts", named: "generateContent" }],
+    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "generateContent" }],
   },
   {
     name: "a credential goes wherever the path leads",
@@ -20,7 +20,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayGo",
     find: "signs.every((sign) => mayCarry(claim, sign, name, upstreams));",
     replace: "signs.length >= 0;",
-    proofs: [{ test: "test/gateway/Route.test.ts", named: "another vendor" }],
+    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "another vendor" }],
   },
   {
     name: "a path is looked at as it is encoded",
@@ -28,7 +28,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "plainPath",
     find: "for (let round = 0; /%[0-9a-f]{2}/i.test(plain); round += 1) {",
     replace: "for (let round = 0; plain === undefined; round += 1) {",
-    proofs: [{ test: "test/gateway/Route.test.ts", named: "%" }],
+    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "%" }],
   },
   {
     name: "a link that a browser follows is a request of a program",
@@ -60,7 +60,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "head",
     find: "this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());",
     replace: "reasonPhrase(statusText);\n    this.#response.writeHead(status, statusText, sendable(sent).flat());",
-    proofs: [{ test: "test/gateway/Defects.test.ts", named: "reaches its client" }],
+    proofs: [{ test: "test/gateway/proxy/Defects.test.ts", named: "reaches its client" }],
   },
   {
     name: "a defect behind a request is dropped with its fiber",
@@ -68,7 +68,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "take",
     find: ': Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),',
     replace: ': logged("", Cause.empty),',
-    proofs: [{ test: "test/gateway/Defects.test.ts", named: "the check of a shutdown" }],
+    proofs: [{ test: "test/gateway/proxy/Defects.test.ts", named: "the check of a shutdown" }],
   },
   {
     name: "a page's feed is waited for at a shutdown",
@@ -108,7 +108,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "ask",
     find: 'const repeated = choices.includes("retry") ? repeatedBy(question, desk.called) : [];',
     replace: "const repeated = choices.length === 0 ? repeatedBy(question, desk.called) : [];",
-    proofs: [{ test: "test/agent/Prompter.test.ts" }],
+    proofs: [{ test: "test/agent/terminal/Prompter.test.ts" }],
   },
   {
     name: "the agent takes one word for a retry that may run a call again",
@@ -116,7 +116,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "ask",
     find: 'if (choice !== "retry" || repeated.length === 0) return choice;',
     replace: 'if (choice !== "retry" || repeated.length >= 0) return choice;',
-    proofs: [{ test: "test/agent/Prompter.test.ts", named: "asks twice" }],
+    proofs: [{ test: "test/agent/terminal/Prompter.test.ts", named: "asks twice" }],
   },
   {
     name: "the newest chat is gone on with, also where another one was left open",
@@ -124,7 +124,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "find",
     find: "if (transcript.isOpen) open.push({ chat, model: first.model, at });",
     replace: "if (open.length === 0) open.push({ chat, model: first.model, at });",
-    proofs: [{ test: "test/agent/Chats.test.ts" }],
+    proofs: [{ test: "test/agent/conversation/Chats.test.ts" }],
   },
   {
     name: "a run that no program takes up cannot be ended",
@@ -156,7 +156,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: 'return kind === "name" ? meant || alone : meant && alone && isPrivate(host);',
     replace: 'return kind === "name" ? meant || alone : meant && alone && isPrivate("");',
-    proofs: [{ test: "test/gateway/RouteClients.test.ts", named: "looks like Anthropic's" }],
+    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "looks like Anthropic's" }],
   },
   {
     name: "a name for keys that many servers use is Anthropic's everywhere",
@@ -164,7 +164,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: 'if (ownerOf(host) !== undefined || kind === "protocol" || !isUpstream(vendor)) return false;',
     replace: 'if (ownerOf(host) !== undefined || kind !== "value" || !isUpstream(vendor)) return false;',
-    proofs: [{ test: "test/gateway/RouteClients.test.ts", named: "x-api-key" }],
+    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "x-api-key" }],
   },
   {
     name: "a local server is handed any key, also one that another server is configured for",
@@ -172,7 +172,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: "const alone = ownerOf(hostOf(upstreams[vendor])) === vendor;",
     replace: "const alone = hostOf(upstreams[vendor]) !== vendor;",
-    proofs: [{ test: "test/gateway/RouteClients.test.ts", named: "another one is configured" }],
+    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "another one is configured" }],
   },
   {
     name: "an option of Anthropic's moves a chat, and its key, from the server that both are for",
@@ -180,7 +180,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "takesOptions",
     find: 'vertex === true || (shared !== true && likeliest === "openai" &&',
     replace: 'vertex === true || (shared === true && likeliest === "openai" &&',
-    proofs: [{ test: "test/gateway/RouteClients.test.ts", named: "option of Anthropic's" }],
+    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "option of Anthropic's" }],
   },
   {
     name: "a key that is said twice is two vendors' keys",
@@ -188,7 +188,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "signsAt",
     find: '(named[1] === "name" && (values.length > 0 || repeats(value)))',
     replace: '(named[1] === "name" && (values.length > 0 || repeats === undefined))',
-    proofs: [{ test: "test/gateway/RouteClients.test.ts", named: "continue" }],
+    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "continue" }],
   },
   {
     name: "an answer in an encoding that cannot be read is asked for again",
@@ -196,7 +196,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "head",
     find: 'throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });',
     replace: 'throw relayError({ kind: "protocol", reason: "not_a_stream" });',
-    proofs: [{ test: "test/gateway/Wire.test.ts", named: "asks once for an answer in an encoding" }],
+    proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "asks once for an answer in an encoding" }],
   },
   {
     name: "a refusal in an encoding that cannot be read is lost",
@@ -204,7 +204,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "head",
     find: "if (head.status < 200 || head.status > 299) return head;",
     replace: "if (head.status < 200) return head;",
-    proofs: [{ test: "test/gateway/Wire.test.ts", named: "asks once for an answer in an encoding" }],
+    proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "asks once for an answer in an encoding" }],
   },
   {
     name: "an upstream's word is taken for the gateway's own",
@@ -212,6 +212,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "handedOn",
     find: "&& !key.startsWith(ownPrefix) &&",
     replace: '&& !key.startsWith(ownPrefix + "x-") &&',
-    proofs: [{ test: "test/gateway/Wire.test.ts", named: "by its own headers" }],
+    proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "by its own headers" }],
   },
 ];

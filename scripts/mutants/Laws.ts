@@ -18,7 +18,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#grown",
     find: "return isFolded(known) ? foldRows(known, row) : laterRow(known, row);",
     replace: "return isFolded(known) ? foldRows(known, row) : row;",
-    proofs: [runs, { test: "test/policy/Facts.test.ts" }],
+    proofs: [runs, { test: "test/facts/Facts.test.ts" }],
   },
   {
     name: "what was shown goes back to what the last part shows",
@@ -26,7 +26,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "handedOver",
     find: "if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) {\n      this.#shown = shows;",
     replace: "if (shows !== this.#shown) {\n      this.#shown = shows;",
-    proofs: [runs, { test: "test/policy/Facts.test.ts" }],
+    proofs: [runs, { test: "test/facts/Facts.test.ts" }],
   },
   {
     name: "a dispatched call that may have run no longer forbids a replay",
@@ -50,7 +50,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "prepared",
     find: 'const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;',
     replace: 'const setup = { mode: "replay", request: "first", calls: [], cursor: undefined } as const;',
-    proofs: [runs, { test: "test/runtime/Handover.test.ts" }],
+    proofs: [runs, { test: "test/runtime/attempt/Handover.test.ts" }],
   },
   {
     name: "a part that was decoded and not handed over counts as shown",
@@ -58,7 +58,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "keepFrozen",
     find: "this.#frozen = [...this.#frozen, transit];\n    this.#countDecoded(transit);",
     replace: "this.#frozen = [...this.#frozen, transit];\n    this.#count(transit);",
-    proofs: [runs, { test: "test/runtime/Handover.test.ts" }],
+    proofs: [runs, { test: "test/runtime/attempt/Handover.test.ts" }],
   },
   {
     name: "what was frozen at a failure is still handed over",
@@ -66,7 +66,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "freeze",
     find: "this.#inSlot = undefined;\n    this.#host.handoff.clear();",
     replace: "this.#inSlot = undefined;",
-    proofs: [runs, { test: "test/runtime/Handover.test.ts" }],
+    proofs: [runs, { test: "test/runtime/attempt/Handover.test.ts" }],
   },
   {
     name: "a clean end without the provider's marker is a success",
@@ -82,7 +82,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "decoded",
     find: "if (o.terminal && !this.#failed && !this.#terminal) {",
     replace: "if (o.terminal && !this.#terminal) {",
-    proofs: [{ test: "test/laws/NoFalseSuccess.test.ts" }, { test: "test/policy/Facts.test.ts" }, runs],
+    proofs: [{ test: "test/laws/NoFalseSuccess.test.ts" }, { test: "test/facts/Facts.test.ts" }, runs],
   },
   {
     name: "a retry does not wait for the attempt before it to close",
@@ -122,7 +122,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "recordDispatch",
     find: '!recorded ? "not_recorded" : owner.fence.isClosed ? "superseded" : "recorded",',
     replace: 'owner.fence.isClosed && recorded ? "superseded" : "recorded",',
-    proofs: [runs, { test: "test/runtime/ToolGuard.test.ts" }],
+    proofs: [runs, { test: "test/runtime/tools/ToolGuard.test.ts" }],
   },
   {
     name: "parts are handed over and recorded afterwards",

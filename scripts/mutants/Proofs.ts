@@ -13,7 +13,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "Deferred.doneUnsafe(this.#wake, Effect.void);",
     proofs: [
       { simulate: "runs", runs: 2_000 },
-      { test: "test/runtime/WatchdogModel.test.ts", named: "before the watchdog has looked" },
+      { test: "test/runtime/attempt/WatchdogModel.test.ts", named: "before the watchdog has looked" },
     ],
   },
   {

@@ -51,7 +51,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#slot",
     find: "if (transit.record !== undefined) return Deferred.await(transit.record);",
     replace: "",
-    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "once its write has ended" }],
+    proofs: [{ test: "test/runtime/attempt/PullTimeout.test.ts", named: "once its write has ended" }],
   },
   {
     // A run is decided behind the write that a pull has left behind: by this order, and by `flow.written` besides.
@@ -60,7 +60,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#inTurn",
     find: "const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);",
     replace: "const turn = before === undefined ? Effect.suspend(send) : Effect.suspend(send);",
-    proofs: [{ test: "test/runtime/PullTimeout.test.ts", named: "is never handed a call whose write fails after" }],
+    proofs: [
+      { test: "test/runtime/attempt/PullTimeout.test.ts", named: "is never handed a call whose write fails after" },
+    ],
   },
   {
     name: "what was frozen is handed over while its write is under way",
@@ -69,7 +71,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "Effect.forEach(writes, (write) => Deferred.await(write)),",
     replace: "Effect.succeed([true]),",
     proofs: [
-      { test: "test/runtime/PullTimeout.test.ts", named: "hands over behind its write what an error came with" },
+      {
+        test: "test/runtime/attempt/PullTimeout.test.ts",
+        named: "hands over behind its write what an error came with",
+      },
     ],
   },
   {
@@ -78,7 +83,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "choicesOf",
     find: "if (openCalls(run, broken).every((call) => !run.ledger.isRunning(call))) return choices;",
     replace: "if (run.runId !== undefined) return choices;",
-    proofs: [{ test: "test/runtime/AnswerWhileRunning.test.ts", named: "it_did_not_run" }],
+    proofs: [{ test: "test/runtime/questions/AnswerWhileRunning.test.ts", named: "it_did_not_run" }],
   },
   {
     name: "a retry that is answered starts beside a handler that runs",
@@ -86,7 +91,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "carryOut",
     find: 'if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {',
     replace: "if (run.runId === undefined) {",
-    proofs: [{ test: "test/runtime/AnswerWhileRunning.test.ts", named: "retry" }],
+    proofs: [{ test: "test/runtime/questions/AnswerWhileRunning.test.ts", named: "retry" }],
   },
   {
     name: "a run is given away while a handler of it runs here",
@@ -94,7 +99,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "park",
     find: "if (chain === undefined || chain.running === 0) return this.#end(attempt, end, [parked], emit);",
     replace: "if (chain !== undefined) return this.#end(attempt, end, [parked], emit);",
-    proofs: [{ test: "test/runtime/AnswerWhileRunning.test.ts", named: "stays with this process" }],
+    proofs: [{ test: "test/runtime/questions/AnswerWhileRunning.test.ts", named: "stays with this process" }],
   },
   {
     name: "a retry where the provider may have run tools unseen lists nothing that it may repeat",
@@ -102,7 +107,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "of",
     find: "if (!unseen) return calls;",
     replace: "if (calls.length >= 0) return calls;",
-    proofs: [{ test: "test/policy/Repeats.test.ts" }, { test: "test/gateway/Api.test.ts" }],
+    proofs: [{ test: "test/policy/Repeats.test.ts" }, { test: "test/gateway/api/Api.test.ts" }],
   },
   {
     name: "a question takes by default a retry that may repeat something",
@@ -118,7 +123,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "handedOver",
     find: "if (this.#newest !== owner) this.#newestCalls = 0;",
     replace: "this.#newestCalls = this.#calls.length;",
-    proofs: [{ test: "test/runtime/ManyCalls.test.ts", named: "without those of a response before it" }],
+    proofs: [{ test: "test/runtime/tools/ManyCalls.test.ts", named: "without those of a response before it" }],
   },
   {
     name: "the record keeps so many calls of a run instead of an attempt",
@@ -126,7 +131,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "callsWith",
     find: "const ofAttempt = calls.reduce((count, it) => (it.attempt === attempt ? count + 1 : count), 0);",
     replace: "const ofAttempt = calls.length + callsMax - 256;",
-    proofs: [{ test: "test/runtime/ManyCalls.test.ts", named: "are all known on record" }],
+    proofs: [{ test: "test/runtime/tools/ManyCalls.test.ts", named: "are all known on record" }],
   },
   {
     name: "a call whose row was folded is told as not run by the process that takes the run up",
@@ -135,7 +140,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "rows.find((it) => it.call === call) ?? rows.find(isFolded);",
     replace:
       'rows.find((it) => it.call === call) ?? rows.find((it) => isFolded(it) && it.phase === "handed_over") ?? { phase: "handed_over" as const };',
-    proofs: [{ test: "test/runtime/ManyCalls.test.ts", named: "are not told as not run" }],
+    proofs: [{ test: "test/runtime/tools/ManyCalls.test.ts", named: "are not told as not run" }],
   },
   {
     name: "parts of a dead attempt that showed nothing are never withdrawn",
@@ -143,7 +148,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "attemptOf",
     find: "if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));",
     replace: "if (leftSomething(from)) revived.flow.handedOverBefore(true);",
-    proofs: [{ test: "test/runtime/RevivedParts.test.ts" }],
+    proofs: [{ test: "test/runtime/recovery/RevivedParts.test.ts" }],
   },
   {
     name: "a call starts the handler of another tool",
@@ -167,7 +172,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "entered",
     find: "const problem = closedBy(register) ?? taken(register, run.runId);",
     replace: "const problem = taken(register, run.runId);",
-    proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "its claim took long" }],
+    proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "its claim took long" }],
   },
   {
     name: "a close ends a parked run whose resume it met",
@@ -175,7 +180,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "rebuilt",
     find: "if (revived !== undefined && recorded && !run.lifecycleClosed) {",
     replace: "if (revived !== undefined && recorded) {",
-    proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "its write took long" }],
+    proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "its write took long" }],
   },
   {
     name: "a run that could not be given back is held by a process that does not drive it",
@@ -183,7 +188,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "givenBack",
     find: 'now === "away" ? shared.backlog.add({ runId, flush, giveUp: () => 0 }) : Effect.void,',
     replace: "now === undefined ? shared.backlog.add({ runId, flush, giveUp: () => 0 }) : Effect.void,",
-    proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "a living process holds no run" }],
+    proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "a living process holds no run" }],
   },
   {
     name: "a blanket answer repeats side effects",
@@ -191,7 +196,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "layerHeadless",
     find: "blanket(question, options?.otherwise)),",
     replace: 'options?.otherwise ?? blanket(question, "stop")),',
-    proofs: [{ test: "test/runtime/Headless.test.ts", named: "A blanket answer" }],
+    proofs: [{ test: "test/runtime/questions/Headless.test.ts", named: "A blanket answer" }],
   },
   {
     name: "a person's word gives a run no further resumes",
@@ -207,7 +212,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#end",
     find: "this.options = letGo(this.options);",
     replace: "",
-    proofs: [{ test: "test/runtime/EndedRuns.test.ts", named: "keeps nothing of its request" }],
+    proofs: [{ test: "test/runtime/run/EndedRuns.test.ts", named: "keeps nothing of its request" }],
   },
   {
     name: "an attempt whose factory was stopped opens its source, and nothing closes it",

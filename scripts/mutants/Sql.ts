@@ -3,11 +3,11 @@
  */
 import type { Mutant } from "./Mutant.ts";
 
-const lease = "test/recorder/SqlLease.test.ts";
-const told = "test/recorder/SqlLeaseTold.test.ts";
-const away = "test/runtime/StoreAway.test.ts";
-const shared = "test/recorder/SqlShared.test.ts";
-const check = "test/recorder/SqlEntryCheck.test.ts";
+const lease = "test/recorder/sql/SqlLease.test.ts";
+const told = "test/recorder/sql/SqlLeaseTold.test.ts";
+const away = "test/runtime/run/StoreAway.test.ts";
+const shared = "test/recorder/sql/SqlShared.test.ts";
+const check = "test/recorder/sql/SqlEntryCheck.test.ts";
 
 /** The mutants of `src/recorder/Sql*`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -51,7 +51,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (run.owner !== undefined && run.owner === undefined) {",
     proofs: [
       { test: lease, named: "a write that comes after its run was given back" },
-      { test: "test/recorder/SqlRunRecorder.test.ts", named: "goes on for no write that comes late" },
+      { test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "goes on for no write that comes late" },
     ],
   },
   {
@@ -84,7 +84,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "fence",
     find: `WHERE id = \${id} AND fenced = 0 AND beats = \${beats} RETURNING id`,
     replace: `WHERE id = \${id} RETURNING id`,
-    proofs: [{ test: "test/recorder/SqlRows.test.ts", named: "a lease" }],
+    proofs: [{ test: "test/recorder/sql/SqlRows.test.ts", named: "a lease" }],
   },
   {
     name: "a run is written over as another process has left it",
@@ -92,7 +92,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "update",
     find: `WHERE run_id = \${runId} AND version = \${before.version} RETURNING seq`,
     replace: `WHERE run_id = \${runId} RETURNING seq`,
-    proofs: [{ test: "test/recorder/SqlRows.test.ts", named: "a run" }],
+    proofs: [{ test: "test/recorder/sql/SqlRows.test.ts", named: "a run" }],
   },
   {
     name: "the recorder waits for a transaction of its own caller",
@@ -124,7 +124,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "migrate",
     find: "if (yield* isUnprefixed(sql, names)) yield* rename(tables);",
     replace: "if (names.length < 0) yield* rename(tables);",
-    proofs: [{ test: "test/recorder/SqlSchema.test.ts", named: "is brought up to date where it stands" }],
+    proofs: [{ test: "test/recorder/sql/SqlSchema.test.ts", named: "is brought up to date where it stands" }],
   },
   {
     name: "parts of a forgotten run stay where the client looks after no foreign keys",
@@ -228,6 +228,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "apply",
     find: "if (entries.some(RunRecord.givesBack)) run.owner = undefined;",
     replace: "if (run.record?.parked !== undefined) run.owner = undefined;",
-    proofs: [{ test: "test/recorder/SqlRunRecorder.test.ts", named: "stays claimed while it is parked" }],
+    proofs: [{ test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "stays claimed while it is parked" }],
   },
 ];

@@ -67,7 +67,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#firstProgress",
     find: "    this.#progressed = true;\n    this.#watchdog.nearer(this);",
     replace: "    this.#progressed = true;",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "finds every clock within 50 ms" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "finds every clock within 50 ms" }],
   },
   {
     name: "a stopped process counts the gap against its streams",
@@ -75,7 +75,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#noticeSuspension",
     find: "if (late <= suspendLateMs && ahead <= suspendLateMs) return late;",
     replace: "if (ahead <= suspendLateMs) return late;",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "a stopped process" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "a stopped process" }],
   },
   {
     name: "the gap is granted a grace and not held",
@@ -83,7 +83,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#noticeSuspension",
     find: "      watch.skip(late, now);\n",
     replace: "",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "holds the gap" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "holds the gap" }],
   },
   {
     name: "the watchdog sleeps to its deadline, however far, and finds a suspension when it is over",
@@ -91,7 +91,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#look",
     find: "this.#wakesAt = this.#watches.size === 0 ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);",
     replace: "this.#wakesAt = this.#nothingBefore;",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "in the middle of a long wait" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "in the middle of a long wait" }],
   },
   {
     name: "the watchdog sleeps for five seconds, in which a stop of four hides",
@@ -101,7 +101,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "export const sweepMs = 5_000;",
     proofs: [
       { simulate: "runs", seed: 20_270_970, runs: 1 },
-      { test: "test/runtime/WatchdogModel.test.ts", named: "wherever it falls" },
+      { test: "test/runtime/attempt/WatchdogModel.test.ts", named: "wherever it falls" },
     ],
   },
   {
@@ -110,7 +110,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "nearer",
     find: "if (at < this.#nothingBefore) this.#nothingBefore = at;\n    if",
     replace: "if",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "finds every clock within 50 ms" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "finds every clock within 50 ms" }],
   },
   {
     name: "a late wake cuts before what came meanwhile is read",
@@ -118,7 +118,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#look",
     find: "const again = this.#noticeSuspension(now) > lateMs && !this.#putOff && this.#isOver(now);",
     replace: "const again = this.#noticeSuspension(now) < 0;",
-    proofs: [{ test: "test/runtime/WatchdogModel.test.ts", named: "woken late" }],
+    proofs: [{ test: "test/runtime/attempt/WatchdogModel.test.ts", named: "woken late" }],
   },
   {
     name: "a question is parked by the wall clock",
@@ -126,7 +126,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "waited",
     find: "left -= took > ms + suspendLateMs ? ms : took;",
     replace: "left -= took;",
-    proofs: [{ test: "test/runtime/DurableQuestions.test.ts", named: "is not parked by a suspension" }],
+    proofs: [{ test: "test/runtime/questions/DurableQuestions.test.ts", named: "is not parked by a suspension" }],
   },
   {
     name: "an observation is believed as it comes",
@@ -150,7 +150,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "questionOf",
     find: "    ...expiring(terms, now),",
     replace: "    ...(terms?.expiryMs === undefined ? {} : { expires_at: now + terms.expiryMs }),",
-    proofs: [{ test: "test/runtime/CrashRecovery.test.ts", named: "no expiry where no record can hold it" }],
+    proofs: [{ test: "test/runtime/crash/CrashRecovery.test.ts", named: "no expiry where no record can hold it" }],
   },
   {
     name: "a run is given up through a recorder that is waited for without end",
@@ -198,7 +198,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "taken",
     find: "  if (names.size >= max) return false;\n  names.add(name);",
     replace: "  names.add(name);",
-    proofs: [{ test: "test/runtime/Labels.test.ts", named: "models beyond the limit" }],
+    proofs: [{ test: "test/runtime/contract/Labels.test.ts", named: "models beyond the limit" }],
   },
   {
     name: "every provider that was reached is remembered",
@@ -206,7 +206,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "add",
     find: "if (this.#providers.size > providersMax) this.#providers.delete(oldest);",
     replace: "if (this.#providers.size < 0) this.#providers.delete(oldest);",
-    proofs: [{ test: "test/runtime/Labels.test.ts", named: "the latest ones" }],
+    proofs: [{ test: "test/runtime/contract/Labels.test.ts", named: "the latest ones" }],
   },
   {
     name: "the cause of an end is sent as it is",
@@ -214,6 +214,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "RunInterrupted",
     find: "cause: Schema.optionalKey(Cause),",
     replace: "cause: Schema.optionalKey(Schema.Unknown),",
-    proofs: [{ test: "test/runtime/RunEventSchema.test.ts", named: "its cause is a fingerprint" }],
+    proofs: [{ test: "test/runtime/contract/RunEventSchema.test.ts", named: "its cause is a fingerprint" }],
   },
 ];

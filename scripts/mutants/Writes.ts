@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#kept",
     find: "if (this.#unwritten.length > 0) yield* this.#backlog.add(this);",
     replace: "",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "comes on record by time alone" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "comes on record by time alone" }],
   },
   {
     name: "a processor that closes writes nothing of what waits",
@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "makeProcessor",
     find: "return Effect.andThen(ended, shared.backlog.close);",
     replace: "return ended;",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "is written when the processor closes" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "is written when the processor closes" }],
   },
   {
     name: "a fenced process says that its run is complete",
@@ -51,7 +51,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "complete",
     find: "if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));",
     replace: "",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "is not said to be complete" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "is not said to be complete" }],
   },
   {
     name: "a fence is not looked at: the process goes on with a run that it lost",
@@ -59,7 +59,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "losses",
     find: '["fenced", "taken_over"],',
     replace: "",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "starts nothing more" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "starts nothing more" }],
   },
   {
     name: "a call of a recorder that does not come back is waited for without end",
@@ -75,7 +75,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "makeProcessor",
     find: "recorder: bounded(yield* RunRecorder),\n    backlog",
     replace: "recorder: yield* RunRecorder,\n    backlog",
-    proofs: [{ test: "test/runtime/WriteSteps.test.ts", named: "throws" }],
+    proofs: [{ test: "test/runtime/run/WriteSteps.test.ts", named: "throws" }],
   },
   {
     name: "a close behind a cancel waits for a deaf handler",
@@ -99,7 +99,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "storeWaitMs",
     find: "export const storeWaitMs = 5_000;",
     replace: "export const storeWaitMs = 0;",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "a tool waits" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "a tool waits" }],
   },
   {
     name: "the last call of a whole answer is handed over unrecorded",
@@ -107,7 +107,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "complete",
     find: "if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);",
     replace: "yield* handOverFrozen(run, attempt, false);",
-    proofs: [{ test: "test/runtime/StoreAway.test.ts", named: "the last call of a whole answer" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "the last call of a whole answer" }],
   },
   {
     name: "a write that landed behind a cut connection is refused when it comes again",
@@ -115,7 +115,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "isOnRecord",
     find: "return entry.started_by !== undefined && entry.started_by === record.started_by;",
     replace: "return false;",
-    proofs: [{ test: "test/runtime/WriteSteps.test.ts", named: "behind its commit" }],
+    proofs: [{ test: "test/runtime/run/WriteSteps.test.ts", named: "behind its commit" }],
   },
   {
     name: "what was given up while a tool waits for the store is taken for recorded",
@@ -123,7 +123,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "writeFirst",
     find: 'return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;',
     replace: 'return written === "recorded";',
-    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "its last writes were given up" }],
+    proofs: [{ test: "test/runtime/run/LastWrites.test.ts", named: "its last writes were given up" }],
   },
   {
     name: "a run whose record is gone is tried again and again",
@@ -131,7 +131,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#refused",
     find: '"gone" as const,',
     replace: '"away" as const,',
-    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "wait no more once their record is gone" }],
+    proofs: [{ test: "test/runtime/run/LastWrites.test.ts", named: "wait no more once their record is gone" }],
   },
   {
     name: "a wall clock that is set back holds a caller that waits for the store",
@@ -139,7 +139,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "writeFirst",
     find: "!this.#hasGap && monotonicMs(clock) < until) {",
     replace: "!this.#hasGap && clock.currentTimeMillisUnsafe() < until) {",
-    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "wall clock is set back" }],
+    proofs: [{ test: "test/runtime/run/LastWrites.test.ts", named: "wall clock is set back" }],
   },
   {
     name: "what comes late to a processor that closes is given up at once",
@@ -147,7 +147,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "close",
     find: "const clocks = [yield* Clock.Clock, realClock];",
     replace: "this.#closed = true;\n    const clocks = [yield* Clock.Clock, realClock];",
-    proofs: [{ test: "test/runtime/LastWrites.test.ts", named: "while the processor closes" }],
+    proofs: [{ test: "test/runtime/run/LastWrites.test.ts", named: "while the processor closes" }],
   },
   {
     name: "a store that hung once and is slow since is away for ever",
@@ -163,7 +163,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "takeOver",
     find: "const revived = isOnRecord",
     replace: "const revived = isOnRecord || true",
-    proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "is parked waits" }],
+    proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "is parked waits" }],
   },
   {
     name: "an answer of this process replaces one that the store held and could not tell of",
@@ -171,6 +171,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "answered",
     find: "?? (yield* onRecordLater(run, question, given));",
     replace: "?? given;",
-    proofs: [{ test: "test/runtime/Takeovers.test.ts", named: "turns out to be on record" }],
+    proofs: [{ test: "test/runtime/crash/Takeovers.test.ts", named: "turns out to be on record" }],
   },
 ];

@@ -7,23 +7,23 @@
 import { mkdirSync } from "node:fs";
 import { Effect, Random, type Scope } from "effect";
 import type { ProviderClient } from "../client/index.ts";
-import type { ProtocolId } from "../provider/Protocol.ts";
+import type { ProtocolId } from "../provider/stream/Protocol.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import type { ToolGuard } from "../runtime/ToolGuard.ts";
-import { AgentError } from "./AgentError.ts";
+import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import type { TurnEnd, Watcher } from "./AgentEvent.ts";
-import type { Called } from "./Answering.ts";
+import { AgentError } from "./conversation/AgentError.ts";
+import type { Called } from "./conversation/Answering.ts";
+import { type Chat, type Ending, journalVersion, type Verdict } from "./conversation/Entry.ts";
+import * as Journal from "./conversation/Journal.ts";
+import { Transcript } from "./conversation/Transcript.ts";
 import * as Endpoint from "./Endpoint.ts";
-import { type Chat, type Ending, journalVersion, type Verdict } from "./Entry.ts";
-import * as FileTools from "./FileTools.ts";
-import * as Journal from "./Journal.ts";
 import * as OpenRun from "./OpenRun.ts";
-import { Sandbox } from "./Sandbox.ts";
-import * as Shell from "./Shell.ts";
 import * as Step from "./Step.ts";
 import * as Toolbox from "./Toolbox.ts";
-import { Transcript } from "./Transcript.ts";
+import * as FileTools from "./tools/FileTools.ts";
+import { Sandbox } from "./tools/Sandbox.ts";
+import * as Shell from "./tools/Shell.ts";
 
 /** Requests of one turn at most, by default. */
 export const stepsMaxDefault = 25;

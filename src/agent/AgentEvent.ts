@@ -2,9 +2,9 @@
  * Describes what an agent tells whoever watches it. A terminal draws it, a program reads it as JSON.
  */
 import type { Choice } from "../domain/Decision.ts";
-import type { AttemptMode } from "../domain/Run.ts";
-import type { Question } from "../runtime/UserDecisions.ts";
-import type { Verdict } from "./Entry.ts";
+import type { AttemptMode } from "../domain/RunFacts.ts";
+import type { Question } from "../runtime/contract/Question.ts";
+import type { Verdict } from "./conversation/Entry.ts";
 
 /** What happens while an agent works, in its order. */
 export type AgentEvent =

@@ -4,9 +4,10 @@
 import { type Effect, Layer } from "effect";
 import { ProviderClient } from "../client/index.ts";
 import type { Choice } from "../domain/Decision.ts";
-import { SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
+import { SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
+import type { Question } from "../runtime/contract/Question.ts";
+import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { type Question, UserDecisions } from "../runtime/UserDecisions.ts";
 
 /** Lease of an agent's process, in milliseconds: so long after it was killed another one waits. */
 export const leaseMsDefault = 3_000;

@@ -3,8 +3,8 @@
  */
 import { Config, Effect, Option, Redacted } from "effect";
 import type { RequestHeaders } from "../client/index.ts";
-import type { ProtocolId } from "../provider/Protocol.ts";
-import { AgentError } from "./AgentError.ts";
+import type { ProtocolId } from "../provider/stream/Protocol.ts";
+import { AgentError } from "./conversation/AgentError.ts";
 
 interface Vendor {
   readonly url: string;

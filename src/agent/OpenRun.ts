@@ -5,13 +5,13 @@ import { Effect } from "effect";
 import type { ProviderClient } from "../client/index.ts";
 import type { RecorderError } from "../recorder/RunRecorder.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import * as CrashRecovery from "../runtime/CrashRecovery.ts";
-import type { RunCompleted } from "../runtime/RunEvent.ts";
-import { RunInterrupted } from "../runtime/RunEvent.ts";
+import type { RunCompleted } from "../runtime/contract/RunEvent.ts";
+import { RunInterrupted } from "../runtime/contract/RunEvent.ts";
+import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { AgentError } from "./AgentError.ts";
-import type { Called } from "./Answering.ts";
-import type { Ending, Verdict } from "./Entry.ts";
+import { AgentError } from "./conversation/AgentError.ts";
+import type { Called } from "./conversation/Answering.ts";
+import type { Ending, Verdict } from "./conversation/Entry.ts";
 import * as Step from "./Step.ts";
 
 /** How a request came out. */

@@ -2,16 +2,16 @@
  * Plays one model request with its recoveries: what `StreamProcessor.run` is given, and what is done with its events.
  */
 import { Deferred, Effect, Result, Stream } from "effect";
-import { told } from "../adapters/ProviderModelTold.ts";
+import { told } from "../adapters/provider-model/ProviderModelTold.ts";
 import { ProviderClient } from "../client/index.ts";
-import type { Part } from "../provider/Protocol.ts";
-import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../runtime/RunOptions.ts";
+import type { Part } from "../provider/stream/Protocol.ts";
+import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
 import type { Watcher } from "./AgentEvent.ts";
+import type { Chat } from "./conversation/Entry.ts";
+import { protocols, type Transcript } from "./conversation/Transcript.ts";
 import { endpoint, headers } from "./Endpoint.ts";
-import type { Chat } from "./Entry.ts";
 import type { Toolbox } from "./Toolbox.ts";
-import { protocols, type Transcript } from "./Transcript.ts";
 
 /** What a step is played with. */
 export interface StepOptions {

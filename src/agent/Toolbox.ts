@@ -2,13 +2,13 @@
  * Guards the agent's tools, runs the calls of the model through the guard, and writes what they did before it is used.
  */
 import { Cause, Effect, Exit } from "effect";
-import type { ReadyCall } from "../runtime/RunEvent.ts";
-import { type GuardedTool, ToolGuard, type ToolRefused, type UnknownCall } from "../runtime/ToolGuard.ts";
+import type { ReadyCall } from "../runtime/contract/ToolCall.ts";
+import { type GuardedTool, ToolGuard, type ToolRefused, type UnknownCall } from "../runtime/tools/ToolGuard.ts";
 import type { Watcher } from "./AgentEvent.ts";
-import type { AgentTool, ToolOutput } from "./AgentTool.ts";
-import type { Called } from "./Answering.ts";
-import type { Verdict } from "./Entry.ts";
-import type { Transcript } from "./Transcript.ts";
+import type { Called } from "./conversation/Answering.ts";
+import type { Verdict } from "./conversation/Entry.ts";
+import type { Transcript } from "./conversation/Transcript.ts";
+import type { AgentTool, ToolOutput } from "./tools/AgentTool.ts";
 
 /** How a tool of each effect is made. */
 const makers = { read_only: "readOnly", mutating: "mutating", unknown: "unknown" } as const;

@@ -3,9 +3,9 @@
  * and questions in a terminal. docs/embedding.md walks through it.
  */
 export { type Agent, type AgentOptions, open, stepsMaxDefault, systemDefault } from "./Agent.ts";
-export { AgentError } from "./AgentError.ts";
 export type { AgentEvent, TurnEnd, Watcher } from "./AgentEvent.ts";
 export { type LayerOptions, layer } from "./AgentLayer.ts";
-export type { Called } from "./Answering.ts";
-export { Entry } from "./Entry.ts";
-export { Escape, Sandbox } from "./Sandbox.ts";
+export { AgentError } from "./conversation/AgentError.ts";
+export type { Called } from "./conversation/Answering.ts";
+export { Entry } from "./conversation/Entry.ts";
+export { Escape, Sandbox } from "./tools/Sandbox.ts";

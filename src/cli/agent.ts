@@ -6,17 +6,17 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { Clock, Console, Effect, Option, Random, References, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
-import * as Chats from "../agent/Chats.ts";
+import * as Chats from "../agent/conversation/Chats.ts";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
-import * as Lines from "../agent/Lines.ts";
-import * as Prompter from "../agent/Prompter.ts";
-import * as Session from "../agent/Session.ts";
-import { TerminalView } from "../agent/TerminalView.ts";
-import { defaultFile } from "../recorder/SqlFile.ts";
-import { protocolIds } from "./demo/Protocols.ts";
-import { quoted } from "./Screen.ts";
-import { dbFlag, foreignStore } from "./Store.ts";
-import { relative } from "./When.ts";
+import * as Lines from "../agent/terminal/Lines.ts";
+import * as Prompter from "../agent/terminal/Prompter.ts";
+import * as Session from "../agent/terminal/Session.ts";
+import { TerminalView } from "../agent/terminal/TerminalView.ts";
+import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { dbFlag, foreignStore } from "./command/Store.ts";
+import { protocolIds } from "./demo/stage/Protocols.ts";
+import { quoted } from "./terminal/Screen.ts";
+import { relative } from "./terminal/When.ts";
 
 const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
 

@@ -5,18 +5,18 @@ import { Console, Effect, Option, Result, Schema, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
 import { Rule } from "../domain/Decision.ts";
 import * as Json from "../domain/Json.ts";
-import { Budget } from "../domain/Run.ts";
+import { Budget } from "../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { runsOf } from "../recorder/RunPages.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { check, decideBy } from "./backtest/Again.ts";
 import { backtestText } from "./backtest/BacktestText.ts";
 import { Tally } from "./backtest/Tally.ts";
+import { exitCodesHelp, failing } from "./command/Outcome.ts";
+import { dbFlag, jsonFlag, withStore } from "./command/Store.ts";
 import { policyFlag } from "./decide.ts";
-import { exitCodesHelp, failing } from "./Outcome.ts";
-import type { Screen } from "./Screen.ts";
-import { dbFlag, jsonFlag, withStore } from "./Store.ts";
-import { parseMoment } from "./When.ts";
+import type { Screen } from "./terminal/Screen.ts";
+import { parseMoment } from "./terminal/When.ts";
 
 const fail = failing("backtest");
 

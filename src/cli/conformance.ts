@@ -3,14 +3,14 @@
  */
 import { Console, Effect, References, Runtime, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
-import type { ProtocolId } from "../provider/Protocol.ts";
-import { runConformance, silenceMsDefault } from "../testing/Conformance.ts";
-import { type ConformanceFaultId, conformanceFaults } from "../testing/ConformanceFault.ts";
-import type { ConformanceRuntime } from "../testing/ConformanceRuntime.ts";
-import { type ConformanceScoreboard, isSafe } from "../testing/ConformanceScoreboard.ts";
-import { conformanceTable } from "../testing/ConformanceTable.ts";
+import type { ProtocolId } from "../provider/stream/Protocol.ts";
+import { runConformance, silenceMsDefault } from "../testing/conformance/Conformance.ts";
+import { type ConformanceFaultId, conformanceFaults } from "../testing/conformance/ConformanceFault.ts";
+import type { ConformanceRuntime } from "../testing/conformance/ConformanceRuntime.ts";
+import { type ConformanceScoreboard, isSafe } from "../testing/conformance/ConformanceScoreboard.ts";
+import { conformanceTable } from "../testing/conformance/ConformanceTable.ts";
 import { type SubjectName, subjectNames, subjects, type WithUsSettings } from "./conformance/Subjects.ts";
-import * as Progress from "./demo/Progress.ts";
+import * as Progress from "./demo/stage/Progress.ts";
 
 /** The command was asked for something that does not exist. What, stands on stderr; the exit code is 2. */
 export class BadConformance extends Schema.TaggedError<BadConformance>()("BadConformance", {

@@ -7,7 +7,7 @@ import * as Json from "../domain/Json.ts";
 import { parse } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
 import { type RecoveryPolicy, default as standard, strict } from "../policy/RecoveryPolicy.ts";
-import { type Line, LineSplitter, lineBytesMax } from "./Lines.ts";
+import { type Line, LineSplitter, lineBytesMax } from "./terminal/Lines.ts";
 
 /** Some lines had no decision. Each was named on stderr when it came; the exit code is 2. */
 export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {

@@ -3,22 +3,22 @@
  */
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
-import { layer } from "./demo/Answering.ts";
+import { dbFlag } from "./command/Store.ts";
 import { summary, table, totalsOf } from "./demo/DemoTable.ts";
 import { exchanges, exchangesOfRunsMax } from "./demo/ExchangeTable.ts";
 import { choose, document, story } from "./demo/IncidentStory.ts";
-import { judge } from "./demo/Judge.ts";
 import * as Kept from "./demo/Kept.ts";
-import * as Progress from "./demo/Progress.ts";
-import { Recordings } from "./demo/Recordings.ts";
-import { playRecordings } from "./demo/RecordingsRun.ts";
-import * as RecordingsTable from "./demo/RecordingsTable.ts";
-import type { Scenario } from "./demo/Scenario.ts";
-import { play } from "./demo/ScenarioRun.ts";
-import { select } from "./demo/Scenarios.ts";
-import { inkFor } from "./Ink.ts";
-import { program } from "./Screen.ts";
-import { dbFlag } from "./Store.ts";
+import { Recordings } from "./demo/recordings/Recordings.ts";
+import { playRecordings } from "./demo/recordings/RecordingsRun.ts";
+import * as RecordingsTable from "./demo/recordings/RecordingsTable.ts";
+import { judge } from "./demo/scenarios/Judge.ts";
+import type { Scenario } from "./demo/scenarios/Scenario.ts";
+import { play } from "./demo/scenarios/ScenarioRun.ts";
+import { select } from "./demo/scenarios/Scenarios.ts";
+import { layer } from "./demo/stage/Answering.ts";
+import * as Progress from "./demo/stage/Progress.ts";
+import { inkFor } from "./terminal/Ink.ts";
+import { program } from "./terminal/Screen.ts";
 
 /** Runs that are played at the same time; their waits are real, their work is little. */
 export const runsAtOnce = 8;

@@ -3,9 +3,9 @@
  */
 import { Console, Effect, FileSystem, Option, Path, Runtime, Schedule, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
-import { FaultProvider } from "../testing/FaultProvider.ts";
-import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/FaultScript.ts";
-import * as Signals from "./Signals.ts";
+import { FaultProvider } from "../testing/faults/FaultProvider.ts";
+import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/script/FaultScript.ts";
+import * as Signals from "./command/Signals.ts";
 
 /** The server could not be started. Why stands on stderr, in one line; the exit code is 2. */
 export class BadFaults extends Schema.TaggedError<BadFaults>()("BadFaults", {

@@ -7,6 +7,8 @@ import { Cause, Effect, Logger, Runtime, Schema } from "effect";
 import { CliOutput, Command } from "effect/cli";
 import { agentCommand } from "./agent.ts";
 import { backtestCommand } from "./backtest.ts";
+import * as Signals from "./command/Signals.ts";
+import { presenter } from "./command/Usage.ts";
 import { conformanceCommand } from "./conformance.ts";
 import { decideCommand } from "./decide.ts";
 import { demoCommand } from "./demo.ts";
@@ -14,9 +16,7 @@ import { faultsCommand } from "./faults.ts";
 import { policyCommand } from "./policy.ts";
 import { recoverCommand } from "./recover.ts";
 import { runsCommand } from "./runs.ts";
-import * as Signals from "./Signals.ts";
 import { serveCommand } from "./serve.ts";
-import { presenter } from "./Usage.ts";
 
 const commands = [
   demoCommand,

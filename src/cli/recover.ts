@@ -4,11 +4,11 @@
 import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import * as CrashRecovery from "../runtime/CrashRecovery.ts";
-import { exitCodesHelp } from "./Outcome.ts";
+import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
+import { exitCodesHelp } from "./command/Outcome.ts";
+import { dbFlag, jsonFlag, toldToWait, withStore } from "./command/Store.ts";
 import { recoverText } from "./recover/RecoverText.ts";
-import type { Screen } from "./Screen.ts";
-import { dbFlag, jsonFlag, toldToWait, withStore } from "./Store.ts";
+import type { Screen } from "./terminal/Screen.ts";
 
 /** `recover`. */
 export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFlag }, ({ db, json }) =>

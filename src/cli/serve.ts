@@ -3,13 +3,13 @@
  */
 import { Config, Console, Effect, Layer, Option, Redacted, Runtime, Schedule, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
+import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/config/GatewayOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
-import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/GatewayOptions.ts";
 import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
-import { defaultFile } from "../recorder/SqlFile.ts";
-import * as Signals from "./Signals.ts";
-import { foreignStore } from "./Store.ts";
+import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import * as Signals from "./command/Signals.ts";
+import { foreignStore } from "./command/Store.ts";
 
 /** The gateway could not start. Why stands on stderr, in one line; the exit code is 2. */
 export class BadServe extends Schema.TaggedError<BadServe>()("BadServe", {

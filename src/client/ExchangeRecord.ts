@@ -1,10 +1,10 @@
 /**
  * Describes what one exchange with a provider took: the telemetry of every attempt, also of those that were recovered.
  */
-import type { Delivery } from "../domain/Attempt.ts";
+import type { Delivery } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
-import { isPublic } from "../recorder/ExportLabel.ts";
-import type { Exchange } from "./Exchange.ts";
+import { isPublic } from "../recorder/export/ExportLabel.ts";
+import type { Exchange } from "./connection/Exchange.ts";
 
 /**
  * One request and its answer, in numbers and names. No path, query, header, body or message stands in it; `code` is a word

@@ -2,7 +2,7 @@
  * Makes idempotency keys that last as long as a request does: a replay keeps its key, a continuation gets one of its own.
  */
 import { createHash } from "node:crypto";
-import type { AttemptContext } from "../runtime/RunOptions.ts";
+import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 
 /** What a key is made of. */
 export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | "request">;

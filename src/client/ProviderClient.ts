@@ -8,16 +8,16 @@
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
-import * as Decoder from "../provider/Decoder.ts";
-import { classify, classifyResponse } from "../provider/FailureClassifier.ts";
-import type { AnyProtocolId, Part, ProtocolId } from "../provider/Protocol.ts";
+import { classify, classifyResponse } from "../failure/FailureClassifier.ts";
+import * as Decoder from "../provider/stream/Decoder.ts";
+import type { AnyProtocolId, Part, ProtocolId } from "../provider/stream/Protocol.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
-import * as Connections from "./Connections.ts";
-import * as Connector from "./Connector.ts";
-import { type Broken, Exchange, type Head } from "./Exchange.ts";
+import * as Connections from "./connection/Connections.ts";
+import * as Connector from "./connection/Connector.ts";
+import { type Broken, Exchange, type Head } from "./connection/Exchange.ts";
+import { type Origin, Origins } from "./connection/Origin.ts";
 import type { ExchangeRecord } from "./ExchangeRecord.ts";
-import { type Origin, Origins } from "./Origin.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
 import { originOf, type ProviderRequest, send, type Wire } from "./ProviderRequest.ts";
 import {

@@ -2,7 +2,7 @@
  * Carries the failure of one attempt at a provider out of the client, with the original error as its cause.
  */
 import { Schema } from "effect";
-import { Delivery } from "../domain/Attempt.ts";
+import { Delivery } from "../domain/AttemptFacts.ts";
 import { Failure } from "../domain/Failure.ts";
 
 /**

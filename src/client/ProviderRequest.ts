@@ -3,9 +3,9 @@
  */
 import type { Agent } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
-import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/Protocol.ts";
-import type { Connector } from "./Connector.ts";
-import type { Exchange, Reporters } from "./Exchange.ts";
+import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/stream/Protocol.ts";
+import type { Connector } from "./connection/Connector.ts";
+import type { Exchange, Reporters } from "./connection/Exchange.ts";
 
 /** Header names and values. */
 export type RequestHeaders = Readonly<Record<string, string>>;

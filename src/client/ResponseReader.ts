@@ -2,7 +2,7 @@
  * Reads answers that are no event stream, within their limits, and says of a head whether a stream may follow.
  */
 import { Duration, Effect } from "effect";
-import type { Broken, Exchange, Head } from "./Exchange.ts";
+import type { Broken, Exchange, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";
 
 /** Most bytes that are read of an answer that is no stream. */

@@ -3,9 +3,9 @@
  */
 import { Effect, type Scope } from "effect";
 import type { Failure } from "../domain/Failure.ts";
-import type { Exchange } from "./Exchange.ts";
+import type { Exchange } from "./connection/Exchange.ts";
+import type { Origin } from "./connection/Origin.ts";
 import { type Ending, type ExchangeRecord, recordOf } from "./ExchangeRecord.ts";
-import type { Origin } from "./Origin.ts";
 
 /** What is said of one exchange while it runs. The first word on how it came out counts, and complete beats what comes after. */
 export interface Telling {

@@ -3,7 +3,7 @@
  */
 export { ClientConfigError } from "./ClientConfig.ts";
 export * as Credentials from "./Credentials.ts";
-export type { Reporters } from "./Exchange.ts";
+export type { Reporters } from "./connection/Exchange.ts";
 export type { ExchangeRecord } from "./ExchangeRecord.ts";
 export * as IdempotencyKey from "./IdempotencyKey.ts";
 export { ProviderClient, type ProviderClientOptions } from "./ProviderClient.ts";

@@ -2,9 +2,9 @@
  * Holds what the policy answers: one of three actions, the rule that gave it, and what it rests on.
  */
 import * as Schema from "effect/Schema";
-import { ToolPhase } from "./Attempt.ts";
+import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";
-import { AttemptMode } from "./Run.ts";
+import { AttemptMode } from "./RunFacts.ts";
 
 /** The three actions. Permission shrinks in this order (law L2). */
 export const Action = Schema.Literals(["auto_retry_once", "ask_user", "do_not_retry"]);

@@ -4,7 +4,7 @@
  * A name means something here only for a call that the provider executes or for an entry of a request body: a function
  * that a caller calls `web_search` is the caller's, and its effect is what the caller declared.
  */
-import { higher } from "./Attempt.ts";
+import { higher } from "./AttemptFacts.ts";
 import * as Json from "./Json.ts";
 import { label } from "./Limits.ts";
 import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";

@@ -1,7 +1,7 @@
 /**
  * Says what one part of a provider's stream proves: the only thing that the processor reads of a part.
  */
-import type { Progress, Shown } from "./Attempt.ts";
+import type { Progress, Shown } from "./AttemptFacts.ts";
 import type { Failure } from "./Failure.ts";
 import type { Executor } from "./SideEffects.ts";
 

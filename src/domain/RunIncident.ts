@@ -2,11 +2,11 @@
  * Holds one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
  */
 import * as Schema from "effect/Schema";
-import { AttemptFacts } from "./Attempt.ts";
+import { AttemptFacts } from "./AttemptFacts.ts";
 import { Choice, Decision } from "./Decision.ts";
 import { Failure } from "./Failure.ts";
 import { Label, Milliseconds } from "./Limits.ts";
-import { AttemptMode, Budget, Provider, RunFacts } from "./Run.ts";
+import { AttemptMode, Budget, Provider, RunFacts } from "./RunFacts.ts";
 
 /** Version of the incident's JSON. Raised when a reader of the old form would misread the new one. */
 export const schemaVersion = 1;

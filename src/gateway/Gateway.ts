@@ -12,18 +12,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
-import { RelayRepeats } from "../adapters/RelayRepeats.ts";
+import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { noProxy, targetOf } from "./Admission.ts";
-import { ClientResponse, errorBody, flushMs } from "./ClientResponse.ts";
-import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./GatewayOptions.ts";
-import { isOwn } from "./PageHandler.ts";
-import { BodyStore } from "./RequestBody.ts";
+import { Page } from "./api/Seam.ts";
+import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
+import { noProxy, targetOf } from "./proxy/Admission.ts";
+import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
+import { isOwn } from "./proxy/PageHandler.ts";
+import { BodyStore } from "./proxy/RequestBody.ts";
+import { TrafficMeter } from "./proxy/TrafficMeter.ts";
+import * as Upstream from "./proxy/Upstream.ts";
 import { type Desk, take } from "./Requests.ts";
-import { Page } from "./Seam.ts";
-import { TrafficMeter } from "./TrafficMeter.ts";
-import * as Upstream from "./Upstream.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<

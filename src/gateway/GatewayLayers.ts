@@ -5,16 +5,16 @@ import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import { defaultFile } from "../recorder/SqlFile.ts";
-import { leaseMsDefault, SqlRunRecorder } from "../recorder/SqlRunRecorder.ts";
+import { leaseMsDefault, SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
+import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import type { ToolGuard } from "../runtime/ToolGuard.ts";
-import { UserDecisions } from "../runtime/UserDecisions.ts";
+import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
+import type { Page, Traffic } from "./api/Seam.ts";
+import type { GatewayError, GatewayOptions } from "./config/GatewayOptions.ts";
 import { Gateway } from "./Gateway.ts";
-import type { GatewayError, GatewayOptions } from "./GatewayOptions.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
-import type { Page, Traffic } from "./Seam.ts";
-import { TrafficMeter } from "./TrafficMeter.ts";
+import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 
 /** How long a question holds its client by default, in milliseconds: as long as the SDKs wait for an answer. */
 export const holdMsDefault = 600_000;

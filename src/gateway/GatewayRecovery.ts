@@ -12,10 +12,10 @@ import type { RecorderError } from "../recorder/RecorderError.ts";
 import { waitingRuns } from "../recorder/RunPages.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import * as CrashEnd from "../runtime/CrashEnd.ts";
-import * as CrashRecovery from "../runtime/CrashRecovery.ts";
-import type { QuestionTerms } from "../runtime/UserDecisions.ts";
-import { runIdPrefix } from "./RelayHandler.ts";
+import * as CrashEnd from "../runtime/crash/CrashEnd.ts";
+import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
+import type { QuestionTerms } from "../runtime/questions/UserDecisions.ts";
+import { runIdPrefix } from "./proxy/RelayHandler.ts";
 
 /** How a gateway recovers. */
 export interface GatewayRecoveryOptions {

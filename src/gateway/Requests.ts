@@ -3,22 +3,22 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, type Scope } from "effect";
-import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/RelayPlan.ts";
-import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/RelayTransport.ts";
+import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/RelayPlan.ts";
+import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { type Admitted, admit, browsed, type Refused, targetOf } from "./Admission.ts";
-import type { ClientResponse } from "./ClientResponse.ts";
-import { type Bytes, decodedWhole, isEncoded } from "./ContentDecoding.ts";
-import { logged } from "./Defect.ts";
-import type { GatewaySettings, UpstreamName } from "./GatewayOptions.ts";
-import { isOwn, pageBodyBytesMax, serve } from "./PageHandler.ts";
-import { pass } from "./PassHandler.ts";
-import { pairsOf } from "./Passing.ts";
-import { type RelayMeans, relay } from "./RelayHandler.ts";
-import { type BodyRefused, BodyStore, counted, hasBody } from "./RequestBody.ts";
-import { type Route, routeOf } from "./Route.ts";
-import type { Page } from "./Seam.ts";
-import type { Upstream } from "./Upstream.ts";
+import type { Page } from "./api/Seam.ts";
+import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
+import { type Admitted, admit, browsed, type Refused, targetOf } from "./proxy/Admission.ts";
+import type { ClientResponse } from "./proxy/ClientResponse.ts";
+import { type Bytes, decodedWhole, isEncoded } from "./proxy/ContentDecoding.ts";
+import { logged } from "./proxy/Defect.ts";
+import { isOwn, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
+import { pass } from "./proxy/PassHandler.ts";
+import { pairsOf } from "./proxy/Passing.ts";
+import { type RelayMeans, relay } from "./proxy/RelayHandler.ts";
+import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
+import { type Route, routeOf } from "./proxy/Route.ts";
+import type { Upstream } from "./proxy/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
 export interface Desk extends RelayMeans {

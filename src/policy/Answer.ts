@@ -1,7 +1,7 @@
 /**
  * Builds a decision from a verdict: what it rests on, the calls it concerns and, for a question, what may be answered.
  */
-import type { ToolRow } from "../domain/Attempt.ts";
+import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
 import { because } from "./Because.ts";
 import type { Verdict } from "./PolicyRow.ts";

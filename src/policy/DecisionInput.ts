@@ -8,10 +8,10 @@ import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import * as SchemaIssue from "effect/SchemaIssue";
-import { AttemptFacts, fresh as freshFacts } from "../domain/Attempt.ts";
+import { AttemptFacts, fresh as freshFacts } from "../domain/AttemptFacts.ts";
 import * as Failure from "../domain/Failure.ts";
 import { label } from "../domain/Limits.ts";
-import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/Run.ts";
+import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 
 /** What `decide` takes. */

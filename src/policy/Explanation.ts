@@ -4,7 +4,7 @@
  * The one place for such words. They are made of fixed phrases: never of a message, a name or content that came from
  * outside. A rejection keeps the provider's own kind: a bill that is not paid is never a lost connection.
  */
-import type { AttemptFacts } from "../domain/Attempt.ts";
+import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
 import type { Failure, RejectedReason } from "../domain/Failure.ts";
 import * as FailureReading from "../domain/FailureReading.ts";

@@ -2,7 +2,7 @@
  * Says what a row of a policy is: a condition and an answer, as code and as the words that the table prints.
  */
 import type { Action, Rule } from "../domain/Decision.ts";
-import type { AttemptMode } from "../domain/Run.ts";
+import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { Situation } from "./Situation.ts";
 
 /** What a row answers, before budget and Retry-After are asked. `mode` stands with `auto_retry_once`. */

@@ -14,10 +14,10 @@ import {
   type Shown,
   ToolPhase,
   type ToolRow,
-} from "../domain/Attempt.ts";
+} from "../domain/AttemptFacts.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
 import * as Json from "../domain/Json.ts";
-import { type AttemptMode, type Budget, fresh as freshRun, type RunFacts } from "../domain/Run.ts";
+import { type AttemptMode, type Budget, fresh as freshRun, type RunFacts } from "../domain/RunFacts.ts";
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 

@@ -3,7 +3,7 @@
  * token in time, is the budget spent. Each can only veto.
  */
 import type { Rule } from "../domain/Decision.ts";
-import type { AttemptMode } from "../domain/Run.ts";
+import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { Situation } from "./Situation.ts";
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Prepares what the rules of a policy ask about: the input of a decision, with its ledger read once.
  */
-import type { AttemptFacts, Shown } from "../domain/Attempt.ts";
+import type { AttemptFacts, Shown } from "../domain/AttemptFacts.ts";
 import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as Restricted from "./Restricted.ts";

@@ -2,16 +2,16 @@
  * The policy alone: what may be repeated after a model stream broke, as pure functions that need no runtime.
  */
 
-export * as Attempt from "../domain/Attempt.ts";
+export * as Attempt from "../domain/AttemptFacts.ts";
 export * as Decision from "../domain/Decision.ts";
 export * as Failure from "../domain/Failure.ts";
 export * as Observation from "../domain/Observation.ts";
-export * as Run from "../domain/Run.ts";
+export * as Run from "../domain/RunFacts.ts";
 export * as SideEffects from "../domain/SideEffects.ts";
+export * as Facts from "../facts/Facts.ts";
 export * as Backoff from "./Backoff.ts";
 export * as DecisionInput from "./DecisionInput.ts";
 export { explain } from "./Explanation.ts";
-export * as Facts from "./Facts.ts";
 export * as PolicyTable from "./PolicyTable.ts";
 export * as RecoveryPolicy from "./RecoveryPolicy.ts";
 export { decide } from "./RecoveryPolicy.ts";

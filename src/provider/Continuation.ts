@@ -7,16 +7,16 @@
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
-import { anthropicMessages } from "./ContinueAnthropicMessages.ts";
-import * as Collector from "./ContinueCollector.ts";
-import { googleGemini } from "./ContinueGemini.ts";
-import { type ContinuationError, type ContinuationInput, type Prepared, prepare } from "./ContinueInput.ts";
-import { openAiChat } from "./ContinueOpenAiChat.ts";
-import { openAiResponses } from "./ContinueOpenAiResponses.ts";
-import type { Received } from "./ContinueReceived.ts";
-import type { Part, ProtocolId } from "./Protocol.ts";
+import { anthropicMessages } from "./anthropic/Continue.ts";
+import * as Collector from "./Collector.ts";
+import { type ContinuationError, type ContinuationInput, type Prepared, prepare } from "./continuation/Input.ts";
+import type { Received } from "./continuation/Received.ts";
+import { googleGemini } from "./gemini/Continue.ts";
+import { openAiChat } from "./openai-chat/Continue.ts";
+import { openAiResponses } from "./openai-responses/Continue.ts";
+import type { Part, ProtocolId } from "./stream/Protocol.ts";
 
-export { type Collector, collectedBytesMax, make as collector, textOf } from "./ContinueCollector.ts";
+export { type Collector, collectedBytesMax, make as collector, textOf } from "./Collector.ts";
 export {
   bodyCharactersMax,
   type CallOutcome,
@@ -24,10 +24,10 @@ export {
   ContinuationError,
   type ContinuationInput,
   sentences,
-} from "./ContinueInput.ts";
-export { Received, ReceivedItem } from "./ContinueReceived.ts";
-export { userTurn } from "./ContinueTurn.ts";
-export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./ContinueWords.ts";
+} from "./continuation/Input.ts";
+export { Received, ReceivedItem } from "./continuation/Received.ts";
+export { userTurn } from "./continuation/Turn.ts";
+export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Words.ts";
 
 /**
  * Builds the body of the next request.

@@ -3,14 +3,23 @@
  */
 
 export * as HostedTools from "../domain/HostedTools.ts";
-export * as AnthropicMessages from "./AnthropicMessages.ts";
-export * as AnySse from "./AnySse.ts";
+export * as FailureClassifier from "../failure/FailureClassifier.ts";
+export * as AnthropicMessages from "./anthropic/Decode.ts";
 export * as Continuation from "./Continuation.ts";
-export * as Decoder from "./Decoder.ts";
-export * as FailureClassifier from "./FailureClassifier.ts";
-export * as Gemini from "./Gemini.ts";
-export * as OpenAiChat from "./OpenAiChat.ts";
-export * as OpenAiResponses from "./OpenAiResponses.ts";
-export type { AnyProtocolId, End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
-export * as Resume from "./Resume.ts";
-export * as Sse from "./Sse.ts";
+export * as Gemini from "./gemini/Decode.ts";
+export * as OpenAiChat from "./openai-chat/Decode.ts";
+export * as OpenAiResponses from "./openai-responses/Decode.ts";
+export * as AnySse from "./stream/AnySse.ts";
+export * as Decoder from "./stream/Decoder.ts";
+export type {
+  AnyProtocolId,
+  End,
+  Part,
+  Protocol,
+  ProtocolId,
+  SseComment,
+  SseEvent,
+  Tolerance,
+} from "./stream/Protocol.ts";
+export * as Resume from "./stream/Resume.ts";
+export * as Sse from "./stream/Sse.ts";

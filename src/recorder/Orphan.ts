@@ -3,14 +3,14 @@
  *
  * Pure: `recover` and `StreamProcessor.resume` act on the same word, so that a run means the same to both.
  */
-import type { AttemptFacts } from "../domain/Attempt.ts";
+import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { resumesMax } from "../domain/Limits.ts";
-import * as Runs from "../domain/Run.ts";
+import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import { atMost, join } from "../policy/FactsOrder.ts";
-import { joined } from "../policy/ResponseFacts.ts";
+import { atMost, join } from "../facts/Growth.ts";
+import { joined } from "../facts/ResponseFacts.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** What has to be decided of an orphan: everything that `decide` takes but the jitter. */

@@ -2,10 +2,10 @@
  * Describes the parts of a run's record: its attempts, calls, questions and evidence.
  */
 import * as Schema from "effect/Schema";
-import { AttemptFacts } from "../domain/Attempt.ts";
+import { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { Choice, Rule } from "../domain/Decision.ts";
 import { Label, Milliseconds } from "../domain/Limits.ts";
-import { AttemptMode, RunFacts } from "../domain/Run.ts";
+import { AttemptMode, RunFacts } from "../domain/RunFacts.ts";
 import { Evidence } from "../domain/RunIncident.ts";
 
 /** Which request an attempt sends; a replay of a continuation is a `continue` again (law L3). */

@@ -5,12 +5,12 @@
  * Entries are transitions, never deltas, and hold facts, lengths and labels, never content.
  */
 import * as Schema from "effect/Schema";
-import { AttemptFacts } from "../domain/Attempt.ts";
+import { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { Choice } from "../domain/Decision.ts";
 import { callsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
-import { AttemptMode, Budget, Provider, RunFacts } from "../domain/Run.ts";
+import { AttemptMode, Budget, Provider, RunFacts } from "../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
-import { join } from "../policy/FactsOrder.ts";
+import { join } from "../facts/Growth.ts";
 import {
   AnsweredBy,
   AttemptRecord,

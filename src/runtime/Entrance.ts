@@ -10,10 +10,10 @@ import * as Schema from "effect/Schema";
 import { Decision } from "../domain/Decision.ts";
 import * as Json from "../domain/Json.ts";
 import { label, labelCharactersMax } from "../domain/Limits.ts";
-import { Budget, defaultBudget, type Provider } from "../domain/Run.ts";
+import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
-import type { RunOptions } from "./RunOptions.ts";
+import type { RunOptions } from "./contract/RunOptions.ts";
 
 /**
  * Lets options in.

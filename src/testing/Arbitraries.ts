@@ -6,11 +6,11 @@
  * ```
  */
 import { Arbitrary, Schema } from "effect";
-import { AttemptFacts, ToolRow } from "../domain/Attempt.ts";
+import { AttemptFacts, ToolRow } from "../domain/AttemptFacts.ts";
 import { Failure } from "../domain/Failure.ts";
-import { Budget, RunFacts } from "../domain/Run.ts";
+import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
-import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./FaultScript.ts";
+import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
 /** Most calls in a generated ledger: two decide as many do, a third shows that nothing counts to two. */
 const rowsMax = 3;

@@ -1,7 +1,7 @@
 /**
  * Reads the events of a run once, in order, and notes what the grammar in the comment of RunEvent.ts does not allow.
  */
-import type { RunEvent } from "../runtime/RunEvent.ts";
+import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 
 /** Feed it every event with `next`, and tell it the end with `end`. */
 export class GrammarCheck {

@@ -2,7 +2,7 @@
  * Compares and checks RunEvents without a test framework: functions that give text which a failed assertion can show.
  */
 import { Exit } from "effect";
-import type { RunEvent } from "../runtime/RunEvent.ts";
+import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 import { GrammarCheck } from "./GrammarCheck.ts";
 
 /**

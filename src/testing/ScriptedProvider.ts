@@ -15,8 +15,8 @@
 import { Context, type Duration, Effect, type Exit, Fiber, Layer, Schema, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { Failure } from "../domain/Failure.ts";
-import type { RunEvent, RunInterrupted } from "../runtime/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../runtime/RunOptions.ts";
+import type { RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
 import { transcript } from "./Matchers.ts";
 import type { ScriptedPart, ScriptedStep } from "./ScriptedStep.ts";
 

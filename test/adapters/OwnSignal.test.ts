@@ -5,9 +5,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Exit, Layer, Option, References, Stream } from "effect";
 import { AiError, LanguageModel } from "effect/ai";
-import { CallInterrupted, createRecovery } from "../../src/adapters/AiSdk.ts";
-import { EffectAi } from "../../src/adapters/EffectAi.ts";
-import { recoveringFetch } from "../../src/adapters/FetchRecovery.ts";
+import { CallInterrupted, createRecovery } from "../../src/adapters/ai-sdk/AiSdk.ts";
+import { EffectAi } from "../../src/adapters/effect-ai/index.ts";
+import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 
 const quiet = Layer.provideMerge(StreamProcessor.layerDefault, Layer.succeed(References.MinimumLogLevel, "None"));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
 import type { AgentEvent } from "../../src/agent/index.ts";
-import { protocolIds } from "../../src/cli/demo/Protocols.ts";
+import { protocolIds } from "../../src/cli/demo/stage/Protocols.ts";
 import * as Judge from "./JournalJudge.ts";
 import { linesOf } from "./Marks.ts";
 import * as Rig from "./Rig.ts";

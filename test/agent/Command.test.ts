@@ -6,8 +6,8 @@ import { existsSync, globSync, readFileSync, unwatchFile, watchFile } from "node
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import * as Command from "./Command.ts";
 import * as Judge from "./JournalJudge.ts";
 import { linesOf } from "./Marks.ts";

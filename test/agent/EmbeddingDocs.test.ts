@@ -2,7 +2,7 @@
  * Holds docs/embedding.md to the files that it shows: every excerpt stands in its file, word for word, and every file is named.
  */
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 
 const root = join(import.meta.dirname, "../..");
@@ -24,10 +24,10 @@ describe("docs/embedding.md", () => {
   }
 
   it("shows where the main parts are", () => {
-    const files = globSync("src/agent/*.ts", { cwd: root }).map((path) => path.replace("src/agent/", ""));
+    const files = globSync("src/agent/**/*.ts", { cwd: root }).map((path) => path.replace("src/agent/", ""));
     const small = ["AgentError", "AgentEvent", "AgentTool", "Canvas", "Endpoint", "Line", "Lines", "index"];
     const left = files.filter(
-      (file) => !small.includes(file.replace(".ts", "")) && !chapter.includes(`(../src/agent/${file})`),
+      (file) => !small.includes(basename(file, ".ts")) && !chapter.includes(`(../src/agent/${file})`),
     );
     assert.deepStrictEqual(left, []);
   });

@@ -4,9 +4,9 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { Schema } from "effect";
+import { Transcript } from "../../src/agent/conversation/Transcript.ts";
 import { Entry } from "../../src/agent/index.ts";
-import { Transcript } from "../../src/agent/Transcript.ts";
-import { checks } from "../provider/ContinueRules.ts";
+import { checks } from "../provider/continuation/ContinueRules.ts";
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Entry));
 

@@ -2,8 +2,8 @@
  * Draws what the chats of a batch meet: answers that break, tools that take their time, and when their process is killed.
  */
 import { Schema } from "effect";
-import { protocolIds } from "../../src/cli/demo/Protocols.ts";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
+import { protocolIds } from "../../src/cli/demo/stage/Protocols.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { Dice } from "../simulation/Dice.ts";
 
 /** One chat: what it speaks, and whether text that broke off is gone on with unasked. */

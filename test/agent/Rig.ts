@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { Effect, Layer, Random, References } from "effect";
 import { type AgentEvent, type AgentOptions, type LayerOptions, layer, open } from "../../src/agent/index.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 
 /** A folder that is gone with its scope. */
 export const folder = Effect.acquireRelease(

@@ -1,8 +1,8 @@
 /**
  * Puts runs of every kind on record: what the commands that read the record are shown.
  */
-import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";

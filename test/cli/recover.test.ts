@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import { recover } from "../../src/cli/recover.ts";
-import { blank } from "../../src/cli/Screen.ts";
+import { blank } from "../../src/cli/terminal/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import * as Folder from "../recorder/SqlFolder.ts";
+import * as Folder from "../recorder/sql/SqlFolder.ts";
 import { printed } from "./Printed.ts";
 import * as S from "./Stored.ts";
 

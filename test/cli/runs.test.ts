@@ -8,7 +8,7 @@ import { list } from "../../src/cli/runs/list.ts";
 import { prune } from "../../src/cli/runs/prune.ts";
 import { show } from "../../src/cli/runs/show.ts";
 import { watchOne } from "../../src/cli/runs/watch.ts";
-import { blank } from "../../src/cli/Screen.ts";
+import { blank } from "../../src/cli/terminal/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";

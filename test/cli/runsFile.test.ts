@@ -13,7 +13,7 @@ import { Effect } from "effect";
 import * as Json from "../../src/domain/Json.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import * as S from "./Stored.ts";
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { CliError } from "effect/cli";
-import { foreignStore } from "../../src/cli/Store.ts";
-import { usageLine } from "../../src/cli/Usage.ts";
+import { foreignStore } from "../../src/cli/command/Store.ts";
+import { usageLine } from "../../src/cli/command/Usage.ts";
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "usage-"));

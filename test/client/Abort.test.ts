@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Exit, Fiber, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
-import type { Delivery } from "../../src/domain/Attempt.ts";
-import type { BreakPlace } from "../../src/testing/FaultScript.ts";
+import type { Delivery } from "../../src/domain/AttemptFacts.ts";
+import type { BreakPlace } from "../../src/testing/script/FaultScript.ts";
 import { attempt, setup, silentServer } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 

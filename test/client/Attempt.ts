@@ -9,10 +9,10 @@ import {
   type ProviderError,
   type ProviderRequest,
 } from "../../src/client/index.ts";
-import type { Delivery } from "../../src/domain/Attempt.ts";
-import type { Part, Protocol } from "../../src/provider/Protocol.ts";
-import type { FaultScriptInput } from "../../src/testing/FaultScript.ts";
+import type { Delivery } from "../../src/domain/AttemptFacts.ts";
+import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 
 export interface Seen {
   readonly parts: ReadonlyArray<Part>;

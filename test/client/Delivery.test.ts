@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
-import type { BreakKind } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { BreakKind } from "../../src/testing/script/FaultScript.ts";
 import { attempt, setup, silentServer } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Layer } from "effect";
 import { ClientConfigError, type ExchangeRecord, ProviderClient } from "../../src/client/index.ts";
-import type { Answer } from "../../src/testing/FaultScript.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import type { Answer } from "../../src/testing/script/FaultScript.ts";
 import { attempt, turns } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";

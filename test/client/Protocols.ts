@@ -1,11 +1,11 @@
 /**
  * Names the four protocols and reads the serials of decoded parts.
  */
-import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts";
-import * as Gemini from "../../src/provider/Gemini.ts";
-import * as OpenAiChat from "../../src/provider/OpenAiChat.ts";
-import * as OpenAiResponses from "../../src/provider/OpenAiResponses.ts";
-import type { Part, Protocol, ProtocolId } from "../../src/provider/Protocol.ts";
+import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
+import * as Gemini from "../../src/provider/gemini/Decode.ts";
+import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
+import * as OpenAiResponses from "../../src/provider/openai-responses/Decode.ts";
+import type { Part, Protocol, ProtocolId } from "../../src/provider/stream/Protocol.ts";
 
 /** A protocol whose state is nobody's business. */
 const opaque = <S>(protocol: Protocol<S>) => protocol as Protocol<unknown>; // a state only ever goes back into the protocol that made it

@@ -3,8 +3,8 @@
  */
 import { Effect, Random, References, Result, Stream } from "effect";
 import type { ProviderClient, ProviderRequest } from "../../src/client/index.ts";
-import type { Part } from "../../src/provider/Protocol.ts";
-import type { AttemptContext, RunOptions } from "../../src/runtime/RunOptions.ts";
+import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";
 import { protocols } from "./Protocols.ts";

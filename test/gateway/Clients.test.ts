@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect } from "effect";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import type { Answer } from "../../src/testing/FaultScript.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
+import type { Answer } from "../../src/testing/script/FaultScript.ts";
 import { seeded } from "../provider/Seeded.ts";
 import { bodies, front, fronted, paths, post, protocols, recovery, send, serverOf } from "./GatewayCases.ts";
 

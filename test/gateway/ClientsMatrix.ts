@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect";
 import type { GatewayProgram } from "../../src/gateway/GatewayLayers.ts";
-import { runConformance } from "../../src/testing/Conformance.ts";
+import { runConformance } from "../../src/testing/conformance/Conformance.ts";
 import { type ConformanceCell, type ConformanceRuntime, conformanceFaults } from "../../src/testing/index.ts";
 import { front } from "./GatewayCases.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, References } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../src/recorder/SqlRunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies, type Got, post, protocols, send } from "./GatewayCases.ts";
 import { folder, serve } from "./ServeProcess.ts";

@@ -4,8 +4,8 @@ import { Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as S from "../runtime/Scripted.ts";
 
 /** A processor whose writes are kept as they come. */

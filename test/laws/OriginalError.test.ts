@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
 import type { Failure } from "../../src/domain/Failure.ts";
-import type { RunInterrupted } from "../../src/runtime/RunEvent.ts";
+import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import * as S from "../runtime/Scripted.ts";
 

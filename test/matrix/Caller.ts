@@ -2,8 +2,8 @@
  * Plays the program around a run: it shows parts, takes them back, and runs calls.
  */
 import { Effect } from "effect";
-import type { Part } from "../../src/provider/Protocol.ts";
-import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 import type { Cell } from "./Cell.ts";
 import type { Gate } from "./Gate.ts";
 import { type Call, callsIn, type Handlers } from "./Handlers.ts";

@@ -4,8 +4,8 @@
  * Every expectation is written by hand from the tables of the design; nothing here asks the policy what it would say.
  */
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
-import type { ProtocolId } from "../../src/provider/Protocol.ts";
-import type { ClockOptions } from "../../src/runtime/Clocks.ts";
+import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
 
 /** The protocols of the matrix, in the order of its table. */

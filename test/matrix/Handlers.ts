@@ -2,9 +2,9 @@
  * Plays the tools of a cell: handlers that write their input down and settle, hang or die as the cell says.
  */
 import { Effect, FiberSet, type Scope } from "effect";
-import type { Part } from "../../src/provider/Protocol.ts";
-import type { ReadyCall } from "../../src/runtime/RunEvent.ts";
-import { type Tool, ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { ReadyCall } from "../../src/runtime/contract/ToolCall.ts";
+import { type Tool, ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";
 import { type Cell, toolName } from "./Cell.ts";
 import type { Gate } from "./Gate.ts";

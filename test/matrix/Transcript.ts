@@ -1,8 +1,8 @@
 /**
  * Keeps what a caller of a cell has on its screen, read from each event's JSON as an application reads it.
  */
-import type { Part } from "../../src/provider/Protocol.ts";
-import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 
 interface Shown {
   readonly attempt: number;

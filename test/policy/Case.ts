@@ -1,8 +1,8 @@
 /** The vocabulary that the hand-written cases of the policy are told in. */
-import { type AttemptFacts, fresh as freshFacts, type ToolPhase, type ToolRow } from "../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts, type ToolPhase, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/Run.ts";
+import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import { empty } from "../../src/domain/SideEffects.ts";
 import type * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 

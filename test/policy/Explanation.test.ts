@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import { Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { explain } from "../../src/policy/Explanation.ts";

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Result } from "effect";
-import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import type { Action } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/Run.ts";
+import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
+import { atMost } from "../../src/facts/Facts.ts";
+import { foldRows } from "../../src/facts/ToolRows.ts";
 import { parse } from "../../src/policy/DecisionInput.ts";
-import { atMost } from "../../src/policy/Facts.ts";
-import { foldRows } from "../../src/policy/Ledger.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import {
   deep,

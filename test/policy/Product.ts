@@ -6,11 +6,11 @@
  * path that takes one covering step in one dimension at a time, and "not permitted" is handed on from step to step. So a
  * check of the steps is a check of all pairs.
  */
-import type { AttemptFacts, ToolRow } from "../../src/domain/Attempt.ts";
+import type { AttemptFacts, ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { fresh as freshRun, type RunFacts } from "../../src/domain/Run.ts";
+import { fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import { empty, type SideEffects } from "../../src/domain/SideEffects.ts";
-import { foldRows } from "../../src/policy/Ledger.ts";
+import { foldRows } from "../../src/facts/ToolRows.ts";
 
 /** A dimension: its values, and for each value the indices of those that cover it. */
 export interface Dimension<A> {

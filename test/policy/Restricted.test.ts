@@ -10,16 +10,16 @@ import {
   Progress,
   Shown,
   ToolPhase,
-} from "../../src/domain/Attempt.ts";
+} from "../../src/domain/AttemptFacts.ts";
 import { type Action, Decision } from "../../src/domain/Decision.ts";
 import { Failure, resolve } from "../../src/domain/Failure.ts";
 import * as FailureReading from "../../src/domain/FailureReading.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
+import * as Facts from "../../src/facts/Facts.ts";
 import { type DecisionInput, ofIncident } from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";
-import * as Facts from "../../src/policy/Facts.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 
 const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };

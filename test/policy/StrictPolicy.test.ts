@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
-import { type AttemptFacts, fresh as freshFacts, type ToolPhase, type ToolRow } from "../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts, type ToolPhase, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/Run.ts";
+import { defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import { empty } from "../../src/domain/SideEffects.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { failures, flags, span, wide } from "./Product.ts";

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { Decision, Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import { table } from "../../src/policy/PolicyTable.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";

@@ -2,7 +2,7 @@
  * A program for any runtime: one request through `./fetch` and one through `./client`, to a server that cuts each first body.
  */
 import { Effect, Layer, References, Stream } from "effect";
-import { recoveringFetch } from "../../src/adapters/FetchRecovery.ts";
+import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";
 import { ProviderClient } from "../../src/client/index.ts";
 import { StreamProcessor } from "../../src/index.ts";
 import { OpenAiChat } from "../../src/provider/index.ts";

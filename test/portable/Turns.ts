@@ -3,9 +3,9 @@
  */
 import { Effect, Layer, References, Stream } from "effect";
 import { AiError, type Response as AiResponse, LanguageModel } from "effect/ai";
-import { createRecovery } from "../../src/adapters/AiSdk.ts";
-import { EffectAi } from "../../src/adapters/EffectAi.ts";
-import { recoveringFetch } from "../../src/adapters/FetchRecovery.ts";
+import { createRecovery } from "../../src/adapters/ai-sdk/AiSdk.ts";
+import { EffectAi } from "../../src/adapters/effect-ai/index.ts";
+import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";
 import * as Observation from "../../src/domain/Observation.ts";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 

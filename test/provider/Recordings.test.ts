@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../src/domain/Json.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
-import type { Part, Protocol } from "../../src/provider/Protocol.ts";
+import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
 import { begun, characters, checkGrowth, decode, endOf, ranges } from "./Decoded.ts";
 import { checkCuts, checkPieces } from "./ProtocolSuite.ts";
 

@@ -1,9 +1,9 @@
 /**
  * Makes the entries that recorder tests write.
  */
-import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/Run.ts";
+import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { Evidence, RunEnd, RunIncident } from "../../src/domain/RunIncident.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";

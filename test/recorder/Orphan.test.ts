@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest";
-import type { AttemptFacts } from "../../src/domain/Attempt.ts";
+import type { AttemptFacts } from "../../src/domain/AttemptFacts.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
 import { resumesMax } from "../../src/domain/Limits.ts";
-import { fresh as freshRun } from "../../src/domain/Run.ts";
+import { fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import { atMost } from "../../src/policy/FactsOrder.ts";
+import { atMost } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
-import * as L from "../runtime/CrashRecoveryLives.ts";
+import * as L from "../runtime/crash/CrashRecoveryLives.ts";
 import { folded } from "./Entries.ts";
 
 const due = (...entries: ReadonlyArray<Entry>) => Orphan.due(folded([L.begun(), ...entries]));

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax } from "../../src/domain/Limits.ts";
-import { atMost } from "../../src/policy/FactsOrder.ts";
+import { atMost } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
 import { seeded } from "../provider/Seeded.ts";

@@ -3,13 +3,13 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import * as CrashRecovery from "../../src/runtime/CrashRecovery.ts";
-import { cancelGraceMs } from "../../src/runtime/Drain.ts";
-import { refreshMsMax } from "../../src/runtime/Recovery.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import * as CrashRecovery from "../../src/runtime/crash/CrashRecovery.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
+import { cancelGraceMs } from "../../src/runtime/recovery/Drain.ts";
+import { refreshMsMax } from "../../src/runtime/recovery/Recovery.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard, type Verify } from "../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { ToolGuard, type Verify } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 /** Hears no interrupt, and never ends. */

@@ -7,10 +7,10 @@ import { ObservationError, read } from "../../src/domain/ObservationReading.ts";
 import type { RecoveryPolicy } from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import type { RunInterrupted } from "../../src/runtime/RunEvent.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as S from "./Scripted.ts";
 
 type Options = RunOptions<S.ScriptedPart, S.ProviderBroke, never>;

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 const answer = [S.start, S.text("hello"), S.done];

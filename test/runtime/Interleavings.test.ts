@@ -5,10 +5,10 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, type Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import type { Recorder } from "../recorder/RecorderBench.ts";
-import * as Folder from "../recorder/SqlFolder.ts";
+import * as Folder from "../recorder/sql/SqlFolder.ts";
 import * as S from "./Scripted.ts";
 
 const transcript = "what the user asked";

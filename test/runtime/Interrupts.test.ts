@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, ManagedRuntime, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
+import { InterruptSignature } from "../../src/runtime/contract/InterruptSignature.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 const hanging = () => S.scripted([S.start, S.text("half"), S.never]);

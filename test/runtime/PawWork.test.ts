@@ -8,7 +8,7 @@ import { evidenceFirstMax, evidenceLastMax } from "../../src/domain/Limits.ts";
 import type { ToolBoundary } from "../../src/domain/SideEffects.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 const answer = [S.start, S.text("hello"), S.done];

@@ -6,11 +6,11 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, type Scope, Stre
 import { TestClock } from "effect/testing";
 import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
-import { emptyPath, open } from "../recorder/SqlFolder.ts";
-import { faulty } from "./FaultyStore.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import { emptyPath, open } from "../recorder/sql/SqlFolder.ts";
+import { faulty } from "./run/FaultyStore.ts";
 import * as S from "./Scripted.ts";
 
 type Recorder = RunRecorder["Service"];

@@ -8,10 +8,11 @@ import type { Failure } from "../../src/domain/Failure.ts";
 import * as Observation from "../../src/domain/Observation.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import type { RunEvent, RunInterrupted } from "../../src/runtime/RunEvent.ts";
-import type { AttemptContext, RunOptions } from "../../src/runtime/RunOptions.ts";
+import type { Question } from "../../src/runtime/contract/Question.ts";
+import type { RunEvent, RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { type Question, UserDecisions } from "../../src/runtime/UserDecisions.ts";
 
 /** A part of the scripted provider: a name for the transcript and what it proves. */
 export interface ScriptedPart {

@@ -4,11 +4,11 @@ import { Clock, Effect, Fiber, Layer, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { RetryGate, unansweredMax } from "../../src/runtime/RetryGate.ts";
-import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
+import { RetryGate, unansweredMax } from "../../src/runtime/run/RetryGate.ts";
+import { Throttle, tokensMax, tokensPerSecond } from "../../src/runtime/run/Throttle.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { Throttle, tokensMax, tokensPerSecond } from "../../src/runtime/Throttle.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
 import * as S from "./Scripted.ts";
 
 const answer = [S.start, S.text("hello"), S.done];

@@ -1,9 +1,9 @@
 /** What was made for something else is refused, and what was done once is done: calls of other tools and processors, a second close. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
-import type { ReadyCall } from "../../src/runtime/RunEvent.ts";
+import type { ReadyCall } from "../../src/runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 /** The one call of a run, and what was run of the two tools. */

@@ -4,10 +4,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Queue, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../src/domain/Observation.ts";
-import { fromAsyncIterable } from "../../src/runtime/AsyncSource.ts";
-import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
+import { fromAsyncIterable } from "../../src/runtime/attempt/AsyncSource.ts";
+import { InterruptSignature } from "../../src/runtime/contract/InterruptSignature.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "./Scripted.ts";
 
 type Drained = Effect.Effect<void, unknown>;

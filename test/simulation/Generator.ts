@@ -1,6 +1,6 @@
 /** Makes the scenario of a seed. */
 import type { Choice } from "../../src/domain/Decision.ts";
-import type { Budget } from "../../src/domain/Run.ts";
+import type { Budget } from "../../src/domain/RunFacts.ts";
 import { Dice } from "./Dice.ts";
 import type { Moment, Outside, Scenario, ToolSpec } from "./Scenario.ts";
 import { attemptScript } from "./Scripts.ts";

@@ -6,8 +6,8 @@ import type { Exit } from "effect";
 import type { Observation } from "../../src/domain/Observation.ts";
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { RunRecord, Entry as Written } from "../../src/recorder/RunRecord.ts";
-import type { RunEvent, RunInterrupted } from "../../src/runtime/RunEvent.ts";
-import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { RunEvent, RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
 import type { Outside, Scenario } from "./Scenario.ts";
 
 /** A part of the simulated provider. */

@@ -1,10 +1,10 @@
 /** Proves that the judge can fail: traces that were made up, each with one lie in it. */
 import { assert, describe, it } from "@effect/vitest";
 import { Exit } from "effect";
-import { fresh } from "../../src/domain/Attempt.ts";
+import { fresh } from "../../src/domain/AttemptFacts.ts";
 import * as Observation from "../../src/domain/Observation.ts";
 import type { Entry as Written } from "../../src/recorder/RunRecord.ts";
-import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 import { generate } from "./Generator.ts";
 import type { Happened, Part, Trace } from "./Journal.ts";
 import { judge } from "./Judge.ts";

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Exit } from "effect";
 import type { Rule } from "../../src/domain/Decision.ts";
-import { defaultBudget } from "../../src/domain/Run.ts";
+import { defaultBudget } from "../../src/domain/RunFacts.ts";
 import type { Entry, Trace } from "./Journal.ts";
 import { interruptedOf } from "./JudgeEvents.ts";
 import { ProviderBroke } from "./Provider.ts";

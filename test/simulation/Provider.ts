@@ -5,7 +5,7 @@
 import { Effect, Exit, Stream } from "effect";
 import type { Failure } from "../../src/domain/Failure.ts";
 import * as Observation from "../../src/domain/Observation.ts";
-import type { AttemptContext } from "../../src/runtime/RunOptions.ts";
+import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
 import type { Calm } from "./Calm.ts";
 import { Edges } from "./Edges.ts";
 import type { Journal, Part, SourceEnd } from "./Journal.ts";

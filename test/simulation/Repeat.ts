@@ -2,8 +2,8 @@
  * Uses the id of the run once more, and keeps what came of it.
  */
 import { Context, Effect, Exit, Layer, type Scope, Stream } from "effect";
-import { RunInterrupted } from "../../src/runtime/RunEvent.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { Surface } from "./Consumer.ts";
 import type { Journal, Part } from "./Journal.ts";

@@ -2,13 +2,13 @@
  * Describes one simulated run as plain JSON: what the provider, the tools, the consumer, the recorder, the person who is
  * asked and the world outside do. The same scenario always plays the same way.
  */
-import type { Delivery } from "../../src/domain/Attempt.ts";
+import type { Delivery } from "../../src/domain/AttemptFacts.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import type { CallSignal } from "../../src/domain/Observation.ts";
-import type { Budget } from "../../src/domain/Run.ts";
+import type { Budget } from "../../src/domain/RunFacts.ts";
 import type { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
-import type { ClockOptions } from "../../src/runtime/Clocks.ts";
+import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { Edge } from "./Edges.ts";
 
 /** A part that the scripted provider says. */

@@ -5,11 +5,11 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope } fro
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { InterruptSignature } from "../../src/runtime/InterruptSignature.ts";
-import type { RunOptions } from "../../src/runtime/RunOptions.ts";
+import { InterruptSignature } from "../../src/runtime/contract/InterruptSignature.ts";
+import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../src/runtime/UserDecisions.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import { Calm } from "./Calm.ts";
 import { consume, type Surface } from "./Consumer.ts";
 import { Dice } from "./Dice.ts";

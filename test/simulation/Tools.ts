@@ -3,8 +3,8 @@
  */
 import { Effect, Exit } from "effect";
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
-import { type GuardedTool, type Tool, type ToolGuard, ToolRefused } from "../../src/runtime/ToolGuard.ts";
-import type { CallReference } from "../../src/runtime/ToolLedger.ts";
+import type { CallReference } from "../../src/runtime/contract/ToolCall.ts";
+import { type GuardedTool, type Tool, type ToolGuard, ToolRefused } from "../../src/runtime/tools/ToolGuard.ts";
 import type { Calm } from "./Calm.ts";
 import type { HandlerCall, Journal, Part } from "./Journal.ts";
 import type { Scenario, ToolSpec } from "./Scenario.ts";

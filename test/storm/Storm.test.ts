@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
-import * as OpenAiChat from "../../src/provider/OpenAiChat.ts";
+import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
+import { tokensMax, tokensPerSecond } from "../../src/runtime/run/Throttle.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { tokensMax, tokensPerSecond } from "../../src/runtime/Throttle.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 
 const runs = 200;

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Arbitrary, Effect, Result, Schema } from "effect";
-import { AttemptFacts } from "../../src/domain/Attempt.ts";
+import { AttemptFacts } from "../../src/domain/AttemptFacts.ts";
 import { Failure, kinds } from "../../src/domain/Failure.ts";
 import { parse } from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Layer, Stream } from "effect";
-import type { RunEvent } from "../../src/runtime/RunEvent.ts";
+import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import {
   checkGrammar,

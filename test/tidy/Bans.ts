@@ -19,7 +19,7 @@ interface Ban {
   readonly good: string;
 }
 
-const pure = /^src\/(domain|policy|provider)\//;
+const pure = /^src\/(domain|facts|failure|policy|provider)\//;
 
 /** A word, its pattern, what to use, a line that breaks the ban and one that does not. */
 const pureWords: ReadonlyArray<readonly [string, RegExp, string, string, string]> = [
@@ -134,7 +134,7 @@ const srcBans: ReadonlyArray<Ban> = [
     use: "Effect.sleep, or the watchdog's sweeper",
     in: /^src\//,
     // undici calls its connector outside of any fiber, so that its clock cannot be a fiber either; a browser has no fibers
-    except: /^src\/(testing\/|client\/Connector\.ts$|gateway\/page\/Browser\.ts$)/,
+    except: /^src\/(testing\/|client\/connection\/Connector\.ts$|gateway\/page\/Browser\.ts$)/,
     search: "code",
     pattern: /(?<![.\w])set(Timeout|Interval)\s*\(/g,
     bad: ["src/client/Bad.ts", "setTimeout(() => {}, 1);"],

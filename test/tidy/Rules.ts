@@ -34,26 +34,56 @@ const fileLinesMax = 450;
 /** Most lines of a function. */
 const functionLinesMax = 60;
 
-const core = ["domain", "policy", "provider", "recorder", "runtime"];
+/** Most files of a folder, its sub-folders not counted. */
+const folderFilesMax = 16;
 
-/** What each folder of src may import besides itself; the empty name is src/index.ts. */
+const core = ["domain", "facts", "failure", "policy", "provider", "recorder", "runtime"];
+
+/** What each room of src may import besides itself; the empty name is src/index.ts. */
 const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   domain: [],
-  policy: ["domain"],
-  provider: ["domain"],
-  recorder: ["domain", "policy", "provider"],
-  runtime: ["domain", "policy", "provider", "recorder"],
+  facts: ["domain"],
+  failure: ["domain"],
+  policy: ["domain", "facts"],
+  provider: ["domain", "failure"],
+  recorder: ["domain", "facts", "failure", "policy", "provider"],
+  runtime: ["domain", "facts", "failure", "policy", "provider", "recorder"],
+  story: ["domain", "facts", "failure", "policy", "recorder"],
   client: core,
   adapters: [...core, "client"],
-  gateway: [...core, "client", "adapters"],
+  gateway: [...core, "story", "client", "adapters"],
   testing: [...core, "client"],
   agent: [...core, "client", "adapters"],
-  cli: [...core, "client", "adapters", "gateway", "testing", "agent"],
+  cli: [...core, "story", "client", "adapters", "gateway", "testing", "agent"],
   "": core,
 };
 
-/** SQL stands in the recorder and has an entry point of its own: the core's entries must not reach it. */
-const unstableHomes = /^src\/recorder\/Sql\w*\.ts$/;
+/**
+ * The floors of each room that has sub-folders, from the ground up; "" is the room itself. A folder imports from its own floor
+ * only itself, and from the floors below what it likes.
+ */
+const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
+  failure: [["thrown"], ["tables"], ["evidence"], [""]],
+  provider: [["stream"], ["continuation"], ["openai-chat", "openai-responses", "anthropic", "gemini"], [""]],
+  recorder: [[""], ["export", "sql/sqlite"], ["sql"]],
+  runtime: [["contract"], ["tools", "questions"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
+  client: [["connection"], [""]],
+  adapters: [["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
+  gateway: [["config", "api"], ["proxy", "page/style"], ["page"], [""]],
+  agent: [["conversation"], ["tools"], [""], ["terminal"]],
+  testing: [["script"], ["answers"], ["faults"], ["conformance"], [""]],
+  cli: [
+    ["terminal"],
+    ["command", "demo/stage"],
+    ["demo/scenarios", "runs", "recover", "backtest", "conformance"],
+    ["demo/recordings"],
+    ["demo"],
+    [""],
+  ],
+};
+
+/** SQL stands in a folder of its own and has an entry point of its own: the core's entries must not reach it. */
+const unstableHomes = /^src\/recorder\/sql\//;
 
 /** What the package promises to load nothing but stable `effect` modules. */
 const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];
@@ -65,7 +95,11 @@ const inSrc = ({ path }: { readonly path: string }): boolean => path.startsWith(
 
 const isIndex = (path: string): boolean => /(^|\/)index\.ts$/.test(path);
 
+/** The room that a file of src stands in; the empty name is src itself. */
 const folderOf = (path: string): string => (path.split("/").length > 2 ? (path.split("/")[1] ?? "") : "");
+
+/** The sub-folder of its room that a file stands in; the empty name is the room itself. */
+const subfolderOf = (path: string): string => path.split("/").slice(2, -1).join("/");
 
 /** Runs a check over every file of src. */
 const perSource = (check: (source: Source) => ReadonlyArray<Omit<Finding, "path">>) => (tree: Tree) =>
@@ -77,7 +111,7 @@ const importDirection: Rule = {
     const folder = folderOf(source.path);
     const allowed = directions[folder];
     if (allowed === undefined) {
-      return [{ line: 1, banned: `the folder src/${folder}`, use: "a folder of DESIGN section 3" }];
+      return [{ line: 1, banned: `the folder src/${folder}`, use: "a room that the tidy test names" }];
     }
     return source.imports.flatMap(({ target, line }) => {
       if (target === undefined) return [];
@@ -93,9 +127,63 @@ const importDirection: Rule = {
       ];
     });
   }),
-  bad: { "src/domain/Bad.ts": 'import { y } from "./Good.ts";\nimport { x } from "../policy/Facts.ts";\n' },
+  bad: { "src/domain/Bad.ts": 'import { y } from "./Good.ts";\nimport { x } from "../facts/Facts.ts";\n' },
   at: "src/domain/Bad.ts:2",
-  good: { "src/policy/Good.ts": 'import { x } from "../domain/Run.ts";\nimport { y } from "./Facts.ts";\n' },
+  good: { "src/policy/Good.ts": 'import { x } from "../domain/RunFacts.ts";\nimport { y } from "./Rules.ts";\n' },
+};
+
+const floorDirection: Rule = {
+  name: "within a room imports go down",
+  find: perSource((source) => {
+    const room = floors[folderOf(source.path)];
+    const own = subfolderOf(source.path);
+    const floorOf = (folder: string): number => room?.findIndex((floor) => floor.includes(folder)) ?? -1;
+    if (own !== "" && floorOf(own) < 0) {
+      return [{ line: 1, banned: `the folder of ${source.path}`, use: "a floor that the tidy test names" }];
+    }
+    return source.imports.flatMap(({ target, line }) => {
+      if (target === undefined || folderOf(target) !== folderOf(source.path)) return [];
+      const to = subfolderOf(target);
+      if (to === own || floorOf(to) < floorOf(own)) return [];
+      return [{ line, banned: `importing ${target} from ${source.path}`, use: "what stands on a floor below" }];
+    });
+  }),
+  bad: { "src/runtime/attempt/Bad.ts": 'import { y } from "./Good.ts";\nimport { x } from "../run/Run.ts";\n' },
+  at: "src/runtime/attempt/Bad.ts:2",
+  good: {
+    "src/runtime/run/Good.ts": 'import { x } from "../attempt/Attempt.ts";\nimport { y } from "./Run.ts";\n',
+    "src/policy/Good.ts": 'import { x } from "./Rules.ts";\n',
+  },
+};
+
+const floorNeighbours: Rule = {
+  ...floorDirection,
+  name: "folders of one floor do not know each other",
+  bad: { "src/provider/gemini/Bad.ts": 'import { x } from "../anthropic/Calls.ts";\n' },
+  at: "src/provider/gemini/Bad.ts:1",
+  good: { "src/provider/gemini/Good.ts": 'import { x } from "../stream/Sse.ts";\n' },
+};
+
+const folderSize: Rule = {
+  name: `a folder has at most ${folderFilesMax} files beside its sub-folders`,
+  find: ({ sources }) => {
+    const folders = Map.groupBy(sources.filter(inSrc), ({ path }) => path.split("/").slice(0, -1).join("/"));
+    return [...folders]
+      .filter(([, files]) => files.length > folderFilesMax)
+      .map(([folder, files]) => ({
+        path: folder,
+        line: 1,
+        banned: `a folder of ${files.length} files`,
+        use: `sub-folders (at most ${folderFilesMax} files each)`,
+      }));
+  },
+  bad: Object.fromEntries(
+    Array.from({ length: folderFilesMax + 1 }, (_, n) => [`src/policy/File${n}.ts`, "export {};\n"]),
+  ),
+  at: "src/policy:1",
+  good: Object.fromEntries(
+    Array.from({ length: folderFilesMax }, (_, n) => [`src/policy/File${n}.ts`, "export {};\n"]),
+  ),
 };
 
 const stableImports: Rule = {
@@ -137,14 +225,14 @@ const coreReach: Rule = {
       ),
     ),
   bad: {
-    "src/index.ts": 'export * from "./recorder/SqlStore.ts";\n',
-    "src/recorder/SqlStore.ts": 'import { SqlClient } from "effect/sql";\nexport const x = SqlClient;\n',
+    "src/index.ts": 'export * from "./recorder/sql/SqlStore.ts";\n',
+    "src/recorder/sql/SqlStore.ts": 'import { SqlClient } from "effect/sql";\nexport const x = SqlClient;\n',
   },
-  at: "src/recorder/SqlStore.ts:1",
+  at: "src/recorder/sql/SqlStore.ts:1",
   good: {
     "src/index.ts": 'export * from "./recorder/Store.ts";\n',
     "src/recorder/Store.ts": 'import * as Effect from "effect/Effect";\nexport const x = Effect;\n',
-    "src/recorder/SqlStore.ts": 'import { SqlClient } from "effect/sql";\nexport const x = SqlClient;\n',
+    "src/recorder/sql/SqlStore.ts": 'import { SqlClient } from "effect/sql";\nexport const x = SqlClient;\n',
   },
 };
 
@@ -301,6 +389,9 @@ const castReasons: Rule = {
 /** All rules, each once. */
 export const rules: ReadonlyArray<Rule> = [
   importDirection,
+  floorDirection,
+  floorNeighbours,
+  folderSize,
   stableImports,
   coreReach,
   importCycles,

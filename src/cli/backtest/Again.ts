@@ -3,11 +3,11 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Decision } from "../../domain/Decision.ts";
-import type { Budget } from "../../domain/Run.ts";
+import type { Budget } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { ofIncident } from "../../policy/DecisionInput.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import { policyNamed } from "../../runtime/CrashRecovery.ts";
+import { policyNamed } from "../../runtime/crash/CrashRecovery.ts";
 
 /**
  * What deciding by the stored policy says. `same`: its stored decision. `other_version`: another one, by rules of another

@@ -1,10 +1,10 @@
 /**
  * Prints what another policy or budget would have changed, what that would have risked, and whether the record holds.
  */
-import type { Ink, Tone } from "../Ink.ts";
-import { broken } from "../Prose.ts";
-import { quoted, type Screen } from "../Screen.ts";
-import { cut } from "../Table.ts";
+import type { Ink, Tone } from "../terminal/Ink.ts";
+import { broken } from "../terminal/Prose.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { cut } from "../terminal/Table.ts";
 import { type Consequence, consequences } from "./Again.ts";
 import type { Group, Totals, Verdict, Violation } from "./Tally.ts";
 

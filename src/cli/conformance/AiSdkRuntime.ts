@@ -2,9 +2,9 @@
  * Runs a turn with the AI SDK and its provider packages: `streamText` with a tool, up to a few steps.
  */
 import { Effect } from "effect";
-import { discardKind, type LiveOptions, type OwnedRecovery, type RecoverOptions } from "../../adapters/AiSdk.ts";
-import { conformanceTool } from "../../testing/ConformanceFault.ts";
-import type { ConformanceRuntime, ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import { discardKind, type LiveOptions, type OwnedRecovery, type RecoverOptions } from "../../adapters/ai-sdk/AiSdk.ts";
+import { conformanceTool } from "../../testing/conformance/ConformanceFault.ts";
+import type { ConformanceRuntime, ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 
 /** The packages that are judged. */

@@ -3,7 +3,7 @@
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import { Effect } from "effect";
-import type { ConformanceRuntime, ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import type { ConformanceRuntime, ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";

@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect";
 import type OpenAI from "openai";
-import type { ConformanceRuntime, ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import type { ConformanceRuntime, ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";

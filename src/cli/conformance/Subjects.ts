@@ -2,13 +2,13 @@
  * Names the SDKs that ship with the conformance command, each bare and with this package.
  */
 import { type Effect, Layer, References } from "effect";
-import * as AiSdk from "../../adapters/AiSdk.ts";
-import { recoveringFetch } from "../../adapters/FetchRecovery.ts";
+import * as AiSdk from "../../adapters/ai-sdk/AiSdk.ts";
+import { recoveringFetch } from "../../adapters/fetch/FetchRecovery.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { UserDecisions } from "../../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
-import { UserDecisions } from "../../runtime/UserDecisions.ts";
-import { conformanceTool } from "../../testing/ConformanceFault.ts";
-import type { ConformanceRuntime } from "../../testing/ConformanceRuntime.ts";
+import { conformanceTool } from "../../testing/conformance/ConformanceFault.ts";
+import type { ConformanceRuntime } from "../../testing/conformance/ConformanceRuntime.ts";
 import { aiSdkRuntime } from "./AiSdkRuntime.ts";
 import { anthropicRuntime } from "./AnthropicRuntime.ts";
 import { openAiRuntime } from "./OpenAiRuntime.ts";

@@ -2,7 +2,7 @@
  * Collects streamed tool calls as users of bare SDKs do: argument text put together, parsed when the stream has ended, run
  * when it parses.
  */
-import type { ConformanceTask } from "../../testing/ConformanceRuntime.ts";
+import type { ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 
 /** The calls of one response, by their index. */
 export class ToolCalls {

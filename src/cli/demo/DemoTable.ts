@@ -1,10 +1,10 @@
 /**
  * Prints the demo's rows as a table that fits into a hundred columns.
  */
-import type { Ink, Tone } from "../Ink.ts";
-import type { Row } from "./Judge.ts";
-import { protocolIds } from "./Protocols.ts";
-import { faultCharactersMax, protocolNames } from "./Scenario.ts";
+import type { Ink, Tone } from "../terminal/Ink.ts";
+import type { Row } from "./scenarios/Judge.ts";
+import { faultCharactersMax, protocolNames } from "./scenarios/Scenario.ts";
+import { protocolIds } from "./stage/Protocols.ts";
 
 const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
 

@@ -2,8 +2,8 @@
  * Prints what the client told of its exchanges: which connection each had, how long that had idled, sizes and times.
  */
 import type { ExchangeRecord } from "../../client/index.ts";
-import type { Ink } from "../Ink.ts";
-import type { Row } from "./Judge.ts";
+import type { Ink } from "../terminal/Ink.ts";
+import type { Row } from "./scenarios/Judge.ts";
 
 /** Most runs whose exchanges are printed: more are a wall of numbers. */
 export const exchangesOfRunsMax = 3;

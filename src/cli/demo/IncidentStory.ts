@@ -2,15 +2,15 @@
  * Tells one incident in plain words: what broke, what was known, what was decided and why, and how to decide it again.
  */
 import { isDeepStrictEqual } from "node:util";
-import { fresh as freshFacts } from "../../domain/Attempt.ts";
-import { defaultBudget, fresh as freshRun } from "../../domain/Run.ts";
+import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
+import { defaultBudget, fresh as freshRun } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { known, modes } from "../FactWords.ts";
-import type { Ink } from "../Ink.ts";
-import { paragraph } from "../Prose.ts";
-import type { Row } from "./Judge.ts";
-import { protocolNames } from "./Scenario.ts";
-import type { Outcome } from "./ScenarioRun.ts";
+import { known, modes } from "../terminal/FactWords.ts";
+import type { Ink } from "../terminal/Ink.ts";
+import { paragraph } from "../terminal/Prose.ts";
+import type { Row } from "./scenarios/Judge.ts";
+import { protocolNames } from "./scenarios/Scenario.ts";
+import type { Outcome } from "./scenarios/ScenarioRun.ts";
 
 /** A run with an incident to tell of. */
 export interface Told {

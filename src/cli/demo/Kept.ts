@@ -3,11 +3,11 @@
  */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { defaultFile } from "../../recorder/SqlFile.ts";
-import { SqlRunRecorder } from "../../recorder/SqlRunRecorder.ts";
-import { failing } from "../Outcome.ts";
-import * as Screen from "../Screen.ts";
-import { foreignStore, inMemory, said } from "../Store.ts";
+import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
+import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
+import { failing } from "../command/Outcome.ts";
+import { foreignStore, inMemory, said } from "../command/Store.ts";
+import * as Screen from "../terminal/Screen.ts";
 
 /** Where a demo keeps its runs. */
 export interface Kept {

@@ -1,10 +1,10 @@
 /**
  * Prints what a recovery found, and what to do next with each run.
  */
-import type { Outcome, Report, Row } from "../../runtime/CrashRecovery.ts";
-import type { Tone } from "../Ink.ts";
-import { quoted, type Screen } from "../Screen.ts";
-import { type Cell, table } from "../Table.ts";
+import type { Outcome, Report, Row } from "../../runtime/crash/CrashRecovery.ts";
+import type { Tone } from "../terminal/Ink.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { type Cell, table } from "../terminal/Table.ts";
 
 /** Most runs that are listed one by one; `runs list` has them all. */
 const listedMax = 30;

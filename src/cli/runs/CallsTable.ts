@@ -2,9 +2,9 @@
  * Prints the calls that a run handed over, how far each got, and whose word settled it.
  */
 import type { CallRecord, RunRecord } from "../../recorder/RunRecord.ts";
-import type { Tone } from "../Ink.ts";
-import type { Screen } from "../Screen.ts";
-import { type Cell, table } from "../Table.ts";
+import type { Tone } from "../terminal/Ink.ts";
+import type { Screen } from "../terminal/Screen.ts";
+import { type Cell, table } from "../terminal/Table.ts";
 
 /** Most calls that are listed; what is more is counted. */
 const listedMax = 40;

@@ -4,7 +4,7 @@
 import type { Choice } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import * as Repeats from "../../policy/Repeats.ts";
-import { cut } from "../Table.ts";
+import { cut } from "../terminal/Table.ts";
 
 /** What an answer does. */
 export const choiceWords: Readonly<Record<Choice, string>> = {

@@ -3,9 +3,9 @@
  */
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import type { QuestionRecord } from "../../recorder/RunRecord.ts";
-import { broken, paragraph } from "../Prose.ts";
-import { quoted, type Screen } from "../Screen.ts";
-import { relative } from "../When.ts";
+import { broken, paragraph } from "../terminal/Prose.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { relative } from "../terminal/When.ts";
 import { choiceWords, mayRepeat } from "./ChoiceWords.ts";
 
 const margin = 16;

@@ -2,9 +2,9 @@
  * Lists what has happened to a run as steps with a key each, so that two looks at it tell what is new.
  */
 import type { AttemptRecord, QuestionRecord, RunRecord } from "../../recorder/RunRecord.ts";
-import { modes } from "../FactWords.ts";
-import type { Tone } from "../Ink.ts";
-import { lasting } from "../When.ts";
+import { modes } from "../terminal/FactWords.ts";
+import type { Tone } from "../terminal/Ink.ts";
+import { lasting } from "../terminal/When.ts";
 
 /** One step. */
 export interface RunStep {

@@ -4,10 +4,10 @@
  */
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { type AttemptRecord, openQuestion, type QuestionRecord, type RunRecord } from "../../recorder/RunRecord.ts";
-import { known, modes } from "../FactWords.ts";
-import { paragraph } from "../Prose.ts";
-import { quoted, type Screen } from "../Screen.ts";
-import { lasting, moment, relative, rough } from "../When.ts";
+import { known, modes } from "../terminal/FactWords.ts";
+import { paragraph } from "../terminal/Prose.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { lasting, moment, relative, rough } from "../terminal/When.ts";
 import { callsTable } from "./CallsTable.ts";
 import { questionText } from "./QuestionText.ts";
 import { marks, type Standing, standingOf, summaryOf } from "./RunSummary.ts";

@@ -4,7 +4,7 @@
 
 import type { Choice, Rule } from "../../domain/Decision.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
-import type { Tone } from "../Ink.ts";
+import type { Tone } from "../terminal/Ink.ts";
 
 /** How a run stands. `orphan`: its process is gone and nobody has decided what that means. */
 export type Standing = "asking" | "orphan" | "parked" | "live" | "completed" | "stopped";

@@ -1,10 +1,10 @@
 /**
  * Prints runs as a table, and under it what to type next.
  */
-import type { Screen } from "../Screen.ts";
-import { quoted } from "../Screen.ts";
-import { type Cell, type Column, table } from "../Table.ts";
-import { relative } from "../When.ts";
+import type { Screen } from "../terminal/Screen.ts";
+import { quoted } from "../terminal/Screen.ts";
+import { type Cell, type Column, table } from "../terminal/Table.ts";
+import { relative } from "../terminal/When.ts";
 import { marks, type RunSummary } from "./RunSummary.ts";
 
 /** Fewest characters of a random id in the table: what git shows of a commit, and one more. */

@@ -3,9 +3,9 @@
  */
 import { Console, Effect, FileSystem, Option } from "effect";
 import { Command, Flag } from "effect/cli";
-import { encode, exportRun } from "../../recorder/IncidentExport.ts";
-import { exitCodesHelp, failing } from "../Outcome.ts";
-import { dbFlag, withStore } from "../Store.ts";
+import { encode, exportRun } from "../../recorder/export/IncidentExport.ts";
+import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { dbFlag, withStore } from "../command/Store.ts";
 import { findRun } from "./FindRun.ts";
 import { runArgument } from "./show.ts";
 

@@ -5,9 +5,9 @@ import { Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { exitCodesHelp, failing } from "../Outcome.ts";
-import type { Screen } from "../Screen.ts";
-import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import type { Screen } from "../terminal/Screen.ts";
 import { type RunSummary, summaryOf } from "./RunSummary.ts";
 import { runTable } from "./RunTable.ts";
 

@@ -6,9 +6,9 @@ import { Argument, Command, Flag } from "effect/cli";
 import { runDocument } from "../../gateway/page/RunDocument.ts";
 import { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { exitCodesHelp, failing } from "../Outcome.ts";
-import type { Screen } from "../Screen.ts";
-import { dbFlag, jsonFlag, withStore } from "../Store.ts";
+import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import type { Screen } from "../terminal/Screen.ts";
 import { findRun } from "./FindRun.ts";
 import { runStory } from "./RunStory.ts";
 

@@ -6,11 +6,11 @@ import { Argument, Command, Flag } from "effect/cli";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { exitCodesHelp, failing } from "../Outcome.ts";
-import { quoted, type Screen } from "../Screen.ts";
-import * as Signals from "../Signals.ts";
-import { dbFlag, jsonFlag, withStore } from "../Store.ts";
-import { clock } from "../When.ts";
+import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import * as Signals from "../command/Signals.ts";
+import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { clock } from "../terminal/When.ts";
 import { findRun } from "./FindRun.ts";
 import { type RunStep, runSteps } from "./RunSteps.ts";
 

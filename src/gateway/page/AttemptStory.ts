@@ -1,7 +1,7 @@
 /**
  * Tells one attempt: how far its facts grew, what its calls did, how it broke, and what was decided by which rule.
  */
-import { type AttemptFacts, Delivery, Progress, Shown, ToolPhase, type ToolRow } from "../../domain/Attempt.ts";
+import { type AttemptFacts, Delivery, Progress, Shown, ToolPhase, type ToolRow } from "../../domain/AttemptFacts.ts";
 import { Evidence, type RunIncident } from "../../domain/RunIncident.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { type Html, html, label, none } from "./Html.ts";

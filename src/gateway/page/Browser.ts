@@ -4,11 +4,7 @@
  *
  * What it needs of the DOM is declared here, so that the DOM's names stay out of the other sources.
  */
-
-/** What the feed `api/events` sends: the runs of which something is new; none where only time has passed. */
-export interface FeedMessage {
-  readonly runs: ReadonlyArray<string>;
-}
+import type { FeedMessage } from "../api/ApiFeed.ts";
 
 interface PageNode {
   readonly nodeType: number;

@@ -2,7 +2,7 @@
  * Draws what runs and ran: open questions first, then totals, then runs, newest first.
  */
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
-import type { Totals } from "../ApiTotals.ts";
+import type { Totals } from "../api/ApiTotals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { questionBox } from "./QuestionBox.ts";
 import { timelineOf } from "./Timeline.ts";

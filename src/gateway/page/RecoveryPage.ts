@@ -6,19 +6,19 @@ import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { Api } from "../Api.ts";
-import * as ApiFeed from "../ApiFeed.ts";
-import * as ApiHandlers from "../ApiHandlers.ts";
-import * as ApiTotals from "../ApiTotals.ts";
-import * as Metrics from "../Metrics.ts";
-import { Page, Traffic } from "../Seam.ts";
+import { Api } from "../api/Api.ts";
+import * as ApiFeed from "../api/ApiFeed.ts";
+import * as ApiHandlers from "../api/ApiHandlers.ts";
+import * as ApiTotals from "../api/ApiTotals.ts";
+import * as Metrics from "../api/Metrics.ts";
+import { Page, Traffic } from "../api/Seam.ts";
 import * as Assets from "./Assets.ts";
 import { html } from "./Html.ts";
 import { type Filter, filters, overview, questionsMax } from "./Overview.ts";
 import { runDocument } from "./RunDocument.ts";
 import { runView } from "./RunView.ts";
 import { contentSecurityPolicy, shell } from "./Shell.ts";
-import { style } from "./Style.ts";
+import { style } from "./style/Style.ts";
 
 /** Runs of one page of the list. */
 export const pageRuns = 40;

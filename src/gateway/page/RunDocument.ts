@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { Html, html } from "./Html.ts";
 import { runPicture } from "./RunPicture.ts";
-import { style } from "./Style.ts";
+import { style } from "./style/Style.ts";
 import { moment } from "./Words.ts";
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Draws the totals: what was recovered, asked and stopped, by rule, by provider and model, and what it cost.
  */
-import type { Totals } from "../ApiTotals.ts";
+import type { Totals } from "../api/ApiTotals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { actions, grouped, moment } from "./Words.ts";
 

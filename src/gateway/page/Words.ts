@@ -1,10 +1,10 @@
 /**
  * Says in plain words what the page shows: states, modes, facts, phases, choices, times and counts.
  */
-import type { AttemptFacts, ToolPhase } from "../../domain/Attempt.ts";
+import type { AttemptFacts, ToolPhase } from "../../domain/AttemptFacts.ts";
 import type { Action, Choice } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import type { AttemptMode } from "../../domain/Run.ts";
+import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { Evidence, IncidentStatus } from "../../domain/RunIncident.ts";
 import type { ToolEffect } from "../../domain/SideEffects.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";

@@ -1,9 +1,9 @@
 /**
  * Puts runs of every look on record, always the same: what the page is tested and photographed with.
  */
-import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/Attempt.ts";
+import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../../src/domain/Failure.ts";
-import { defaultBudget, fresh as freshRun, type Provider, type RunFacts } from "../../../src/domain/Run.ts";
+import { defaultBudget, fresh as freshRun, type Provider, type RunFacts } from "../../../src/domain/RunFacts.ts";
 import type { Evidence, RunIncident } from "../../../src/domain/RunIncident.ts";
 import { explain } from "../../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";

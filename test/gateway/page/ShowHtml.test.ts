@@ -9,7 +9,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Console, Effect, Layer } from "effect";
 import { Command } from "effect/cli";
 import { showCommand } from "../../../src/cli/runs/show.ts";
-import { SqlRunRecorder } from "../../../src/recorder/SqlRunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as Runs from "./PageRuns.ts";
 import { put } from "./PageServer.ts";
 

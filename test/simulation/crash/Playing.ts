@@ -4,10 +4,10 @@
 import { type Clock, Context, Effect, Stream } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RunEvent } from "../../../src/runtime/RunEvent.ts";
-import type { AttemptContext } from "../../../src/runtime/RunOptions.ts";
+import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import type { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { type Tool, ToolGuard } from "../../../src/runtime/ToolGuard.ts";
+import { type Tool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
 import type { Item, Story } from "./Story.ts";
 

@@ -5,7 +5,7 @@
 import { Schema } from "effect";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { RunRecord } from "../../../src/recorder/RunRecord.ts";
-import { leaseMsDefault } from "../../../src/recorder/SqlRunRecorder.ts";
+import { leaseMsDefault } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import type { Deed, TwinsLived } from "./Twins.ts";
 
 /** What is wrong; empty where nothing is. */

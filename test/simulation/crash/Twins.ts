@@ -9,12 +9,12 @@ import { Clock, Context, Effect, Exit, Layer, Random, Scope, Stream } from "effe
 import { TestClock } from "effect/testing";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../../src/recorder/SqlRunRecorder.ts";
-import * as CrashRecovery from "../../../src/runtime/CrashRecovery.ts";
-import type { RunEvent, RunInterrupted } from "../../../src/runtime/RunEvent.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
+import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { ToolGuard } from "../../../src/runtime/ToolGuard.ts";
-import { UserDecisions } from "../../../src/runtime/UserDecisions.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { type Process, providerOf, type Recorder, responseOf, runId, type World } from "./Playing.ts";
 import { ProcessClock } from "./ProcessClock.ts";

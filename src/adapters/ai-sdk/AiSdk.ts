@@ -1,0 +1,140 @@
+/**
+ * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and its tools, and no call of it changes.
+ *
+ * A failure ends a call as an error of its stream: `CallInterrupted`, which nobody above repeats. The SDK's own retries never
+ * see one of ours, with any `maxRetries`; set it to 0 all the same, for other models. `streamRetries` has nothing to act on.
+ */
+import type { LanguageModelMiddleware, ToolSet } from "ai";
+import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
+import { CallBook, type Dispatch } from "./AiSdkCalls.ts";
+import { discarding, type LiveCall, type LiveTransform } from "./AiSdkDiscard.ts";
+import { HandlerFailed } from "./AiSdkExecute.ts";
+import { generate, type Host, type RecoverOptions, stream } from "./AiSdkModel.ts";
+import { Repeats } from "./AiSdkRepeats.ts";
+import type { Model } from "./AiSdkSpec.ts";
+import { type GuardOptions, guardTools } from "./AiSdkTools.ts";
+
+export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./AiSdkDiscard.ts";
+export { CallInterrupted } from "./AiSdkError.ts";
+export type { RecoverOptions } from "./AiSdkModel.ts";
+export type { GuardOptions } from "./AiSdkTools.ts";
+
+/** Recovers models and guards tools that belong together: calls of its models are what its tools run for. */
+export interface Recovery {
+  /**
+   * Makes a model whose broken streams are recovered.
+   *
+   * @param model a model of specification v4; older ones take `middleware` and the SDK's `wrapLanguageModel`
+   * @returns the model, with the same name; its failures are `CallInterrupted`
+   */
+  readonly recover: (model: Model, options?: RecoverOptions) => Model;
+  /** The same as a middleware for `wrapLanguageModel`. Put it outermost: middlewares below it are part of an attempt. */
+  readonly middleware: (options?: RecoverOptions) => LanguageModelMiddleware;
+  /**
+   * The options of one `streamText` call that shows parts as they come and withdraws those of a broken attempt:
+   * `streamText({ ...recovery.live(model), prompt })`. The text and the messages of its result hold nothing withdrawn; its
+   * page needs `recoveryTransform`. Where the transform is missing, a call fails instead of withdrawing.
+   */
+  readonly live: (model: Model, options?: RecoverOptions) => LiveOptions;
+  /**
+   * Guards a set of tools: a handler starts once, and only for a call that a recovered model has handed over.
+   *
+   * @param options what each tool does (`read_only`, `mutating`); a tool that is not named is `unknown`
+   * @returns the set, of the same type. A call that may not start fails with `ToolRefused`, which the SDK gives to the model.
+   */
+  readonly guardTools: <T extends ToolSet>(tools: T, options?: GuardOptions<T>) => T;
+}
+
+/** What `live` adds to the options of `streamText`. */
+export interface LiveOptions {
+  readonly model: Model;
+  readonly experimental_transform: LiveTransform;
+}
+
+/** A recovery that owns its services. */
+export interface OwnedRecovery extends Recovery {
+  /** Ends live calls with rule `lifecycle_closed` and releases everything. Calls after it fail. */
+  readonly close: () => Promise<void>;
+}
+
+/** Where a recovery runs. */
+export interface RecoveryOptions {
+  /** The processor with its recorder and its decisions; left out: a recorder in memory and nobody to ask. */
+  readonly layer?: Layer.Layer<StreamProcessor | ToolGuard>;
+}
+
+/** Makes a recovery on the services of an Effect program. */
+export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> = Effect.map(
+  Effect.context<StreamProcessor | ToolGuard>(),
+  (services) => recovery(() => Promise.resolve(services)),
+);
+
+/**
+ * Makes a recovery for a program without Effect. Its services start with its first call.
+ *
+ * @returns a recovery whose `close` is to be called when the program ends
+ */
+export const createRecovery = (options: RecoveryOptions = {}): OwnedRecovery => {
+  const runtime = ManagedRuntime.make(options.layer ?? StreamProcessor.layerDefault);
+  const closing = Effect.flatMap(StreamProcessor, (processor) => processor.close("the recovery was closed"));
+  let started = false;
+  const services = () => {
+    started = true;
+    return runtime.context();
+  };
+  return {
+    ...recovery(services),
+    close: async () => {
+      if (started) await runtime.runPromise(closing);
+      await runtime.dispose();
+    },
+  };
+};
+
+type Services = Context.Context<StreamProcessor | ToolGuard>;
+
+const recovery = (services: () => Promise<Services>): Recovery => {
+  const shared = { book: new CallBook(), repeats: new Repeats() };
+  const host = async (): Promise<Host> => ({ ...shared, services: await services() });
+  const dispatch = dispatchOf(shared.book, services);
+  const recovered = (model: Model, options: RecoverOptions, live?: LiveCall): Model => ({
+    specificationVersion: "v4",
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doStream: async (params) =>
+      stream(await host(), { model, params, options, ...(live === undefined ? {} : { live }) }),
+    doGenerate: async (params) => generate(await host(), { model, params, options }),
+  });
+  return {
+    recover: (model, options = {}) => recovered(model, options),
+    live: (model, options = {}) => {
+      const live: LiveCall = { attached: false };
+      return { model: recovered(model, options, live), experimental_transform: discarding(live) };
+    },
+    middleware: (options = {}) => ({
+      specificationVersion: "v4",
+      wrapStream: async ({ model, params }) => stream(await host(), { model, params, options }),
+      wrapGenerate: async ({ model, params }) => generate(await host(), { model, params, options }),
+    }),
+    guardTools: (tools, options = {}) => guardTools(tools, options, dispatch),
+  };
+};
+
+const dispatchOf =
+  (book: CallBook, services: () => Promise<Services>): Dispatch =>
+  async (marked, call, handler) => {
+    const context = await services();
+    const reference = book.take(marked.name, call);
+    if (reference === undefined) {
+      const message = `${marked.name}: no such call was handed over by a recovered model`;
+      throw new ToolRefused({ reason: "unknown_call", tool: marked.name, message });
+    }
+    const guarded = marked.guarded(Context.get(context, ToolGuard));
+    const exit = await Effect.runPromiseExitWith(context)(guarded.run(reference, handler));
+    if (Exit.isSuccess(exit)) return exit.value;
+    const error = Cause.squash(exit.cause);
+    throw error instanceof HandlerFailed ? error.cause : error;
+  };

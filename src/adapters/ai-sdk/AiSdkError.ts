@@ -1,0 +1,42 @@
+/**
+ * Says to a caller of the AI SDK that a call has ended without its answer.
+ */
+import { Schema } from "effect";
+import { Rule } from "../../domain/Decision.ts";
+import { Failure } from "../../domain/Failure.ts";
+import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+
+/**
+ * A call has ended and will not be repeated: not by this package, and `isRetryable` is false so that nobody above repeats it
+ * either.
+ *
+ * `reason`: as of `RunInterrupted`. `message` says in words what happened, whether a tool ran and what is safe to do.
+ * `cause` is the provider's own error, unchanged (law L12); it is absent where nothing was thrown, as for a cut stream.
+ */
+export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("CallInterrupted", {
+  reason: RunInterrupted.fields.reason,
+  rule: Rule,
+  failure: Failure,
+  run_id: Schema.String,
+  attempts: Schema.Natural,
+  message: Schema.String,
+  isRetryable: Schema.Literal(false),
+  cause: Schema.optionalKey(Schema.Unknown),
+}) {}
+
+/**
+ * Turns the end of a run into what a caller of the AI SDK gets.
+ *
+ * @param cause the provider's error behind it; undefined where there is none
+ */
+export const interrupted = (run: RunInterrupted, cause: unknown): CallInterrupted =>
+  new CallInterrupted({
+    reason: run.reason,
+    rule: run.rule,
+    failure: run.failure,
+    run_id: run.run_id,
+    attempts: run.attempts,
+    message: run.message,
+    isRetryable: false,
+    ...(cause === undefined ? {} : { cause }),
+  });

@@ -1,0 +1,152 @@
+/**
+ * Recovers the calls of one AI SDK model: every provider stream is an attempt of StreamProcessor.
+ *
+ * A caller of the SDK cannot throw away what it was given, so parts are handed over as `StreamProcessor.parts` does: the
+ * lifecycle prefix is held until content comes, and everything from the first tool call until the terminal marker.
+ */
+import { Clock, Context, Effect, Stream } from "effect";
+import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
+import type { CallBook } from "./AiSdkCalls.ts";
+import type { LiveCall } from "./AiSdkDiscard.ts";
+import { type CallInterrupted, interrupted } from "./AiSdkError.ts";
+import { ReadPart } from "./AiSdkParts.ts";
+import { awaited, type Fork, pump } from "./AiSdkPump.ts";
+import type { Repeats } from "./AiSdkRepeats.ts";
+import { revealed } from "./AiSdkReveal.ts";
+import { type Envelope, streaming, whole } from "./AiSdkSource.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./AiSdkSpec.ts";
+import { exposed } from "./AiSdkTools.ts";
+
+/** How the calls of a model are recovered; each field is that of `StreamProcessor.run`. */
+export interface RecoverOptions
+  extends Pick<RunOptions<unknown, unknown, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
+  /** Whether the model thinks before it answers; left out: not known, and the first progress is waited for longer. */
+  readonly reasoning?: boolean;
+  /** Renews the credentials that the provider package reads, after a `rejected.auth`; tried once a call. */
+  readonly refreshCredentials?: () => PromiseLike<unknown>;
+}
+
+/** What the calls of a recovery share. */
+export interface Host {
+  readonly services: Context.Context<StreamProcessor | ToolGuard>;
+  readonly book: CallBook;
+  readonly repeats: Repeats;
+}
+
+/** One call of a model: its request, as it came. */
+interface Call {
+  readonly model: Model;
+  readonly params: CallOptions;
+  readonly options: RecoverOptions;
+  /** The call can withdraw what it has shown. */
+  readonly live?: LiveCall;
+}
+
+/**
+ * Streams an answer.
+ *
+ * @returns once the first parts are there, with the request and the response that they came with; a call that fails before is
+ *   a stream that fails with `CallInterrupted`, so that nobody above takes it for one that was never made
+ */
+export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
+  let envelope: Envelope = {};
+  const run = runOf(host, call, (attempt, params) =>
+    streaming(call.model, params, attempt, (opened) => {
+      envelope = opened;
+    }),
+  );
+  const tell = warned(host, call.params);
+  const parts = revealed(processorOf(host), run, call.live).pipe(
+    Stream.map((read) => {
+      handOver(host, read);
+      return tell(read.part);
+    }),
+    Stream.mapError((error) => lost(host, call.params, error)),
+  );
+  const { begun, stream } = pump(forkOf(host), parts, call.params.abortSignal);
+  await begun;
+  return { ...envelope, stream };
+};
+
+/**
+ * Asks for a whole answer.
+ *
+ * @throws CallInterrupted, or the reason of the caller's own abort
+ */
+export const generate = async (host: Host, call: Call): Promise<GenerateResult> => {
+  const run = {
+    ...runOf(host, call, (attempt, params) => whole(call.model, params, attempt)),
+    streaming: false,
+  };
+  const message = host.repeats.warning(call.params, nowOf(host));
+  const answer = Stream.runLast(processorOf(host).parts(run)).pipe(
+    Effect.flatMap(Effect.fromOption),
+    Effect.mapError((error) => (error instanceof RunInterrupted ? lost(host, call.params, error) : error)),
+  );
+  const read = await awaited(forkOf(host), answer, call.params.abortSignal);
+  const calls = read.part.content.filter((part) => part.type === "tool-call" && part.providerExecuted !== true);
+  for (const [index, ready] of read.ready.entries()) {
+    const part = calls[index];
+    if (part?.type === "tool-call") host.book.handedOver(ready, part);
+  }
+  if (message === undefined) return read.part;
+  return { ...read.part, warnings: [...read.part.warnings, { type: "other", message }] };
+};
+
+const runOf = <P>(
+  host: Host,
+  { model, options, params }: Call,
+  open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
+): RunOptions<ReadPart<P>, unknown, never> => {
+  const { tools, params: unmarked } = exposed(params);
+  // The caller's abort stops the run, and an attempt is aborted by the run alone. The run hears it itself: a caller that gave
+  // the same signal to something below, a fetch of its own, sees that fail first (law L10).
+  const { abortSignal: signal, ...sent } = unmarked;
+  const { reasoning, refreshCredentials, ...rest } = options;
+  return {
+    ...rest,
+    ...(signal === undefined ? {} : { signal }),
+    provider: { id: model.provider, model: model.modelId, ...(reasoning === undefined ? {} : { reasoning }) },
+    tools: tools(Context.get(host.services, ToolGuard)),
+    attempt: (attempt) => open(attempt, sent),
+    observe: (read) => read.observation,
+    ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.tryPromise(refreshCredentials) }),
+  };
+};
+
+/** A whole call is handed over: its tool may be started now. */
+const handOver = (host: Host, read: ReadPart): void => {
+  const { part } = read;
+  if (part.type !== "tool-call") return;
+  for (const ready of read.ready) host.book.handedOver(ready, part);
+};
+
+/** Puts the warning of a repeated call where the SDK logs the provider's own. */
+const warned = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
+  const message = host.repeats.warning(params, nowOf(host));
+  if (message === undefined) return (part) => part;
+  return (part) =>
+    part.type === "stream-start" ? { ...part, warnings: [...part.warnings, { type: "other", message }] } : part;
+};
+
+/** What the caller gets when a run has ended without an answer (law L12). */
+const lost = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
+  // A user who has stopped a call may ask again.
+  if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));
+  const { cause } = error;
+  if (!(cause instanceof ReadPart)) return interrupted(error, cause);
+  const { part } = cause;
+  return interrupted(error, "type" in part && part.type === "error" ? part.error : undefined);
+};
+
+const processorOf = (host: Host): StreamProcessor["Service"] => Context.get(host.services, StreamProcessor);
+
+const nowOf = (host: Host): number => Context.get(host.services, Clock.Clock).currentTimeMillisUnsafe();
+
+const forkOf =
+  (host: Host): Fork =>
+  (effect) =>
+    Effect.runForkWith(host.services)(effect);

@@ -1,0 +1,202 @@
+/**
+ * Reads what the parts of an AI SDK model stream prove.
+ *
+ * The provider packages end every stream with a `finish` part of their own making, also a cut one; only one that repeats a
+ * word of the provider is the terminal marker here. `interrupted`, and `other` without the provider's word, are a cut.
+ */
+import { callKey } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import { label } from "../../domain/Limits.ts";
+import {
+  type CallSignal,
+  calls,
+  failed,
+  none,
+  type Observation,
+  ping,
+  reasoning,
+  terminal,
+  text,
+  type Usage,
+} from "../../domain/Observation.ts";
+import type { Executor } from "../../domain/SideEffects.ts";
+import * as FailureClassifier from "../../failure/FailureClassifier.ts";
+import { ending, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
+import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
+import type { FinishReason, GenerateResult, StreamPart } from "./AiSdkSpec.ts";
+
+/** The attempt whose parts are read. */
+export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;
+
+/** A part beside what it proves. */
+export class ReadPart<P = StreamPart> {
+  readonly part: P;
+  readonly observation: Observation;
+  readonly attempt: ReadAttempt;
+
+  constructor(part: P, observation: Observation, attempt: ReadAttempt) {
+    this.part = part;
+    this.observation = observation;
+    this.attempt = attempt;
+  }
+
+  /** The calls that a caller who is handed this part may run. */
+  get ready(): ReadonlyArray<Pick<ReadyCall, "run_id" | "attempt" | "call" | "id">> {
+    const { attempt, run_id } = this.attempt;
+    return this.observation.calls.flatMap(({ choice, executor, id, ordinal, phase }) =>
+      phase === "ready" && executor === "runtime" && id !== undefined
+        ? [{ run_id, attempt, call: callKey(choice, ordinal), id }]
+        : [],
+    );
+  }
+}
+
+/** Calls of one attempt whose place is remembered; of what comes beyond each is a call of its own. */
+const callsMax = 1_024;
+
+/** Reads the parts of one attempt: it counts the calls in the order in which they began. */
+export class PartReader {
+  readonly #ordinals = new Map<string, number>();
+  readonly #providerExecuted = new Set<string>();
+  readonly #attempt: ReadAttempt;
+  #next = 0;
+
+  constructor(attempt: ReadAttempt) {
+    this.#attempt = attempt;
+  }
+
+  /** Says what a part proves. */
+  read(part: StreamPart): ReadPart {
+    return new ReadPart(part, this.#observe(part), this.#attempt);
+  }
+
+  /** Reads an answer that came whole. */
+  whole(result: GenerateResult): ReadPart<GenerateResult> {
+    const signals = result.content.flatMap((part) => (part.type === "tool-call" ? [this.#call(part, "ready")] : []));
+    const characters = result.content.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
+    const finish = finishOf(result.finishReason, usageOf(result.usage));
+    const said: Observation = { ...text(characters), calls: signals };
+    const observation = finish.failure === undefined || finish.terminal ? { ...said, ...marker(finish) } : finish;
+    return new ReadPart(result, observation, this.#attempt);
+  }
+
+  #observe(part: StreamPart): Observation {
+    switch (part.type) {
+      case "text-delta":
+        return part.delta.length === 0 ? none : text(part.delta.length);
+      case "reasoning-start":
+        // An opened block is progress; there is nothing of it to see yet, so it is held until there is.
+        return { ...none, progress: "reasoning" };
+      case "reasoning-delta":
+        return part.delta.length === 0 ? { ...none, progress: "reasoning" } : reasoning(part.delta.length);
+      case "reasoning-file":
+        return reasoning(0);
+      case "file":
+      case "source":
+        return text(0);
+      case "ping":
+        return ping;
+      case "error":
+        return failed(classifyPart(part.error));
+      case "finish":
+        return finishOf(part.finishReason, usageOf(part.usage));
+      case "tool-input-start":
+        if (part.providerExecuted === true) this.#providerExecuted.add(part.id);
+        return calls([this.#signal(part.id, "input_started", part.toolName)]);
+      case "tool-input-delta":
+        return { ...none, progress: "output" };
+      case "tool-input-end":
+        return calls([this.#signal(part.id, "input_complete")]);
+      case "tool-call":
+        return calls([this.#call(part, "ready")]);
+      case "tool-result":
+        return part.preliminary === true ? { ...none, progress: "output" } : calls([this.#settled(part)]);
+      default:
+        return none;
+    }
+  }
+
+  #call(
+    part: { readonly toolCallId: string; readonly toolName: string; readonly providerExecuted?: boolean },
+    phase: "ready",
+  ) {
+    if (part.providerExecuted === true) this.#providerExecuted.add(part.toolCallId);
+    return this.#signal(part.toolCallId, phase, part.toolName);
+  }
+
+  /** Results inside a stream are those of calls that the provider ran. */
+  #settled(part: { readonly toolCallId: string; readonly toolName: string }): CallSignal {
+    this.#providerExecuted.add(part.toolCallId);
+    return this.#signal(part.toolCallId, "settled", part.toolName);
+  }
+
+  #signal(id: string, phase: CallSignal["phase"], tool?: string): CallSignal {
+    const executor: Executor = this.#providerExecuted.has(id) ? "provider" : "runtime";
+    const named = tool === undefined ? {} : { tool };
+    return { choice: 0, ordinal: this.#ordinal(id, phase, executor), id, executor, phase, ...named };
+  }
+
+  /** Ids repeat with some providers: what comes under an id whose call has begun anew, or is whole, is another call. */
+  #ordinal(id: string, phase: CallSignal["phase"], executor: Executor): number {
+    const known = phase === "input_started" ? undefined : this.#ordinals.get(id);
+    const ordinal = known ?? this.#next;
+    if (known === undefined) this.#next += 1;
+    if (phase === "ready" && executor === "runtime") this.#ordinals.delete(id);
+    else if (this.#ordinals.size < callsMax) this.#ordinals.set(id, ordinal);
+    return ordinal;
+  }
+}
+
+/** What a finish says: the provider's end, an end with a broken call, a failure, or no word of the provider at all. */
+const finishOf = ({ raw, unified }: FinishReason, usage: Usage): Observation => {
+  const word = label(raw ?? unified);
+  const whole: Observation = { ...terminal(word), usage };
+  switch (unified) {
+    case "interrupted":
+      return failed({ kind: "truncated" });
+    case "stop":
+    case "tool-calls":
+    case "length":
+    case "content-filter":
+      return whole;
+    case "error":
+    case "other": {
+      if (raw === undefined) return failed(unified === "other" ? { kind: "truncated" } : { kind: "server_error" });
+      const end = ending(raw);
+      if (end === "invalid_call") return { ...whole, failure: invalidToolInput };
+      return end === "failed" || unified === "error" ? failed(failureOf(raw)) : whole;
+    }
+  }
+};
+
+const marker = ({ failure, finish, usage }: Observation) => ({
+  terminal: true,
+  ...(failure === undefined ? {} : { failure }),
+  ...(finish === undefined ? {} : { finish }),
+  ...(usage === undefined ? {} : { usage }),
+});
+
+/** Error parts carry an error of the SDK, or the provider's error object as it came. */
+const classifyPart = (error: unknown): Failure => {
+  if (isCut(error)) return { kind: "truncated" };
+  return FailureClassifier.classify(error);
+};
+
+/** `@ai-sdk/openai-compatible` says a clean end without a finish by this error alone. */
+const isCut = (error: unknown): boolean =>
+  error instanceof Error &&
+  error.name === "AI_InvalidResponseDataError" &&
+  /\bended without a finish reason\b/.test(error.message);
+
+const usageOf = (usage: GenerateResult["usage"]): Usage => {
+  const input = natural(usage.inputTokens.total);
+  const output = natural(usage.outputTokens.total);
+  return {
+    ...(input === undefined ? {} : { input_tokens: input }),
+    ...(output === undefined ? {} : { output_tokens: output }),
+  };
+};
+
+/** Usage is the provider's word: what is no count is left out. */
+const natural = (count: number | undefined): number | undefined =>
+  count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

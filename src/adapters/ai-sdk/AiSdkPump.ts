@@ -1,0 +1,141 @@
+/**
+ * Carries the parts of a run into the web stream that the AI SDK reads, by its demand, and its end.
+ */
+import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
+import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
+import { stopperOfSignal } from "../../runtime/contract/Stopper.ts";
+import type { StreamPart } from "./AiSdkSpec.ts";
+
+/** Starts an effect on the services of a recovery. */
+export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>;
+
+/** A web stream that is fed by a run. */
+export interface Pumped {
+  readonly stream: ReadableStream<StreamPart>;
+  /** Settles when the first parts are there, or the run has ended without any. */
+  readonly begun: Promise<void>;
+}
+
+/**
+ * Feeds a web stream from a run.
+ *
+ * A failure of the run is an error of the stream itself: after an `error` part `result.text` would be what had come, and the
+ * SDK could retry above us (`streamRetries`).
+ *
+ * @param parts the parts that are handed over
+ * @param signal the caller's abort: it stops the run in its user's name, unless its reason is a timeout
+ */
+export const pump = <E>(fork: Fork, parts: Stream.Stream<StreamPart, E>, signal: AbortSignal | undefined): Pumped => {
+  const demand = new Demand();
+  const begun = Promise.withResolvers<void>();
+  const stopping = new AbortController();
+  const stream = new ReadableStream<StreamPart>(
+    {
+      start: (controller) => {
+        const fiber = fork(Effect.scoped(feeding(parts, demand, controller, begun.resolve)));
+        const left = () => fiber.interruptUnsafe(undefined, signedByUser);
+        const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
+        stopping.signal.addEventListener("abort", left, { once: true });
+        signal?.addEventListener("abort", aborted, { once: true });
+        fiber.addObserver((exit) => {
+          signal?.removeEventListener("abort", aborted);
+          begun.resolve();
+          if (!stopping.signal.aborted) end(exit, controller, signal);
+          demand.over();
+        });
+        if (signal?.aborted === true) aborted();
+      },
+      pull: () => demand.ask(),
+      cancel: () => stopping.abort(),
+    },
+    // A part counts as shown when it was read (law L4), so nothing is read ahead but the parts that came with the first.
+    { highWaterMark: 0 },
+  );
+  return { stream, begun: begun.promise };
+};
+
+/**
+ * Waits for a value of the services in the name of an abort signal, as `pump` does for a stream.
+ *
+ * @returns the value; it rejects with the signal's own reason when that has fired
+ */
+export const awaited = async <A, E>(
+  fork: Fork,
+  effect: Effect.Effect<A, E>,
+  signal: AbortSignal | undefined,
+): Promise<A> => {
+  const fiber = fork(effect);
+  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
+  signal?.addEventListener("abort", aborted, { once: true });
+  if (signal?.aborted === true) aborted();
+  const exit = await new Promise<Exit.Exit<A, E>>((resolve) => fiber.addObserver(resolve));
+  signal?.removeEventListener("abort", aborted);
+  if (Exit.isSuccess(exit)) return exit.value;
+  throw errorOf(exit.cause, signal);
+};
+
+const feeding = <E>(
+  parts: Stream.Stream<StreamPart, E>,
+  demand: Demand,
+  controller: ReadableStreamDefaultController<StreamPart>,
+  begun: () => void,
+) =>
+  Effect.gen(function* () {
+    const pull = yield* Stream.toPull(parts);
+    while (true) {
+      const chunk = yield* pull;
+      for (const part of chunk) controller.enqueue(part);
+      begun();
+      yield* demand.met;
+    }
+  });
+
+const end = <E>(
+  exit: Exit.Exit<unknown, E | Cause.Done>,
+  controller: ReadableStreamDefaultController<StreamPart>,
+  signal: AbortSignal | undefined,
+): void => {
+  if (Exit.isFailure(exit) && !Pull.isDoneCause(exit.cause)) controller.error(errorOf(exit.cause, signal));
+  else controller.close();
+};
+
+/** The run's own failure; where there is none, the reason for which it was stopped. */
+const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): unknown =>
+  signal?.aborted === true ? signal.reason : Cause.squash(cause);
+
+const signedByUser = Context.make(InterruptSignature, "user");
+
+/** `AbortSignal.timeout`, and the timeouts of the SDK, are a limit of the caller and nobody's cancel. */
+const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
+  stopperOfSignal(signal) === "user" ? signedByUser : undefined;
+
+/** Tells the feeding fiber when the reader wants more. */
+class Demand {
+  #asked: (() => void) | undefined;
+  #wanted: (() => void) | undefined;
+  #over = false;
+
+  /** The reader wants a part; settles when there is one or there will be none. */
+  ask(): Promise<void> {
+    if (this.#over) return Promise.resolve();
+    return new Promise((met) => {
+      this.#asked = met;
+      this.#wanted?.();
+    });
+  }
+
+  /** Parts were handed over; goes on when the next is wanted. */
+  readonly met: Effect.Effect<void> = Effect.callback((resume) => {
+    this.#asked?.();
+    this.#asked = undefined;
+    this.#wanted = () => {
+      this.#wanted = undefined;
+      resume(Effect.void);
+    };
+  });
+
+  over(): void {
+    this.#over = true;
+    this.#asked?.();
+  }
+}

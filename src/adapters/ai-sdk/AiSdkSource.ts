@@ -1,0 +1,93 @@
+/**
+ * Opens one attempt at an AI SDK model: its stream, or its whole answer, as a source of read parts.
+ */
+import type { Stream } from "effect";
+import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
+import { PartReader, type ReadAttempt, type ReadPart } from "./AiSdkParts.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./AiSdkSpec.ts";
+
+/** What came with the answer that is read now. */
+export type Envelope = Pick<StreamResult, "request" | "response">;
+
+/**
+ * Opens the stream of one attempt.
+ *
+ * @param opened is told what came with the response, once it is there
+ * @returns a stream whose scope aborts the request
+ */
+export const streaming = (
+  model: Model,
+  params: CallOptions,
+  attempt: ReadAttempt,
+  opened: (envelope: Envelope) => void,
+): Stream.Stream<ReadPart, unknown> =>
+  fromAsyncIterable(
+    () => {
+      const abort = new AbortController();
+      const open = async () => {
+        const { stream, ...envelope } = await model.doStream({ ...params, abortSignal: abort.signal });
+        opened(envelope);
+        return stream.getReader();
+      };
+      return new Source(abort, open, new PartReader(attempt));
+    },
+    (error) => error,
+  );
+
+/** Asks for a whole answer: one part, which proves all that it holds. */
+export const whole = (
+  model: Model,
+  params: CallOptions,
+  attempt: ReadAttempt,
+): Stream.Stream<ReadPart<GenerateResult>, unknown> =>
+  fromAsyncIterable(
+    () => {
+      const abort = new AbortController();
+      let asked = false;
+      return iterable<ReadPart<GenerateResult>>({
+        next: async () => {
+          if (asked) return { done: true, value: undefined };
+          asked = true;
+          const result = await model.doGenerate({ ...params, abortSignal: abort.signal });
+          return { done: false, value: new PartReader(attempt).whole(result) };
+        },
+        return: () => {
+          abort.abort();
+          return Promise.resolve({ done: true, value: undefined });
+        },
+      });
+    },
+    (error) => error,
+  );
+
+const iterable = <A>(iterator: AsyncIterator<A>): AsyncIterable<A> => ({ [Symbol.asyncIterator]: () => iterator });
+
+/** Reads a model's stream. A plain generator could not be ended while it waits; this one aborts its request at once. */
+class Source implements AsyncIterable<ReadPart>, AsyncIterator<ReadPart> {
+  readonly #abort: AbortController;
+  readonly #open: () => Promise<ReadableStreamDefaultReader<StreamPart>>;
+  readonly #parts: PartReader;
+  #reader: ReadableStreamDefaultReader<StreamPart> | undefined;
+
+  constructor(abort: AbortController, open: () => Promise<ReadableStreamDefaultReader<StreamPart>>, parts: PartReader) {
+    this.#abort = abort;
+    this.#open = open;
+    this.#parts = parts;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<ReadPart> {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<ReadPart, undefined>> {
+    this.#reader ??= await this.#open();
+    const { done, value } = await this.#reader.read();
+    return done ? { done, value: undefined } : { done, value: this.#parts.read(value) };
+  }
+
+  async return(): Promise<IteratorResult<ReadPart, undefined>> {
+    this.#abort.abort();
+    await this.#reader?.cancel();
+    return { done: true, value: undefined };
+  }
+}

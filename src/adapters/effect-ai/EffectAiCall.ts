@@ -1,0 +1,214 @@
+/**
+ * Holds one call of a recovered language model: its run, the calls that were handed over, and the tools that take them.
+ */
+import { Context, Effect, Option, Stream } from "effect";
+import type { AiError } from "effect/ai";
+import { type LanguageModel, type Response, ResponseIdTracker, type Tool } from "effect/ai";
+import type { ProviderError } from "../../client/index.ts";
+import type { ToolBoundary } from "../../domain/SideEffects.ts";
+import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
+import type { CallReference } from "../../runtime/contract/ToolCall.ts";
+import type { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
+import { mended } from "./EffectAiHistory.ts";
+import { PartFold, type Sent } from "./EffectAiParts.ts";
+import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./EffectAiTools.ts";
+import { sourceOf } from "./LanguageModelError.ts";
+
+/** The options of any call, as far as this adapter reads them. */
+export interface CallOptions {
+  readonly toolkit?: unknown;
+  readonly disableToolCallResolution?: boolean | undefined;
+}
+
+/** What a structured answer is asked for with. */
+export interface ObjectRequest {
+  readonly schema: unknown;
+  readonly objectName?: string;
+}
+
+/** How a call came. */
+export interface CallMade {
+  /** Whether the model runs the tools itself; otherwise the caller does, out of sight. */
+  readonly resolves: boolean;
+  /** The user's Stop. */
+  readonly signal: AbortSignal | undefined;
+  readonly object?: ObjectRequest;
+}
+
+interface Handed {
+  readonly name: string;
+  readonly id: string;
+  readonly reference: CallReference;
+}
+
+/** One call of a recovered model. */
+export class Call {
+  readonly #guard: ToolGuard["Service"];
+  readonly resolves: boolean;
+  readonly object: ObjectRequest | undefined;
+  readonly #signal: AbortSignal | undefined;
+  /** What a structured answer was decoded to. */
+  value: unknown;
+  #handed: Array<Handed> = [];
+  #started = false;
+  /** By their names in the toolkit. */
+  #tools: ReadonlyMap<string, ToolBoundary | Guarded> = new Map();
+
+  constructor(guard: ToolGuard["Service"], { object, resolves, signal }: CallMade) {
+    this.#guard = guard;
+    this.resolves = resolves;
+    this.object = object;
+    this.#signal = signal;
+  }
+
+  /** The run of the call hears the user's Stop. */
+  get heeding(): Pick<RunOptions<never, never, never>, "signal"> {
+    return this.#signal === undefined ? {} : { signal: this.#signal };
+  }
+
+  /** The tools of a request, as a run takes them; the run's calls are claimed from now on. */
+  begin(tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolBoundary> {
+    this.#started = true;
+    this.#handed = [];
+    const made = boundaries(tools, this.resolves ? this.#guard : undefined);
+    this.#tools = new Map(made.map((tool, at) => [String(tools[at]?.name), tool]));
+    return made;
+  }
+
+  /** Parts were handed over: their calls may be claimed. */
+  handed(sent: Sent): void {
+    const { attempt, calls, run_id } = sent;
+    for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
+  }
+
+  /** The toolkit of the call, behind the guard. */
+  guarded(toolkit: unknown): unknown {
+    if (toolkit === undefined || !this.resolves) return toolkit;
+    // The options' own type says that this is a toolkit with handlers, or an Effect of one.
+    const given = toolkit as AnyToolkit | Effect.Effect<AnyToolkit>;
+    return Effect.isEffect(given)
+      ? Effect.map(given, (it) => guarded(it, this.#claim, this.#signal))
+      : guarded(given, this.#claim, this.#signal);
+  }
+
+  /** Calls that a person has approved in an earlier turn run before the request, and no run knows them. */
+  readonly #claim: Claim = (name, id) => {
+    if (!this.#started) return "unguarded";
+    const at = this.#handed.findIndex((call) => call.name === name && call.id === id);
+    const [call] = at === -1 ? [] : this.#handed.splice(at, 1);
+    const tool = this.#tools.get(name);
+    return call === undefined || tool === undefined || !("run" in tool)
+      ? "refused"
+      : { tool, reference: call.reference };
+  };
+}
+
+/** The call that a request belongs to. */
+export const CurrentCall = Context.Reference<Call | undefined>("effect-stream-recovery/effect-ai/CurrentCall", {
+  defaultValue: () => undefined,
+});
+
+/** The attempt that a request is part of, for a provider that reports deliveries and bytes: `ProviderModel` does. */
+export const CurrentAttempt = Context.Reference<AttemptContext | undefined>(
+  "effect-stream-recovery/effect-ai/CurrentAttempt",
+  { defaultValue: () => undefined },
+);
+
+/** What a step reads of the request that `effect/ai` asks a provider for. */
+export type StepRequest = Pick<LanguageModel.ProviderOptions, "prompt" | "toolChoice" | "tools"> &
+  Partial<Pick<LanguageModel.ProviderOptions, "incrementalPrompt" | "previousResponseId" | "toolCallValidation">> & {
+    readonly reasoning?: "live" | "held" | undefined;
+  };
+
+/** One request of the wrapped model: a step, whose calls are left to be resolved outside of the attempt. */
+export const attemptOf = (
+  model: LanguageModel.LanguageModel,
+  request: StepRequest,
+): ((attempt: AttemptContext) => Stream.Stream<Sent, AiError.AiError | ProviderError>) => {
+  const options = requestOptions(request);
+  return (attempt) =>
+    Stream.suspend(() => {
+      const fold = foldOf(attempt, request);
+      return streamOf(model, options).pipe(Stream.map((part) => fold.read(part)));
+    }).pipe(
+      Stream.mapError(sourceOf),
+      Stream.provideService(ResponseIdTracker.ResponseIdTracker, trackerOf(request)),
+      Stream.provideService(CurrentAttempt, attempt),
+    );
+};
+
+/** The same for an answer that comes whole, structured where the call asks for an object. */
+export const wholeAttemptOf = (
+  model: LanguageModel.LanguageModel,
+  request: StepRequest,
+  call: Call,
+): ((attempt: AttemptContext) => Stream.Stream<Sent, AiError.AiError | ProviderError>) => {
+  const options = requestOptions(request);
+  return (attempt) =>
+    Stream.fromEffect(
+      wholeOf(model, options, call).pipe(
+        Effect.map((parts) => foldOf(attempt, request).readWhole(parts)),
+        Effect.mapError(sourceOf),
+        Effect.provideService(ResponseIdTracker.ResponseIdTracker, trackerOf(request)),
+        Effect.provideService(CurrentAttempt, attempt),
+      ),
+    );
+};
+
+/** The names of a request's tools in the ledger, by their names in the toolkit. */
+const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools }: StepRequest): PartFold =>
+  new PartFold(attempt, {
+    names: new Map(tools.map((tool) => [String(tool.name), wireName(tool)])),
+    deferred: toolCallValidation === "deferred",
+    holdsReasoning: reasoning === "held",
+  });
+
+/** The wrapped model checks no call: whoever resolves it does, outside of the attempt. */
+const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
+  prompt: mended(prompt),
+  ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),
+  disableToolCallResolution: true as const,
+  toolCallValidation: "deferred" as const,
+});
+
+type RequestOptions = ReturnType<typeof requestOptions>;
+
+const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
+  tools: Object.fromEntries(tools.map((tool) => [String(tool.name), tool])),
+  handle: () => Effect.die(new Error("a step of a recovered model resolves no calls")),
+});
+
+// The three methods are overloaded by the type of the toolkit, which is not known here: the options are those of each.
+const streamOf = (model: LanguageModel.LanguageModel, options: RequestOptions) =>
+  (model.streamText as unknown as (options: RequestOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>)(
+    options,
+  );
+
+interface WholeAnswer {
+  readonly content: ReadonlyArray<Response.AnyPart>;
+  readonly value?: unknown;
+}
+type Generate = (options: RequestOptions & Partial<ObjectRequest>) => Effect.Effect<WholeAnswer, AiError.AiError>;
+
+const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, call: Call) => {
+  const { object } = call;
+  // As above: overloads by the toolkit's type.
+  const generate = (object === undefined ? model.generateText : model.generateObject) as unknown as Generate;
+  return Effect.map(generate(object === undefined ? options : { ...options, ...object }), (answer) => {
+    call.value = answer.value;
+    return answer.content;
+  });
+};
+
+/**
+ * What the provider has seen already is decided once a call, outside of the attempts, so that every attempt sends the same
+ * request: a failed one must not count as a response to go on from.
+ */
+const trackerOf = ({ incrementalPrompt, previousResponseId }: StepRequest): ResponseIdTracker.Service => ({
+  clearUnsafe: () => undefined,
+  markParts: () => undefined,
+  prepareUnsafe: () =>
+    incrementalPrompt === undefined || previousResponseId === undefined
+      ? Option.none()
+      : Option.some({ previousResponseId, prompt: incrementalPrompt }),
+});

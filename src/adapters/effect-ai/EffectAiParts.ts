@@ -1,0 +1,286 @@
+/**
+ * Says what the parts of an `effect/ai` response prove, and writes them as a provider gives them.
+ *
+ * One fold an attempt: calls are counted in the order in which they begin, and the ids that a model gives are labels.
+ */
+import { Schema } from "effect";
+import { AiError, Response } from "effect/ai";
+import { callKey } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import * as Observation from "../../domain/Observation.ts";
+import { classify } from "../../failure/FailureClassifier.ts";
+import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
+
+/** A part on its way through a run: what is handed over of it, and what it proves. */
+export interface Sent {
+  readonly attempt: number;
+  readonly run_id: string;
+  readonly parts: ReadonlyArray<Response.AnyPartEncoded>;
+  /** The same parts as the wrapped model gave them. */
+  readonly given: ReadonlyArray<Response.AnyPart>;
+  readonly observation: Observation.Observation;
+  /** The runtime calls that this part makes whole. */
+  readonly calls: ReadonlyArray<{ readonly key: string; readonly id: string; readonly name: string }>;
+  /** The error that this part carries. */
+  readonly error?: unknown;
+}
+
+/** The original error of a run (law L12): the part that carried it is what the run gives as its cause. */
+export const errorIn = (cause: unknown): unknown => (isSent(cause) ? cause.error : cause);
+
+const isSent = (cause: unknown): cause is Sent =>
+  typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
+
+/** What a part of `ProviderModel` says of calls that the provider ran itself: `metadata.stream_recovery.calls`. */
+export const hostedMetadata = "stream_recovery";
+
+interface Known {
+  readonly ordinal: number;
+  readonly executor: "runtime" | "provider";
+}
+
+/** What a request exposes, as far as reading its parts needs it. */
+export interface Exposed {
+  /** The names under which the tools stand in the ledger, by their names in the toolkit. */
+  readonly names: ReadonlyMap<string, string>;
+  /** A call of no such tool is the caller's to judge. */
+  readonly deferred: boolean;
+  /** Reasoning is handed over with the text behind it, and shows nothing by itself. */
+  readonly holdsReasoning: boolean;
+}
+
+/** Longest reasoning that is held, in UTF-16 code units of one attempt; what comes beyond it is handed over and counts. */
+export const heldReasoningCharactersMax = 1024 * 1024;
+
+/** Reads the parts of one attempt. */
+export class PartFold {
+  readonly #attempt: Pick<AttemptContext, "attempt" | "run_id">;
+  readonly #exposed: Exposed;
+  readonly #open = new Map<string, Known>();
+  #count = 0;
+  #reasoned = 0;
+
+  constructor(attempt: Pick<AttemptContext, "attempt" | "run_id">, exposed: Exposed) {
+    this.#attempt = attempt;
+    this.#exposed = exposed;
+  }
+
+  /** Reads one part of a stream. */
+  read(part: Response.AnyPart): Sent {
+    return this.#sent([part], this.#observe(part));
+  }
+
+  /** Reads a whole answer: the model's success is its marker, unless its finish says that it failed. */
+  readWhole(parts: ReadonlyArray<Response.AnyPart>): Sent {
+    let seen: Observation.Observation = { ...Observation.none, progress: "output", terminal: true };
+    const calls: Array<Sent["calls"][number]> = [];
+    let error: unknown;
+    for (const part of parts) {
+      const read = this.#observe(part);
+      const { observation } = read;
+      calls.push(...read.calls);
+      error ??= read.error;
+      seen = {
+        ...seen,
+        shows: observation.shows === "nothing" || seen.shows === "text" ? seen.shows : observation.shows,
+        characters: seen.characters + observation.characters,
+        calls: [...seen.calls, ...observation.calls],
+        ...(observation.finish === undefined ? {} : { finish: observation.finish }),
+        ...(observation.usage === undefined ? {} : { usage: observation.usage }),
+        ...(observation.failure === undefined ? {} : { failure: observation.failure, terminal: false }),
+      };
+    }
+    return this.#sent(parts, { observation: seen, calls, ...(error === undefined ? {} : { error }) });
+  }
+
+  #sent(parts: ReadonlyArray<Response.AnyPart>, read: Read): Sent {
+    const { attempt, run_id } = this.#attempt;
+    return { attempt, run_id, given: parts, parts: parts.map(encode), ...read };
+  }
+
+  #observe(part: Response.AnyPart): Read {
+    switch (part.type) {
+      case "text":
+        return seen(shown(part.text));
+      case "text-delta":
+        return seen(shown(part.delta));
+      case "reasoning":
+        return seen(this.#reasoning(part.text.length));
+      case "reasoning-start":
+        return seen(this.#reasoning(0));
+      case "reasoning-delta":
+        return seen(this.#reasoning(part.delta.length));
+      case "file":
+      case "source":
+        return seen(Observation.text(0));
+      case "tool-params-start":
+        return seen(Observation.calls([this.#begin(part.id, part.name, part.providerExecuted === true)]));
+      case "tool-params-delta":
+        return seen({ ...Observation.none, progress: "output" });
+      case "tool-params-end":
+        return seen(this.#inputEnded(part.id));
+      case "tool-call":
+        return this.#called(part.id, part.name, part.providerExecuted === true);
+      case "tool-result":
+        return seen(part.providerExecuted && !part.preliminary ? this.#settled(part.id, part.name) : Observation.none);
+      case "response-metadata":
+        return seen(this.#hosted(part.metadata));
+      case "finish":
+        return seen(finished(part));
+      case "error":
+        return failedBy({ ...classify(part.error), in_band: true }, part.error);
+      default:
+        return seen(Observation.none);
+    }
+  }
+
+  #reasoning(characters: number): Observation.Observation {
+    this.#reasoned += characters;
+    const observation = Observation.reasoning(characters);
+    const held = this.#exposed.holdsReasoning && this.#reasoned <= heldReasoningCharactersMax;
+    return held ? { ...observation, shows: "nothing" } : observation;
+  }
+
+  #begin(id: string, name: string, provider: boolean): Observation.CallSignal {
+    const executor = provider ? "provider" : "runtime";
+    const known: Known = { ordinal: this.#count++, executor };
+    this.#open.set(id, known);
+    return this.#signal(known, id, name, "input_started");
+  }
+
+  #inputEnded(id: string): Observation.Observation {
+    const known = this.#open.get(id);
+    return known === undefined
+      ? Observation.none
+      : Observation.calls([this.#signal(known, id, undefined, "input_complete")]);
+  }
+
+  #called(id: string, name: string, provider: boolean): Read {
+    const begun = this.#open.get(id);
+    const first = begun === undefined ? [this.#begin(id, name, provider)] : [];
+    const known = begun ?? this.#open.get(id);
+    if (known === undefined) return seen(Observation.none);
+    if (known.executor === "provider")
+      return seen(Observation.calls([...first, this.#signal(known, id, name, "input_complete")]));
+    if (!this.#exposed.deferred && !this.#exposed.names.has(name))
+      return failedBy({ kind: "invalid_tool_input", in_band: true, retryable: false }, undeclared(name, this.#exposed));
+    // A second call with the same id is another call.
+    this.#open.delete(id);
+    return {
+      observation: Observation.calls([...first, this.#signal(known, id, name, "ready")]),
+      calls: [{ key: callKey(0, known.ordinal), id, name }],
+    };
+  }
+
+  #settled(id: string, name: string): Observation.Observation {
+    const begun = this.#open.get(id);
+    const first = begun === undefined ? [this.#begin(id, name, true)] : [];
+    const known = begun ?? this.#open.get(id);
+    this.#open.delete(id);
+    return known === undefined
+      ? Observation.none
+      : Observation.calls([...first, this.#signal(known, id, name, "settled")]);
+  }
+
+  /** Calls that the provider ran and that no part of `effect/ai` tells of. */
+  #hosted(metadata: Response.ProviderMetadata): Observation.Observation {
+    const told = Json.list(Json.record(metadata[hostedMetadata])?.calls);
+    const signals = told.flatMap((entry) => {
+      const { id, phase, tool } = Json.record(entry) ?? {};
+      const key = Json.string(id);
+      const name = Json.string(tool);
+      const begun = this.#open.get(key);
+      const first = begun === undefined ? [this.#begin(key, name, true)] : [];
+      const known = begun ?? this.#open.get(key);
+      if (known === undefined || (phase !== "settled" && phase !== "input_complete")) return first;
+      return [...first, this.#signal(known, key, name, phase)];
+    });
+    return signals.length === 0 ? Observation.none : Observation.calls(signals);
+  }
+
+  #signal(
+    { executor, ordinal }: Known,
+    id: string,
+    name: string | undefined,
+    phase: Observation.CallSignal["phase"],
+  ): Observation.CallSignal {
+    const tool = name === undefined ? undefined : (this.#exposed.names.get(name) ?? label(name));
+    return { choice: 0, ordinal, id: label(id), executor, phase, ...(tool === undefined ? {} : { tool }) };
+  }
+}
+
+type Read = Pick<Sent, "observation" | "calls" | "error">;
+
+const noCalls: Sent["calls"] = [];
+
+const seen = (observation: Observation.Observation): Read => ({ observation, calls: noCalls });
+
+const failedBy = (failure: Failure, error: unknown): Read => ({ ...seen(Observation.failed(failure)), error });
+
+const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
+  AiError.make({
+    module: "EffectAi",
+    method: "streamText",
+    reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
+  });
+
+/** An empty text is how text begins, and is no progress. */
+const shown = (text: string): Observation.Observation =>
+  text === "" ? Observation.lifecycle : Observation.text(text.length);
+
+const providerFailed: Failure = { kind: "server_error", in_band: true };
+
+const finished = ({ reason, usage }: Response.FinishPart): Observation.Observation => {
+  if (reason === "error") return Observation.failed(providerFailed);
+  const input_tokens = Json.natural(usage.inputTokens.total);
+  const output_tokens = Json.natural(usage.outputTokens.total);
+  return {
+    ...Observation.terminal(reason),
+    usage: {
+      ...(input_tokens === undefined ? {} : { input_tokens }),
+      ...(output_tokens === undefined ? {} : { output_tokens }),
+    },
+  };
+};
+
+const encodeFile = Schema.encodeSync(Response.FilePart);
+const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
+const encodeFinish = Schema.encodeSync(Response.FinishPart);
+const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
+
+/** A part as the wrapped model's provider gave it: most are the same, and those that are not are encoded. */
+const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
+  switch (part.type) {
+    case "file":
+      return encodeFile(part);
+    case "response-metadata":
+      return encodeMetadata(part);
+    case "finish":
+      return encodeFinish(part);
+    case "source":
+      return part.sourceType === "url" ? encodeUrl(part) : part;
+    case "tool-result":
+      return toolResult(part);
+    default:
+      return part;
+  }
+};
+
+const toolResult = (
+  part: Extract<Response.AnyPart, { readonly type: "tool-result" }>,
+): Response.ToolResultPartEncoded => {
+  const { encodedResult, id, isFailure, metadata, modelOutput, name, preliminary, providerExecuted } = part;
+  return {
+    type: "tool-result",
+    id,
+    name,
+    isFailure,
+    preliminary,
+    providerExecuted,
+    metadata,
+    result: encodedResult,
+    ...(modelOutput === undefined ? {} : { modelOutput }),
+  };
+};

@@ -1,0 +1,78 @@
+/**
+ * Lets a program stop a recovered model in its user's name (law L10): the run, and the calls that run behind its answer.
+ */
+import { Context, Effect, Stream } from "effect";
+import type { AiError } from "effect/ai";
+import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import { stopFailure, stopperOfSignal } from "../../runtime/contract/Stopper.ts";
+import type { CallReference } from "../../runtime/contract/ToolCall.ts";
+import { ofRun } from "./LanguageModelError.ts";
+
+/**
+ * The signal of the user's Stop, for every request of an effect or a stream:
+ * `Stream.provideService(chat.streamText({ prompt, toolkit }), EffectAi.StopSignal, stop.signal)`.
+ *
+ * When it aborts, the run under way ends as `user_cancelled`, a tool that runs is interrupted, and a request that comes
+ * later sends nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops the same, and is no user's cancel.
+ */
+export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
+  defaultValue: () => undefined,
+});
+
+/** Which call a stop reaches. */
+type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
+
+/**
+ * Runs a call's work until the signal aborts; the run of its answer may have ended by then, and hears the signal no more.
+ *
+ * @param call whose work it is; left out for a call that no run knows
+ */
+export const untilStopped = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  signal: AbortSignal | undefined,
+  call?: Stopped,
+): Effect.Effect<A, E | AiError.AiError, R> => {
+  if (signal === undefined) return work;
+  const stop = stopped(signal, call);
+  // What has aborted before must not start at all.
+  return Effect.suspend(() => (signal.aborted ? stop : Effect.raceFirst(work, stop)));
+};
+
+/** The same for results that come one by one. */
+export const streamUntilStopped = <A, E, R>(
+  results: Stream.Stream<A, E, R>,
+  signal: AbortSignal | undefined,
+): Stream.Stream<A, E | AiError.AiError, R> => {
+  if (signal === undefined) return results;
+  const stop = stopped(signal);
+  return Stream.suspend(() => (signal.aborted ? Stream.fromEffect(stop) : Stream.interruptWhen(results, stop)));
+};
+
+/** Fails when the signal has aborted. */
+const stopped = (signal: AbortSignal, call?: Stopped): Effect.Effect<never, AiError.AiError> =>
+  Effect.callback((resume) => {
+    const heard = () => resume(Effect.fail(errorOf(signal, call)));
+    if (signal.aborted) return heard();
+    signal.addEventListener("abort", heard, { once: true });
+    return Effect.sync(() => signal.removeEventListener("abort", heard));
+  });
+
+const sentences = {
+  user: "The user stopped the call.",
+  caller: "The call was interrupted by a limit of the program around it.",
+} as const;
+
+const errorOf = (signal: AbortSignal, { attempt = 0, run_id }: Stopped = { run_id: "" }): AiError.AiError => {
+  const by = stopperOfSignal(signal) ?? "user";
+  return ofRun(
+    "handle",
+    new RunInterrupted({
+      reason: "do_not_retry",
+      run_id,
+      rule: by === "user" ? "user_cancelled" : "caller_interrupted",
+      failure: stopFailure(by),
+      attempts: attempt,
+      message: sentences[by],
+    }),
+  );
+};

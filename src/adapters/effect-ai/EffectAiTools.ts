@@ -1,0 +1,153 @@
+/**
+ * Says what the tools of `effect/ai` do, and runs a toolkit's calls through ToolGuard.
+ */
+import { Cause, Context, Effect, Option, Queue, Schema, Stream } from "effect";
+import { AiError, Tool, type Toolkit } from "effect/ai";
+import { lookup } from "../../domain/HostedTools.ts";
+import { label } from "../../domain/Limits.ts";
+import { ToolEffect as Effects, type ToolBoundary } from "../../domain/SideEffects.ts";
+import type { CallReference } from "../../runtime/contract/ToolCall.ts";
+import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
+import { streamUntilStopped, untilStopped } from "./EffectAiStop.ts";
+
+/**
+ * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. A tool without it is read by the annotations
+ * of `effect/ai`: `Readonly` means read_only; `Destructive` or `Idempotent`, whatever they say, mean that the tool changes
+ * something (an idempotent call may run twice, but a repeated answer need not repeat the call's arguments); else unknown.
+ */
+export class ToolEffect extends Context.Service<ToolEffect, Effects>()("effect-stream-recovery/effect-ai/ToolEffect") {}
+
+/** Tools by name, whatever they are. */
+export type AnyTools = Record<string, Tool.Any>;
+
+/** A toolkit with its handlers. */
+export type AnyToolkit = Toolkit.WithHandler<AnyTools>;
+
+type Handled = Effect.Success<ReturnType<AnyToolkit["handle"]>>;
+type HandlerResult = Stream.Success<Handled>;
+
+/** A call's work: the handler, from reading its input to its last result. */
+type Work = Effect.Effect<void, unknown, unknown>;
+
+/** A guarded tool of a toolkit. */
+export type Guarded = GuardedTool<Work, void, unknown, unknown>;
+
+/** A tool that the provider runs on its own side. */
+export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool) && !tool.requiresHandler;
+
+/** What a tool does, as far as its annotations or, for a tool that the provider runs, the table of hosted tools say. */
+export const effectOf = (tool: Tool.Any): Effects => {
+  const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
+  // The types let any text pass here, and what is no effect is none that is known.
+  if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
+  if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
+  const { mapUnsafe } = tool.annotations;
+  if (mapUnsafe.has(Tool.Destructive.key) || mapUnsafe.has(Tool.Idempotent.key)) return "mutating";
+  return isHosted(tool) ? (lookup(wireName(tool))?.effect ?? "unknown") : "unknown";
+};
+
+const isEffect = Schema.is(Effects);
+
+/** The name under which a provider knows a tool. */
+export const wireName = (tool: Tool.Any): string =>
+  label(Tool.isProviderDefined(tool) ? tool.providerName : String(tool.name));
+
+/**
+ * The boundaries of the tools of one request: guarded where the model resolves the calls itself.
+ *
+ * @param guard makes the guarded ones; left out where the caller resolves the calls, which proves nothing
+ */
+export const boundaries = (
+  tools: ReadonlyArray<Tool.Any>,
+  guard: ToolGuard["Service"] | undefined,
+): ReadonlyArray<ToolBoundary | Guarded> =>
+  tools.map((tool) => {
+    const name = wireName(tool);
+    const effect = effectOf(tool);
+    if (isHosted(tool)) return { name, executor: "provider", effect };
+    return guard === undefined ? { name, executor: "runtime", effect } : makers(guard)[effect](name, perform);
+  });
+
+const makers = (guard: ToolGuard["Service"]) => ({
+  read_only: guard.readOnly,
+  mutating: guard.mutating,
+  unknown: guard.unknown,
+});
+
+const perform = (work: Work): Work => work;
+
+/** Which call a toolkit is asked to handle: its tool and reference, `unguarded` where no run handed it over, else refused. */
+export type Claim = (
+  name: string,
+  id: string | undefined,
+) => { readonly tool: Guarded; readonly reference: CallReference } | "unguarded" | "refused";
+
+/**
+ * A toolkit whose handlers can only be reached through the fence.
+ *
+ * @param toolkit the toolkit with its handlers
+ * @param claim says which call is meant; each is given once
+ * @param signal the user's Stop: it interrupts the handlers
+ */
+export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
+  const handle = (name: string, params: unknown, id: string | undefined, options: unknown) => {
+    const call = claim(name, id);
+    const work: ReturnType<AnyToolkit["handle"]> = forwarded(toolkit, name, params, id, options);
+    if (call === "unguarded") return Effect.map(work, (results) => streamUntilStopped(results, signal));
+    if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
+    return Effect.succeed(through(call.tool, call.reference, name, work, signal));
+  };
+  // The handle's types name each tool's own results; here they pass through unread.
+  return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
+};
+
+const forwarded = (
+  toolkit: AnyToolkit,
+  name: string,
+  params: unknown,
+  id: string | undefined,
+  options: unknown,
+): ReturnType<AnyToolkit["handle"]> => {
+  // What came in by the typed handle goes out by it: the types are those of the caller.
+  const args = [name, params, id, options] as unknown as Parameters<AnyToolkit["handle"]>;
+  return toolkit.handle(...args);
+};
+
+/** The results of a call that runs in the guard, as they come; the call settles with the last. */
+const through = (
+  tool: Guarded,
+  reference: CallReference,
+  name: string,
+  work: ReturnType<AnyToolkit["handle"]>,
+  signal: AbortSignal | undefined,
+) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const queue = yield* Queue.unbounded<HandlerResult, unknown>();
+      const collect = Effect.flatMap(
+        work,
+        Stream.runForEach((result) => Queue.offer(queue, result)),
+      );
+      yield* untilStopped(tool.run(reference, collect), signal, reference).pipe(
+        Effect.catchIf(
+          (error): error is ToolRefused => error instanceof ToolRefused,
+          (refused) => refuse(name, refused.message),
+        ),
+        Effect.matchCauseEffect({
+          onFailure: (cause) => Queue.failCause(queue, cause),
+          onSuccess: () => Queue.failCause(queue, Cause.fail(Cause.Done())),
+        }),
+        Effect.forkScoped({ startImmediately: true }),
+      );
+      return Stream.fromQueue(queue);
+    }),
+  );
+
+const refuse = (tool: string, description: string) =>
+  Effect.fail(
+    AiError.make({
+      module: "EffectAi",
+      method: `${tool}.handle`,
+      reason: new AiError.ToolConfigurationError({ toolName: tool, description }),
+    }),
+  );

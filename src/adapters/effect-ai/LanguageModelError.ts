@@ -1,0 +1,131 @@
+/**
+ * Says in the words of `effect/ai` what a run or an exchange failed with, and remembers what it was before.
+ *
+ * An `AiError` that the wrapped model failed with is handed on as it is (law L12). Where there is none, one is made. Beside
+ * each the original is kept, so that nothing is classified twice and nobody has to read a message.
+ */
+import { Duration } from "effect";
+import { AiError } from "effect/ai";
+import type { ProviderError } from "../../client/index.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+
+const interruptions = new WeakMap<AiError.AiError, RunInterrupted>();
+const exchanges = new WeakMap<AiError.AiError, ProviderError>();
+const made = new WeakMap<object, AiError.AiError>();
+
+/**
+ * Says why a recovered model gave up: the run's rule, its failure, what happened and what is safe to do.
+ *
+ * @param error what `streamText`, `generateText` or `generateObject` failed with
+ * @returns undefined for an error that no run ended with
+ */
+export const interruptionOf = (error: AiError.AiError): RunInterrupted | undefined => interruptions.get(error);
+
+/**
+ * The error of a run that could not or must not go on.
+ *
+ * @param method the method of the language model that was called
+ * @param interrupted what the run ended with
+ * @param cause the provider's own error where it stands elsewhere than in `interrupted`
+ */
+export const ofRun = (method: string, interrupted: RunInterrupted, cause: unknown = interrupted.cause) => {
+  const error =
+    original(cause) ??
+    AiError.make({
+      module: "EffectAi",
+      method,
+      reason: reasonOf(interrupted.failure, interrupted.message, "run"),
+    });
+  interruptions.set(error, interrupted);
+  return error;
+};
+
+/**
+ * The error of one exchange with a provider.
+ *
+ * @param method the method of the language model that was called
+ * @param error what the client failed with
+ */
+export const ofExchange = (method: string, error: ProviderError): AiError.AiError => {
+  const before = made.get(error);
+  if (before !== undefined) return before;
+  const reason = reasonOf(error.reason, wordsOf(error.cause) ?? error.message, "exchange", error);
+  const found = AiError.make({ module: "ProviderModel", method, reason });
+  exchanges.set(found, error);
+  made.set(error, found);
+  return found;
+};
+
+/** What an attempt fails with: the client's own error where an `AiError` was made from one, because it knows more. */
+export const sourceOf = (error: AiError.AiError): AiError.AiError | ProviderError => exchanges.get(error) ?? error;
+
+const original = (cause: unknown): AiError.AiError | undefined => {
+  if (AiError.isAiError(cause)) return cause;
+  return typeof cause === "object" && cause !== null ? made.get(cause) : undefined;
+};
+
+/**
+ * The reason that fits a failure. What a run gave up on is never one that asks to be sent again as it is: whether that is
+ * safe was just decided, so its transport failures are `UnknownError`.
+ */
+const reasonOf = (
+  failure: Failure,
+  description: string,
+  end: "run" | "exchange",
+  cause?: unknown,
+): AiError.AiErrorReason => {
+  const wait = failure.retry_after_ms === undefined ? {} : { retryAfter: Duration.millis(failure.retry_after_ms) };
+  switch (failure.kind) {
+    case "rate_limited":
+      return new AiError.RateLimitError(wait);
+    case "overloaded":
+    case "server_error":
+      return new AiError.InternalProviderError({ description });
+    case "rejected":
+      return rejection(failure, description);
+    case "protocol":
+    case "truncated":
+      return end === "run"
+        ? new AiError.UnknownError({ description })
+        : new AiError.InvalidResponseError({ description });
+    case "transport":
+    case "stalled":
+      return end === "run" ? new AiError.UnknownError({ description }) : network(description, cause);
+    case "invalid_tool_input":
+      return new AiError.InvalidOutputError({ description });
+    default:
+      return new AiError.UnknownError({ description });
+  }
+};
+
+const rejection = (
+  failure: Extract<Failure, { readonly kind: "rejected" }>,
+  description: string,
+): AiError.AiErrorReason => {
+  switch (failure.reason) {
+    case "auth":
+      return new AiError.AuthenticationError({ kind: "InvalidKey", description });
+    case "permission":
+      return new AiError.AuthenticationError({ kind: "InsufficientPermissions", description });
+    case "quota":
+      return new AiError.QuotaExhaustedError({});
+    case "content_policy":
+      return new AiError.ContentPolicyError({ description });
+    default:
+      return new AiError.InvalidRequestError({ description, constraint: failure.reason });
+  }
+};
+
+/** Neither method nor address are kept by the client's error; the address may hold a key. */
+const network = (description: string, cause: unknown): AiError.AiErrorReason =>
+  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description, cause });
+
+/** Longest text of a provider's error that goes into a description, in UTF-16 code units. */
+const wordsCharactersMax = 2_000;
+
+/** The provider's own words, where it answered with an error: a person needs them, as with any provider package. */
+const wordsOf = (cause: unknown): string | undefined => {
+  const body = typeof cause === "object" && cause !== null && "body" in cause ? cause.body : undefined;
+  return typeof body === "string" && body !== "" ? body.slice(0, wordsCharactersMax) : undefined;
+};

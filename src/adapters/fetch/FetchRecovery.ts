@@ -1,0 +1,141 @@
+/**
+ * A `fetch` that recovers broken model streams below clients that take one: openai, @anthropic-ai/sdk, LangChain, and any
+ * other that speaks one of the four protocols.
+ *
+ * ```ts
+ * const fetch = recoveringFetch();
+ * const openai = new OpenAI({ fetch, maxRetries: 0 });
+ * ```
+ *
+ * What it may recover is what a client that only sees bytes allows (`Relay.ts`): everything until something was shown, and
+ * calls until their end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests of
+ * no model pass through untouched.
+ *
+ * SDKs retry by themselves, twice by default, each time with all that a run may spend: set `maxRetries: 0`. Where they do
+ * retry, the repeat of a request that has just failed goes on with its budget instead of a fresh one.
+ *
+ * Node's own `fetch` gives up on its side after 300 s without a head or a byte; a run takes that for a broken connection.
+ */
+import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import * as Relay from "../relay/Relay.ts";
+import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
+import type { DeclaredTools, RelayPlan } from "../relay/RelayPlan.ts";
+import { RelayRepeats } from "../relay/RelayRepeats.ts";
+import { fetchTransport } from "./RelayFetch.ts";
+import { errorOf, refuse, respond } from "./RelayFetchBody.ts";
+import { type FetchCall, readCall } from "./RelayFetchCall.ts";
+
+export type { RelayAnswer, RelayRun } from "../relay/Relay.ts";
+export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
+export type { RelayEvent } from "../relay/RelayReader.ts";
+
+/** How a recovering fetch works; everything has a default. */
+export interface FetchRecoveryOptions
+  extends Pick<Relay.RelayOptions, "reveal" | "head" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"> {
+  /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** What the tools of the requests do, by name. Tools that are not named are taken to do anything. */
+  readonly tools?: DeclaredTools;
+  /** An application's own processor; it outlives this fetch. */
+  readonly runtime?: Pick<ManagedRuntime.ManagedRuntime<StreamProcessor, unknown>, "context">;
+  /** Makes the processor of this fetch. Default: runs are remembered in memory, nobody is asked, nothing is logged. */
+  readonly layer?: Layer.Layer<StreamProcessor, unknown>;
+}
+
+/** A `fetch`, and its end. */
+export type RecoveringFetch = typeof globalThis.fetch & {
+  /** Stops what runs and closes the processor that was made for it. A processor that was given stays open. */
+  readonly close: () => Promise<void>;
+};
+
+/**
+ * Makes a recovering fetch. Its processor is made with the first request that is recovered.
+ *
+ * @param options how it works
+ */
+export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringFetch => {
+  const repeats = new RelayRepeats();
+  let own: ManagedRuntime.ManagedRuntime<StreamProcessor, unknown> | undefined;
+  const runtime = () => {
+    if (options.runtime !== undefined) return options.runtime;
+    own ??= ManagedRuntime.make(options.layer ?? quiet);
+    return own;
+  };
+  const call = async (...[input, init]: Parameters<typeof globalThis.fetch>): Promise<Response> => {
+    const fetch = options.fetch ?? globalThis.fetch;
+    const asked = await readCall(input, init, options.tools ?? {});
+    if (asked.plan === undefined) return fetch(asked.input, asked.init);
+    const context = await runtime().context();
+    const transport = fetchTransport(fetch, asked.extras);
+    const { signal } = asked;
+    const heeding = signal === undefined ? {} : { signal };
+    return relayed(asked.plan, asked, context, { ...relayOptions(options), ...heeding, transport, repeats });
+  };
+  return Object.assign(call, { close: async () => own?.dispose() });
+};
+
+const quiet: Layer.Layer<StreamProcessor> = Layer.merge(
+  StreamProcessor.layerDefault,
+  Layer.succeed(References.MinimumLogLevel, "None"),
+);
+
+const relayOptions = ({ fetch: _f, layer: _l, runtime: _r, tools: _t, ...options }: FetchRecoveryOptions) => options;
+
+/** Runs a request; the promise is settled with its head, as a fetch is. */
+const relayed = (
+  plan: RelayPlan,
+  { signal }: FetchCall,
+  context: Context.Context<StreamProcessor>,
+  options: Relay.RelayOptions,
+): Promise<Response> =>
+  new Promise((resolve, reject) => {
+    const run = Effect.runForkWith(context);
+    const scope = Scope.makeUnsafe();
+    const opening = Relay.open(plan, options).pipe(
+      Scope.provide(scope),
+      Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, exit))),
+    );
+    const fiber = run(opening);
+    const aborted = () => {
+      // First: the interrupt ends the fiber within the call, and its end would reject with less.
+      reject(signal?.reason);
+      // Whose it is the run knows by the signal itself.
+      fiber.interruptUnsafe();
+    };
+    signal?.addEventListener("abort", aborted, { once: true });
+    fiber.addObserver((exit) => {
+      signal?.removeEventListener("abort", aborted);
+      if (Exit.isSuccess(exit)) resolve(answered(exit.value, signal, context, scope));
+      else settleBroken(Cause.squash(exit.cause), plan, resolve, reject);
+    });
+  });
+
+const answered = (
+  answer: Relay.RelayAnswer,
+  signal: AbortSignal | undefined,
+  context: Context.Context<StreamProcessor>,
+  scope: Scope.Closeable,
+): Response => {
+  const close = Scope.close(scope, Exit.void);
+  const run = Effect.runForkWith(context);
+  return respond(answer.head, answer.plan.request.url, {
+    read: () => Effect.runPromiseExitWith(context)(answer.read),
+    // A signal was heard by the run; a reader that goes away without one is its user as well.
+    cancel: () => void run(signal?.aborted === true ? close : Effect.andThen(answer.cancel, close)),
+    close: () => void run(close),
+    signal,
+  });
+};
+
+const settleBroken = (
+  error: unknown,
+  plan: RelayPlan,
+  resolve: (response: Response) => void,
+  reject: (error: unknown) => void,
+): void => {
+  const response = error instanceof RelayInterrupted ? error.response : undefined;
+  if (error instanceof RelayInterrupted && response !== undefined)
+    resolve(refuse(response, plan.request.url, error.headers));
+  else reject(errorOf(error));
+};

@@ -1,0 +1,110 @@
+/**
+ * Makes the response that a caller of `fetch` gets of a relayed answer: bytes on demand, an error where the run broke.
+ */
+import { Cause, Exit } from "effect";
+import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
+import type { Leaving } from "../relay/RelayReader.ts";
+import type { RelayHead, RelayRefusal } from "../relay/RelayTransport.ts";
+
+/** Where the bytes of a body come from. */
+export interface BodySource {
+  readonly read: () => Promise<Exit.Exit<Leaving, RelayInterrupted>>;
+  /** The reader has gone. */
+  readonly cancel: () => void;
+  /** Everything was read, or the run broke. */
+  readonly close: () => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * A response whose body is read by demand: nothing is queued that its reader has not asked for.
+ *
+ * @param url where the request went, for `Response.url`
+ */
+export const respond = (head: RelayHead, url: string, source: BodySource): Response => {
+  if (!bodyless.has(head.status)) return responseOf(head, url, streamOf(source));
+  source.close();
+  return responseOf(head, url, null);
+};
+
+/**
+ * The provider's own refusal as it came; one that was not read whole breaks at its end.
+ *
+ * @param extra headers behind its own
+ */
+export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["headers"]): Response => {
+  const head = { ...refusal.head, headers: [...refusal.head.headers, ...extra] };
+  if (bodyless.has(head.status)) return responseOf(head, url, null);
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (controller) => {
+      for (const chunk of refusal.body) controller.enqueue(chunk);
+      if (refusal.whole) controller.close();
+    },
+    pull: (controller) => controller.error(new TypeError("The provider's answer broke off")),
+  });
+  return responseOf(head, url, body);
+};
+
+/** What a caller of `fetch` is given for a run that broke: the original error where there was one. */
+export const errorOf = (error: unknown): unknown =>
+  error instanceof RelayInterrupted ? (error.original ?? error) : error;
+
+const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> => {
+  const { signal } = source;
+  let over = false;
+  let aborted: (() => void) | undefined;
+  const finish = (): boolean => {
+    if (over) return false;
+    over = true;
+    unread.unregister(source);
+    if (aborted !== undefined) signal?.removeEventListener("abort", aborted);
+    return true;
+  };
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      start: (controller) => {
+        // A signal that outlives the call must not keep its body alive.
+        const weak = new WeakRef(controller);
+        aborted = () => {
+          if (!finish()) return;
+          weak.deref()?.error(signal?.reason);
+          source.cancel();
+        };
+        if (signal?.aborted === true) aborted();
+        else signal?.addEventListener("abort", aborted, { once: true });
+      },
+      pull: async (controller) => {
+        const exit = await source.read();
+        if (over) return;
+        if (Exit.isSuccess(exit) && exit.value !== undefined) {
+          for (const chunk of exit.value) controller.enqueue(chunk);
+          return;
+        }
+        finish();
+        if (Exit.isSuccess(exit)) controller.close();
+        else controller.error(errorOf(Cause.squash(exit.cause)));
+        source.close();
+      },
+      cancel: () => {
+        if (finish()) source.cancel();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  if (!over) unread.register(stream, source.cancel, source);
+  return stream;
+};
+
+/** A body that nobody holds any more will not be read: its run ends, as the socket of a plain fetch does. */
+const unread = new FinalizationRegistry<() => void>((cancel) => cancel());
+
+const responseOf = (head: RelayHead, url: string, body: ReadableStream | null): Response => {
+  const headers = head.headers.map(([name, value]): [string, string] => [name, value]);
+  const response = new Response(body, { status: head.status, statusText: head.statusText, headers });
+  // A response that is made has no address of its own; clients print it.
+  Object.defineProperty(response, "url", { value: url });
+  return response;
+};
+
+/** Statuses whose responses have no body (Fetch standard, 2.2.3). */
+const bodyless: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);

@@ -1,0 +1,74 @@
+/**
+ * Reads what a call of `fetch` asks for, in each form that it takes, without using up what may have to be passed through.
+ */
+
+import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
+import { headerOf, type RelayHeaders } from "../relay/RelayTransport.ts";
+import type { FetchExtras } from "./RelayFetch.ts";
+
+/** The first argument of `fetch`. */
+export type FetchInput = Parameters<typeof globalThis.fetch>[0];
+
+/** A call of `fetch`. */
+export interface FetchCall {
+  /** Undefined: nothing to recover, `input` and `init` go on as they are. */
+  readonly plan: RelayPlan | undefined;
+  readonly extras: FetchExtras;
+  readonly signal: AbortSignal | undefined;
+  readonly input: FetchInput;
+  readonly init: RequestInit | undefined;
+}
+
+/**
+ * Reads a call.
+ *
+ * @param declared what the caller's tools do
+ * @throws what the body's own stream fails with
+ */
+export const readCall = async (
+  input: FetchInput,
+  init: RequestInit | undefined,
+  declared: DeclaredTools,
+): Promise<FetchCall> => {
+  const request = input instanceof Request ? input : undefined;
+  const signal = init?.signal ?? request?.signal;
+  const untouched: FetchCall = { plan: undefined, extras: {}, signal, input, init };
+  const method = init?.method ?? request?.method ?? "GET";
+  const url = request?.url ?? String(input);
+  const headers = headersOf(init?.headers ?? request?.headers);
+  const anthropic = headerOf(headers, "anthropic-version") !== undefined;
+  if (signal?.aborted === true || !mayBeRelayed(method, url, anthropic)) return untouched;
+  const { body, used } = await bodyOf(init?.body ?? undefined, request);
+  if (body === undefined) return untouched;
+  const plan = recognise({ method, url, headers, body }, declared);
+  if (plan === undefined) return used ? { ...untouched, init: { ...init, body } } : untouched;
+  return { ...untouched, plan, extras: extrasOf(init, request) };
+};
+
+interface ReadBody {
+  /** Undefined for a form or nothing, which is no JSON. */
+  readonly body: string | Uint8Array<ArrayBuffer> | undefined;
+  /** The caller's own body can be read once only, and was. */
+  readonly used: boolean;
+}
+
+const bodyOf = async (given: RequestInit["body"], request: Request | undefined): Promise<ReadBody> => {
+  if (typeof given === "string") return { body: given, used: false };
+  // A view keeps its own bytes, which the caller may write to later: an attempt that comes then must not see that.
+  if (ArrayBuffer.isView(given))
+    return { body: new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice(), used: false };
+  if (given instanceof ArrayBuffer) return { body: new Uint8Array(given.slice(0)), used: false };
+  if (given instanceof Blob) return { body: new Uint8Array(await given.arrayBuffer()), used: false };
+  if (given instanceof ReadableStream)
+    return { body: new Uint8Array(await new Response(given).arrayBuffer()), used: true };
+  if (given !== undefined || request === undefined || request.body === null) return { body: undefined, used: false };
+  return { body: new Uint8Array(await request.clone().arrayBuffer()), used: false };
+};
+
+const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Headers(given)];
+
+const extrasOf = (init: RequestInit | undefined, request: Request | undefined): FetchExtras => {
+  const { body: _b, duplex: _d, headers: _h, method: _m, signal: _s, ...extras } = init ?? {};
+  if (request === undefined) return extras;
+  return { redirect: request.redirect, credentials: request.credentials, ...extras };
+};

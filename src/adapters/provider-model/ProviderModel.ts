@@ -1,0 +1,215 @@
+/**
+ * A language model of `effect/ai` for the four protocols, on this package's own decoders and client.
+ *
+ * It retries nothing and hides nothing: a broken stream is an `AiError`, a clean end without the provider's terminal marker
+ * too. Recovery is `EffectAi.layer`, to which it reports how far a request got and which bytes came.
+ */
+import { Cause, type Config, Effect, Layer, type Pull, Redacted, Stream } from "effect";
+import { AiError, IdGenerator, LanguageModel, type Response } from "effect/ai";
+import {
+  type ClientConfigError,
+  ProviderClient,
+  type ProviderClientOptions,
+  type ProviderError,
+  type ProviderRequest,
+} from "../../client/index.ts";
+import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../provider/index.ts";
+import type { Part, ProtocolId, Tolerance } from "../../provider/stream/Protocol.ts";
+import { CurrentAttempt } from "../effect-ai/EffectAiCall.ts";
+import { ofExchange } from "../effect-ai/LanguageModelError.ts";
+import { anthropicMessages } from "./ProviderModelAnthropic.ts";
+import { openAiChat } from "./ProviderModelChat.ts";
+import { googleGemini } from "./ProviderModelGemini.ts";
+import { PartWriter } from "./ProviderModelParts.ts";
+import { type Body, codecTransformer, type Written } from "./ProviderModelRequest.ts";
+import { openAiResponses } from "./ProviderModelResponses.ts";
+import { collected } from "./ProviderModelWhole.ts";
+
+/** Which model is asked, and how. */
+export interface Options {
+  readonly protocol: ProtocolId;
+  readonly model: string;
+  /** What the protocol's path is appended to; default the vendor's own API. */
+  readonly baseUrl?: string;
+  /** The whole address instead. */
+  readonly url?: string;
+  /** Sent as the protocol sends it; left out for servers that ask for none. */
+  readonly apiKey?: Redacted.Redacted | Config.Config<Redacted.Redacted>;
+  /** Further headers; they win over this package's own. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Further fields of the request body (`temperature`, `max_tokens`, `reasoning`); they win over this package's own. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** How this server's healthy streams differ. */
+  readonly tolerance?: Tolerance;
+}
+
+/**
+ * A language model with a client of its own.
+ *
+ * @param options which model, where, with which key
+ * @param client how it connects
+ */
+export const layer = (
+  options: Options,
+  client: ProviderClientOptions = {},
+): Layer.Layer<LanguageModel.LanguageModel, ClientConfigError | Config.ConfigError> =>
+  Layer.effect(LanguageModel.LanguageModel, make(options)).pipe(Layer.provide(ProviderClient.layer(client)));
+
+/**
+ * A language model on a client that is there.
+ *
+ * @param options which model, where, with which key
+ */
+export const make = Effect.fnUntraced(function* (
+  options: Options,
+): Effect.fn.Return<LanguageModel.LanguageModel, Config.ConfigError, ProviderClient> {
+  const client = yield* ProviderClient;
+  const { apiKey } = options;
+  const key = apiKey === undefined || Redacted.isRedacted(apiKey) ? apiKey : yield* apiKey;
+  const stream = (request: LanguageModel.ProviderOptions) => streamed(client, options, key, request);
+  return yield* LanguageModel.make({
+    streamText: stream,
+    generateText: (request) => collected(stream(request)),
+    codecTransformer: codecTransformer(options.protocol),
+  });
+});
+
+/** The tail behind the marker (usage, `[DONE]`, the end of the body) is waited for this long, in milliseconds. */
+const tailMs = 10_000;
+
+const streamed = (
+  client: ProviderClient["Service"],
+  options: Options,
+  key: Redacted.Redacted | undefined,
+  request: LanguageModel.ProviderOptions,
+): Stream.Stream<Response.StreamPartEncoded, AiError.AiError, IdGenerator.IdGenerator> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const attempt = yield* CurrentAttempt;
+      const body = yield* bodyOf({ ...request, protocol: options.protocol, model: options.model });
+      const writer = new PartWriter(options.protocol, yield* (yield* IdGenerator.IdGenerator).generateId());
+      const parts = requested(client, options.protocol, {
+        url: urlOf(options),
+        headers: { ...headersOf(options.protocol, key), ...options.headers },
+        body: { ...body, ...options.body },
+        ...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),
+        ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
+      });
+      return written(parts, writer);
+    }),
+  );
+
+type Parts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
+
+/** The parts of a stream, and its finish when it is over; after the marker nothing can fail any more. */
+const written = (
+  parts: Stream.Stream<Part, ProviderError>,
+  writer: PartWriter,
+): Stream.Stream<Response.StreamPartEncoded, AiError.AiError> =>
+  Stream.transformPull(parts, (pull) => {
+    let marked = false;
+    let over = false;
+    const read = Effect.suspend(() =>
+      marked ? Effect.timeoutOrElse(pull, { duration: tailMs, orElse: () => Cause.done() }) : pull,
+    );
+    const ended = (error: ProviderError | Cause.Done) => {
+      if (!Cause.isDone(error) && !marked) return Effect.fail(ofExchange("streamText", error));
+      over = true;
+      return Effect.succeed(writer.end());
+    };
+    const next: Pull.Pull<Parts, AiError.AiError> = Effect.gen(function* () {
+      while (!over) {
+        const [first, ...rest] = yield* read.pipe(
+          Effect.map((events) => {
+            marked ||= events.some(isMarker);
+            return events.flatMap((event) => writer.take(event));
+          }),
+          Effect.catch(ended),
+        );
+        if (first !== undefined) return [first, ...rest] satisfies Parts;
+      }
+      return yield* Cause.done();
+    });
+    return Effect.succeed(next);
+  });
+
+const isMarker = ({ observation }: Part): boolean => observation.terminal && observation.failure === undefined;
+
+type Sending = Pick<ProviderRequest<unknown>, "body" | "bytes" | "delivery" | "headers" | "tolerance" | "url">;
+
+const requested = (
+  client: ProviderClient["Service"],
+  protocol: ProtocolId,
+  sending: Sending,
+): Stream.Stream<Part, ProviderError> => {
+  switch (protocol) {
+    case "openai-chat":
+      return client.stream({ ...sending, protocol: OpenAiChat.protocol });
+    case "openai-responses":
+      return client.stream({ ...sending, protocol: OpenAiResponses.protocol });
+    case "anthropic-messages":
+      return client.stream({ ...sending, protocol: AnthropicMessages.protocol });
+    case "google-gemini":
+      return client.stream({ ...sending, protocol: Gemini.protocol });
+  }
+};
+
+const writers: Readonly<Record<ProtocolId, (written: Written) => Body>> = {
+  "openai-chat": openAiChat,
+  "openai-responses": openAiResponses,
+  "anthropic-messages": anthropicMessages,
+  "google-gemini": googleGemini,
+};
+
+/** What a protocol has no words for is the caller's to change; a schema that cannot be written is as well. */
+const bodyOf = (request: Written): Effect.Effect<Body, AiError.AiError> =>
+  Effect.try({
+    try: () => writers[request.protocol](request),
+    catch: (error) =>
+      AiError.isAiError(error)
+        ? error
+        : AiError.make({
+            module: "ProviderModel",
+            method: "streamText",
+            reason: new AiError.UnsupportedSchemaError({ description: String(error) }),
+          }),
+  });
+
+/** The vendors' own addresses. */
+const vendors: Readonly<Record<ProtocolId, string>> = {
+  "openai-chat": "https://api.openai.com/v1",
+  "openai-responses": "https://api.openai.com/v1",
+  "anthropic-messages": "https://api.anthropic.com/v1",
+  "google-gemini": "https://generativelanguage.googleapis.com/v1beta",
+};
+
+const urlOf = ({ baseUrl, model, protocol, url }: Options): string => {
+  if (url !== undefined) return url;
+  const base = (baseUrl ?? vendors[protocol]).replace(/\/+$/, "");
+  switch (protocol) {
+    case "openai-chat":
+      return `${base}/chat/completions`;
+    case "openai-responses":
+      return `${base}/responses`;
+    case "anthropic-messages":
+      return `${base}/messages`;
+    case "google-gemini":
+      return `${base}/models/${encodeURIComponent(model)}:streamGenerateContent?alt=sse`;
+  }
+};
+
+/** The version of the API that this package's decoder and writer are made for. */
+const anthropicVersion = { "anthropic-version": "2023-06-01" };
+
+const headersOf = (protocol: ProtocolId, key: Redacted.Redacted | undefined): Record<string, string> => {
+  const value = key === undefined ? undefined : Redacted.value(key);
+  switch (protocol) {
+    case "openai-chat":
+    case "openai-responses":
+      return value === undefined ? {} : { authorization: `Bearer ${value}` };
+    case "anthropic-messages":
+      return { ...anthropicVersion, ...(value === undefined ? {} : { "x-api-key": value }) };
+    case "google-gemini":
+      return value === undefined ? {} : { "x-goog-api-key": value };
+  }
+};

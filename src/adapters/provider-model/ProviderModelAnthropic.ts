@@ -1,0 +1,127 @@
+/**
+ * Writes a request in Anthropic Messages.
+ */
+import type { Prompt } from "effect/ai";
+import * as Json from "../../domain/Json.ts";
+import {
+  answerSchema,
+  type Body,
+  choice,
+  exposed,
+  fileOf,
+  keptOf,
+  mediaTypeOf,
+  resultText,
+  systemOf,
+  unsupported,
+  type Written,
+} from "./ProviderModelRequest.ts";
+
+const protocol = "anthropic-messages";
+
+/** The most tokens of an answer where the caller does not say it: the protocol has no default. */
+export const maxTokensDefault = 8_192;
+
+/** The body of a request, streaming. */
+export const anthropicMessages = (written: Written): Body => {
+  const schema = answerSchema(written);
+  const system = systemOf(written.prompt);
+  return {
+    model: written.model,
+    stream: true,
+    max_tokens: maxTokensDefault,
+    ...(system.length === 0 ? {} : { system: system.map((text) => ({ type: "text", text })) }),
+    messages: turns(written.prompt),
+    ...toolsOf(written),
+    ...(schema === undefined ? {} : { output_config: { format: { type: "json_schema", schema: schema.schema } } }),
+  };
+};
+
+const words = { auto: "auto", none: "none", required: "any" } as const;
+
+const toolsOf = ({ toolChoice, tools }: Written): Body => {
+  const { callers, hosted } = exposed(tools);
+  if (tools.length === 0) return {};
+  const chosen = choice(toolChoice);
+  return {
+    tools: [
+      ...callers.map(({ description, name, parameters }) => ({
+        name,
+        ...(description === undefined ? {} : { description }),
+        input_schema: parameters,
+      })),
+      ...hosted.map(({ args, name, type }) => ({ type, name, ...args })),
+    ],
+    tool_choice: typeof chosen === "string" ? { type: words[chosen] } : { type: "tool", name: chosen.tool },
+  };
+};
+
+interface Turn {
+  readonly role: "user" | "assistant";
+  readonly content: ReadonlyArray<Body>;
+}
+
+/** Turns alternate: results of tools are the user's, and what follows of the same side joins it. */
+const turns = (prompt: Prompt.Prompt): ReadonlyArray<Turn> => {
+  const found: Array<Turn> = [];
+  for (const message of prompt.content) {
+    const content = contentOf(message);
+    if (content.length === 0) continue;
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const last = found.at(-1);
+    if (last?.role === role) found[found.length - 1] = { role, content: [...last.content, ...content] };
+    else found.push({ role, content });
+  }
+  return found;
+};
+
+const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
+  switch (message.role) {
+    case "system":
+      return [];
+    case "user":
+      return message.content.flatMap((part) => (part.type === "text" ? textOf(part.text) : [file(part)]));
+    case "assistant":
+      return message.content.flatMap(assistantPart);
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result"
+          ? [
+              {
+                type: "tool_result",
+                tool_use_id: part.id,
+                content: resultText(part),
+                ...(part.isFailure ? { is_error: true } : {}),
+              },
+            ]
+          : [],
+      );
+  }
+};
+
+/** An empty text block is refused. */
+const textOf = (text: string): ReadonlyArray<Body> => (text === "" ? [] : [{ type: "text", text }]);
+
+const file = (part: Prompt.FilePart): Body => {
+  const data = fileOf(part);
+  const media_type = mediaTypeOf(part);
+  const source = "base64" in data ? { type: "base64", media_type, data: data.base64 } : { type: "url", url: data.url };
+  if (media_type.startsWith("image/")) return { type: "image", source };
+  if (media_type === "application/pdf") return { type: "document", source };
+  if (media_type.startsWith("text/") && "base64" in data) {
+    const text = Buffer.from(data.base64, "base64").toString("utf8");
+    return { type: "document", source: { type: "text", media_type: "text/plain", data: text } };
+  }
+  throw unsupported(protocol, media_type);
+};
+
+/** Thinking goes back with its signature, which proves that it was not changed; without one it is refused. */
+const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
+  if (part.type === "text") return textOf(part.text);
+  if (part.type === "tool-call" && !part.providerExecuted)
+    return [{ type: "tool_use", id: part.id, name: part.name, input: Json.record(part.params) ?? {} }];
+  if (part.type !== "reasoning") return [];
+  const { redacted_data, signature } = keptOf(protocol, part.options);
+  if (Json.string(redacted_data) !== "") return [{ type: "redacted_thinking", data: redacted_data }];
+  return Json.string(signature) === "" ? [] : [{ type: "thinking", thinking: part.text, signature }];
+};

@@ -1,0 +1,92 @@
+/**
+ * Says in the words of `effect/ai` why a response finished and what it cost.
+ */
+import type { Response } from "effect/ai";
+import * as Json from "../../domain/Json.ts";
+import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+
+/** Finish reasons by the providers' words, in lower case. Words of all four protocols stand in one table: none clash. */
+const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
+  ["stop", "stop"],
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["completed", "stop"],
+  ["done", "stop"],
+  ["eos", "stop"],
+  ["tool_calls", "tool-calls"],
+  ["tool_use", "tool-calls"],
+  ["function_call", "tool-calls"],
+  ["length", "length"],
+  ["max_tokens", "length"],
+  ["max_output_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["incomplete", "length"],
+  ["content_filter", "content-filter"],
+  ["refusal", "content-filter"],
+  ["safety", "content-filter"],
+  ["recitation", "content-filter"],
+  ["blocklist", "content-filter"],
+  ["prohibited_content", "content-filter"],
+  ["spii", "content-filter"],
+  ["image_safety", "content-filter"],
+  ["pause_turn", "pause"],
+]);
+
+/**
+ * The finish reason of a response.
+ *
+ * @param finish the provider's own word
+ * @param called whether a whole call of the caller's came: the decoders vouch for it, so the word does not matter
+ */
+export const finishReason = (finish: string | undefined, called: boolean): Response.FinishReason => {
+  const reason = reasons.get((finish ?? "").toLowerCase()) ?? "other";
+  return called && (reason === "stop" || reason === "other") ? "tool-calls" : reason;
+};
+
+type Usage = Response.FinishPartEncoded["usage"];
+
+/**
+ * The usage of a response.
+ *
+ * @param told the provider's own object, as it came last
+ */
+export const usageOf = (protocol: ProtocolId, told: Json.JsonRecord): Usage => {
+  const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
+  const inputs = Json.record(told.prompt_tokens_details) ?? Json.record(told.input_tokens_details);
+  const outputs = Json.record(told.completion_tokens_details) ?? Json.record(told.output_tokens_details);
+  const total = count(told.prompt_tokens, told.input_tokens, told.promptTokenCount);
+  const cacheRead = count(inputs?.cached_tokens, told.cache_read_input_tokens, told.cachedContentTokenCount);
+  const cacheWrite = count(told.cache_creation_input_tokens);
+  const reasoning = count(outputs?.reasoning_tokens, told.thoughtsTokenCount);
+  const output = count(told.completion_tokens, told.output_tokens, told.candidatesTokenCount);
+  // Anthropic counts cached input apart, Gemini thinking: totals hold both.
+  const input = protocol === "anthropic-messages" ? sum(total, cacheRead, cacheWrite) : total;
+  const written = protocol === "google-gemini" ? sum(output, reasoning) : output;
+  return {
+    inputTokens: {
+      ...some("total", input),
+      ...some("uncached", protocol === "anthropic-messages" ? total : less(input, cacheRead)),
+      ...some("cacheRead", cacheRead),
+      ...some("cacheWrite", cacheWrite),
+    },
+    outputTokens: {
+      ...some("total", written),
+      ...some("text", less(written, reasoning)),
+      ...some("reasoning", reasoning),
+    },
+  };
+};
+
+const isKnown = (value: number | undefined): value is number => value !== undefined;
+
+const some = <Name extends string>(name: Name, value: number | undefined): Partial<Record<Name, number>> =>
+  // A record of one known name.
+  value === undefined ? {} : ({ [name]: value } as Partial<Record<Name, number>>);
+
+const sum = (...values: ReadonlyArray<number | undefined>): number | undefined => {
+  const known = values.filter(isKnown);
+  return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0);
+};
+
+const less = (total: number | undefined, part: number | undefined): number | undefined =>
+  total === undefined ? undefined : Math.max(0, total - (part ?? 0));

@@ -1,0 +1,123 @@
+/**
+ * Writes a request for Google Gemini, `streamGenerateContent`.
+ */
+import type { Prompt } from "effect/ai";
+import * as Json from "../../domain/Json.ts";
+import {
+  answerSchema,
+  type Body,
+  choice,
+  exposed,
+  fileOf,
+  keptOf,
+  mediaTypeOf,
+  resultText,
+  systemOf,
+  type Written,
+} from "./ProviderModelRequest.ts";
+
+const protocol = "google-gemini";
+
+/** The body of a request; the model and streaming stand in the address. */
+export const googleGemini = (written: Written): Body => {
+  const schema = answerSchema(written);
+  const system = systemOf(written.prompt);
+  return {
+    ...(system.length === 0 ? {} : { systemInstruction: { parts: system.map((text) => ({ text })) } }),
+    contents: turns(written.prompt),
+    ...toolsOf(written),
+    ...(schema === undefined
+      ? {}
+      : { generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema.schema } }),
+  };
+};
+
+const words = { auto: "AUTO", none: "NONE", required: "ANY" } as const;
+
+const toolsOf = ({ toolChoice, tools }: Written): Body => {
+  const { callers, hosted } = exposed(tools);
+  if (tools.length === 0) return {};
+  const chosen = choice(toolChoice);
+  const functionDeclarations = callers.map(({ description, name, parameters }) => ({
+    name,
+    ...(description === undefined ? {} : { description }),
+    parametersJsonSchema: parameters,
+  }));
+  return {
+    tools: [
+      ...(callers.length === 0 ? [] : [{ functionDeclarations }]),
+      ...hosted.map(({ args, name }) => ({ [camel(name)]: args })),
+    ],
+    ...(callers.length === 0
+      ? {}
+      : {
+          toolConfig: {
+            functionCallingConfig:
+              typeof chosen === "string"
+                ? { mode: words[chosen] }
+                : { mode: "ANY", allowedFunctionNames: [chosen.tool] },
+          },
+        }),
+  };
+};
+
+const camel = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+interface Turn {
+  readonly role: "user" | "model";
+  readonly parts: ReadonlyArray<Body>;
+}
+
+/** Turns alternate: the results of all calls of one answer stand in one turn of the user's. */
+const turns = (prompt: Prompt.Prompt): ReadonlyArray<Turn> => {
+  const found: Array<Turn> = [];
+  for (const message of prompt.content) {
+    const parts = partsOf(message);
+    if (parts.length === 0) continue;
+    const role = message.role === "assistant" ? "model" : "user";
+    const last = found.at(-1);
+    if (last?.role === role) found[found.length - 1] = { role, parts: [...last.parts, ...parts] };
+    else found.push({ role, parts });
+  }
+  return found;
+};
+
+const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
+  switch (message.role) {
+    case "system":
+      return [];
+    case "user":
+      return message.content.map((part) => (part.type === "text" ? { text: part.text } : file(part)));
+    case "assistant":
+      return message.content.flatMap(assistantPart);
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result" ? [{ functionResponse: { name: part.name, response: response(part) } }] : [],
+      );
+  }
+};
+
+/** The protocol wants an object. */
+const response = (part: Prompt.ToolResultPart): Body =>
+  part.isFailure
+    ? { error: resultText(part) }
+    : { result: part.modelOutput === undefined ? part.result : resultText(part) };
+
+const file = (part: Prompt.FilePart): Body => {
+  const data = fileOf(part);
+  const mimeType = mediaTypeOf(part);
+  return "base64" in data
+    ? { inlineData: { mimeType, data: data.base64 } }
+    : { fileData: { mimeType, fileUri: data.url } };
+};
+
+/** Thought signatures go back on the parts that they came with; without them Gemini 3 refuses the calls of its last turn. */
+const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
+  const thoughtSignature = Json.string(keptOf(protocol, "options" in part ? part.options : {}).thought_signature);
+  const signed = thoughtSignature === "" ? {} : { thoughtSignature };
+  if (part.type === "text") return part.text === "" && thoughtSignature === "" ? [] : [{ text: part.text, ...signed }];
+  if (part.type === "tool-call" && !part.providerExecuted)
+    return [{ functionCall: { name: part.name, args: part.params }, ...signed }];
+  // Thoughts are summaries for people; only their signature means something to the model.
+  return [];
+};

@@ -1,0 +1,187 @@
+/**
+ * Writes a provider's stream as parts of `effect/ai`.
+ *
+ * One writer a response. A call is written when its decoder says that it is whole; the finish when the stream has ended, so
+ * that what comes behind the marker (usage, mostly) stands in it.
+ */
+import type { Response } from "effect/ai";
+import * as Json from "../../domain/Json.ts";
+import type { CallSignal } from "../../domain/Observation.ts";
+import type { Part, ProtocolId } from "../../provider/stream/Protocol.ts";
+import { hostedMetadata } from "../effect-ai/EffectAiParts.ts";
+import { finishReason, usageOf } from "./ProviderModelFinish.ts";
+import { type Kept, type Told, told } from "./ProviderModelTold.ts";
+
+type StreamPart = Response.StreamPartEncoded;
+
+interface Block {
+  readonly kind: "text" | "reasoning";
+  readonly key: string;
+  readonly id: string;
+  keep: Record<string, string>;
+}
+
+/** Writes the parts of one response. */
+export class PartWriter {
+  readonly #protocol: ProtocolId;
+  readonly #prefix: string;
+  #block: Block | undefined;
+  #blocks = 0;
+  #text = "";
+  #named = false;
+  #finish: string | undefined;
+  #called = false;
+  #usage: Json.JsonRecord = {};
+  readonly #open = new Map<number, string>();
+  readonly #ids = new Set<string>();
+
+  /**
+   * @param protocol the protocol of the stream
+   * @param prefix begins the ids of calls that the provider gave none
+   */
+  constructor(protocol: ProtocolId, prefix: string) {
+    this.#protocol = protocol;
+    this.#prefix = prefix;
+  }
+
+  /** Takes a decoded event. */
+  take(part: Part): ReadonlyArray<StreamPart> {
+    const { observation } = part;
+    const out: Array<StreamPart> = [];
+    this.#describe(part, out);
+    if (observation.finish !== undefined) this.#finish = observation.finish;
+    const said = told(part, { text: this.#text });
+    const keeps = said.flatMap((it) => (it.kind === "calls" ? it.keep : []));
+    const [before, after] = observation.text_before_calls === false ? [[], said] : [said, []];
+    for (const it of before) this.#tell(it, out);
+    this.#calls(observation.calls, keeps, out);
+    for (const it of after) this.#tell(it, out);
+    return out;
+  }
+
+  /** The response is over: closes what is open and writes the finish. */
+  end(): ReadonlyArray<StreamPart> {
+    const out: Array<StreamPart> = [];
+    this.#close(out);
+    // What a limit cut stays a call that never was; its parameters end here.
+    for (const id of this.#open.values()) out.push({ type: "tool-params-end", id });
+    this.#open.clear();
+    const reason = finishReason(this.#finish, this.#called);
+    out.push({
+      type: "finish",
+      reason,
+      usage: usageOf(this.#protocol, this.#usage),
+      ...(this.#finish === undefined ? {} : { metadata: { [this.#protocol]: { finish: this.#finish } } }),
+    });
+    return out;
+  }
+
+  /** The response's own id and model, once, and its usage as it comes. */
+  #describe({ json }: Part, out: Array<StreamPart>): void {
+    const record = Json.record(json);
+    if (record === undefined) return;
+    const chunk = Json.record(record.response) ?? Json.record(record.message) ?? record;
+    const groq = Json.record(Json.record(record.x_groq)?.usage);
+    const usage = Json.record(chunk.usage) ?? Json.record(chunk.usageMetadata) ?? Json.record(record.usage) ?? groq;
+    if (usage !== undefined) this.#usage = merged(this.#usage, usage);
+    const id = Json.string(chunk.id) || Json.string(chunk.responseId);
+    const modelId = Json.string(chunk.model) || Json.string(chunk.modelVersion);
+    if (this.#named || id + modelId === "") return;
+    this.#named = true;
+    out.push({
+      type: "response-metadata",
+      ...(id === "" ? {} : { id }),
+      ...(modelId === "" ? {} : { modelId }),
+    });
+  }
+
+  #tell(it: Told, out: Array<StreamPart>): void {
+    if (it.kind === "calls") return;
+    if (it.kind === "file") {
+      this.#close(out);
+      out.push({ type: "file", mediaType: it.mediaType, data: it.data });
+      return;
+    }
+    if (it.kind === "text") this.#text += it.text;
+    // An empty text opens nothing; empty reasoning may be hidden, and what goes back with it is kept.
+    if (it.text === "" && (it.keep === undefined || it.kind === "text") && this.#block?.kind !== it.kind) return;
+    const block = this.#at(it.kind, it.key, out);
+    if (it.keep !== undefined) block.keep = { ...block.keep, ...it.keep };
+    if (it.text !== "") out.push({ type: `${it.kind}-delta`, id: block.id, delta: it.text });
+  }
+
+  #at(kind: Block["kind"], key: string, out: Array<StreamPart>): Block {
+    const open = this.#block;
+    if (open !== undefined && open.kind === kind && open.key === key) return open;
+    this.#close(out);
+    const block = { kind, key, id: String(this.#blocks++), keep: {} };
+    this.#block = block;
+    out.push({ type: `${kind}-start`, id: block.id });
+    return block;
+  }
+
+  #close(out: Array<StreamPart>): void {
+    const block = this.#block;
+    if (block === undefined) return;
+    this.#block = undefined;
+    out.push({ type: `${block.kind}-end`, id: block.id, ...this.#metadata(block.keep) });
+  }
+
+  #metadata(keep: Kept): { readonly metadata?: Response.ProviderMetadata } {
+    return Object.keys(keep).length === 0 ? {} : { metadata: { [this.#protocol]: { ...keep } } };
+  }
+
+  #calls(signals: ReadonlyArray<CallSignal>, keeps: ReadonlyArray<Kept | undefined>, out: Array<StreamPart>): void {
+    let ready = 0;
+    const hosted: Array<Record<string, string>> = [];
+    for (const signal of signals) {
+      if (signal.choice !== 0) continue;
+      if (signal.executor === "provider") hosted.push(hostedCall(signal));
+      else if (signal.phase === "input_started") this.#start(signal, out);
+      else if (signal.phase === "ready") this.#ready(signal, keeps[ready++], out);
+    }
+    // No part of effect/ai tells of a call that its toolkit does not hold; who recovers the model reads it here.
+    if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });
+  }
+
+  #start(signal: CallSignal, out: Array<StreamPart>): string {
+    this.#close(out);
+    const id = this.#idOf(signal);
+    this.#open.set(signal.ordinal, id);
+    out.push({ type: "tool-params-start", id, name: signal.tool ?? "" });
+    return id;
+  }
+
+  #ready(signal: CallSignal, keep: Kept | undefined, out: Array<StreamPart>): void {
+    const id = this.#open.get(signal.ordinal) ?? this.#start(signal, out);
+    this.#open.delete(signal.ordinal);
+    this.#called = true;
+    const input = signal.input ?? "";
+    if (input !== "") out.push({ type: "tool-params-delta", id, delta: input });
+    out.push({ type: "tool-params-end", id });
+    const parsed = Json.parse(input);
+    // A custom tool's input is any text.
+    const params = parsed === undefined ? input : parsed.json;
+    out.push({ type: "tool-call", id, name: signal.tool ?? "", params, ...this.#metadata(keep ?? {}) });
+  }
+
+  /** Ids come empty or repeated: a history tells calls apart by theirs, so such a call gets one of its own. */
+  #idOf({ id = "", ordinal }: CallSignal): string {
+    const own = id === "" || this.#ids.has(id) ? `${this.#prefix}_${ordinal}` : id;
+    this.#ids.add(own);
+    return own;
+  }
+}
+
+const hostedCall = ({ id = "", ordinal, phase, tool = "" }: CallSignal): Record<string, string> => ({
+  id: id === "" ? `hosted_${ordinal}` : id,
+  phase,
+  tool,
+});
+
+/** Totals come in pieces, and some servers repeat a known one as 0 at the end. */
+const merged = (before: Json.JsonRecord, usage: Json.JsonRecord): Json.JsonRecord => {
+  const next: Record<string, unknown> = { ...before };
+  for (const [name, value] of Object.entries(usage)) if (value !== 0 || next[name] === undefined) next[name] = value;
+  return next;
+};

@@ -1,0 +1,127 @@
+/**
+ * Holds what the requests of the four protocols are written from, and what they have in common.
+ */
+import { Context } from "effect";
+import {
+  AiError,
+  AnthropicStructuredOutput,
+  type LanguageModel,
+  OpenAiStructuredOutput,
+  Prompt,
+  Tool,
+} from "effect/ai";
+import * as Json from "../../domain/Json.ts";
+import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+
+/** What a request is written from. */
+export interface Written {
+  readonly protocol: ProtocolId;
+  readonly model: string;
+  readonly prompt: Prompt.Prompt;
+  readonly tools: ReadonlyArray<Tool.Any>;
+  readonly toolChoice: LanguageModel.ProviderOptions["toolChoice"];
+  readonly responseFormat: LanguageModel.ProviderOptions["responseFormat"];
+}
+
+/** A JSON object that is being written. */
+export type Body = Record<string, unknown>;
+
+/** How schemas are made fit for the structured outputs of a protocol. */
+export const codecTransformer = (protocol: ProtocolId): LanguageModel.CodecTransformer | undefined => {
+  switch (protocol) {
+    case "openai-chat":
+    case "openai-responses":
+      return OpenAiStructuredOutput.toCodecOpenAI;
+    case "anthropic-messages":
+      return AnthropicStructuredOutput.toCodecAnthropic;
+    case "google-gemini":
+      return undefined;
+  }
+};
+
+/** The JSON schema of a structured answer; undefined for text. */
+export const answerSchema = (
+  written: Written,
+): { readonly name: string; readonly schema: Json.JsonRecord } | undefined => {
+  const { protocol, responseFormat } = written;
+  if (responseFormat.type === "text") return undefined;
+  const transformer = codecTransformer(protocol);
+  const schema = Tool.getJsonSchemaFromSchema(responseFormat.schema, transformer === undefined ? {} : { transformer });
+  return { name: responseFormat.objectName, schema };
+};
+
+/** A tool that the caller's toolkit runs. */
+export interface CallerTool {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly parameters: Json.JsonRecord;
+  readonly strict: boolean | undefined;
+}
+
+/** What a request exposes: the caller's tools, and those that the provider hosts, each with its type and arguments. */
+export const exposed = (tools: ReadonlyArray<Tool.Any>) => {
+  const callers: Array<CallerTool> = [];
+  const hosted: Array<{ readonly type: string; readonly name: string; readonly args: Json.JsonRecord }> = [];
+  for (const tool of tools) {
+    if (Tool.isProviderDefined(tool)) {
+      // `openai.web_search`: the vendor stands before the type.
+      const type = tool.id.slice(tool.id.indexOf("..") + 1);
+      hosted.push({ type, name: tool.providerName, args: Json.record(tool.args) ?? {} });
+    } else {
+      callers.push({
+        name: String(tool.name),
+        description: Tool.getDescription(tool),
+        parameters: Tool.getJsonSchema(tool),
+        strict: Context.get(tool.annotations, Tool.Strict),
+      });
+    }
+  }
+  return { callers, hosted };
+};
+
+/** How freely the model may call: in the three words of all protocols, or one tool by its name. */
+export const choice = (toolChoice: Written["toolChoice"]): "auto" | "none" | "required" | { readonly tool: string } => {
+  if (typeof toolChoice === "string") return toolChoice;
+  if ("tool" in toolChoice) return { tool: String(toolChoice.tool) };
+  // The request holds no other tools than those allowed.
+  return toolChoice.mode ?? "auto";
+};
+
+/** A tool's result as text: what it has for the model, else its JSON. */
+export const resultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
+  if (modelOutput !== undefined) return Prompt.toolModelOutputToText(modelOutput);
+  return typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
+};
+
+/** A file: where it lies, or its bytes in base64. */
+export const fileOf = (
+  part: Prompt.FilePart,
+): { readonly url: string } | { readonly base64: string; readonly url: string } => {
+  if (part.data instanceof URL) return { url: part.data.href };
+  if (typeof part.data === "string" && /^(https?|data|gs):/.test(part.data)) {
+    const base64 = /^data:[^,]*;base64,(.*)$/s.exec(part.data)?.[1];
+    return base64 === undefined ? { url: part.data } : { base64, url: part.data };
+  }
+  const base64 = typeof part.data === "string" ? part.data : Buffer.from(part.data).toString("base64");
+  return { base64, url: `data:${mediaTypeOf(part)};base64,${base64}` };
+};
+
+/** `image/*` says no more than that it is one. */
+export const mediaTypeOf = ({ mediaType }: Prompt.FilePart): string =>
+  mediaType === "image/*" ? "image/jpeg" : mediaType;
+
+/** What a provider wants back with a part: it wrote it under its protocol's name. */
+export const keptOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): Json.JsonRecord =>
+  Json.record(options[protocol]) ?? {};
+
+/** The texts of all system messages. */
+export const systemOf = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
+  prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []));
+
+/** A part that a protocol has no words for. */
+export const unsupported = (protocol: ProtocolId, what: string): AiError.AiError =>
+  AiError.make({
+    module: "ProviderModel",
+    method: "streamText",
+    reason: new AiError.InvalidUserInputError({ description: `${protocol} takes no ${what}` }),
+  });

@@ -1,0 +1,244 @@
+/**
+ * Relays requests that speak one of the four protocols, byte for byte, and recovers below a client that only sees bytes.
+ *
+ * The life of a relayed request:
+ *
+ * 1. `RelayPlan.recognise(request)` says what it asks for. `undefined`: it is none of ours, and the embedder passes it
+ *    through untouched.
+ * 2. `open(plan, options)` starts one run of StreamProcessor (`discardable: false`) in the ambient Scope. Each attempt goes
+ *    through the `RelayTransport` and is read by a `RelaySource`: its events keep their own bytes (`RelayFrames`), a copy is
+ *    decoded for what they prove. `open` succeeds with a `RelayAnswer` once a head may go to the client, and fails with a
+ *    `RelayInterrupted` when the run ends before: its `response` is the provider's own last answer where there was one, its
+ *    `headers` name run, attempts and rule.
+ * 3. `answer.read` gives the next bytes that may leave (whole events, in order, adjacent ones as one view), `undefined` at
+ *    the clean end, and fails with `RelayInterrupted` where the connection to the client must break: never end it cleanly
+ *    then. One reader; a read is the demand, and nothing is pulled ahead of it but the first bytes.
+ * 4. `answer.cancel` is for a client that went away: a user's cancel, unless the terminal marker had left. The upstream is
+ *    given up at once. Interrupting `open` or `read` with an `InterruptSignature`, or by a disconnect of Effect's HTTP
+ *    server, signs the same.
+ * 5. The Scope is closed when the client has everything or nothing more: that ends the run.
+ *
+ * What is held. `live`: the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts; and
+ * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's
+ * last event or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break of what is held is replayed where the policy permits it and
+ * nothing was shown; reasoning that was handed over counts as text.
+ *
+ * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what
+ * they would see without us; a run that then fails breaks the connection. With `head: "content"` the head waits for the
+ * first bytes, is the one of the attempt that they come from, and a failure before keeps its status and body.
+ *
+ * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
+ * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where nothing repeats it. Bytes that
+ * nobody sent are never written, but for the comments of `keepAlive`.
+ */
+import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
+import type { Budget } from "../../domain/RunFacts.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import type { Tolerance } from "../../provider/stream/Protocol.ts";
+import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
+import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
+import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
+import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import type { RelayPart } from "./RelayFrames.ts";
+import { RelayHeads } from "./RelayHeads.ts";
+import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
+import type { RelayPlan } from "./RelayPlan.ts";
+import { keptAlive, type Leaving, type RelayEvent, RelayReader } from "./RelayReader.ts";
+import type { Within } from "./RelayRefusal.ts";
+import { left, type RelayRepeats, type Repeated } from "./RelayRepeats.ts";
+import { RelaySource } from "./RelaySource.ts";
+import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
+
+/** How requests are relayed. */
+export interface RelayOptions {
+  readonly transport: RelayTransport;
+  /** What is held back from the client. Default `live`. */
+  readonly reveal?: "live" | "on_complete";
+  /** When the head goes to the client. Default `first`. */
+  readonly head?: "first" | "content";
+  readonly budget?: Partial<Budget>;
+  /** Clocks of an attempt, in milliseconds; `false` is off. */
+  readonly clocks?: ClockOptions;
+  readonly policy?: RecoveryPolicy;
+  /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
+  readonly tolerance?: Tolerance;
+  /** The signal of the client's own Stop: the run hears it, also where the code below sees it first. */
+  readonly signal?: AbortSignal;
+  /** Where failed requests are remembered, so that a client's own retries share a budget. Shared by all requests. */
+  readonly repeats?: RelayRepeats;
+  /** Comments while something is held back, every so many milliseconds; never for Gemini, whose client refuses them. */
+  readonly keepAliveMs?: number;
+  /** Begins the id of every run; default `run_`. */
+  readonly runIdPrefix?: string;
+  /** Told of every event of the run but its parts. Called synchronously; what it throws is logged. */
+  readonly onEvent?: (event: RelayEvent, run: RelayRun) => void;
+}
+
+/** Which run an event belongs to. */
+export interface RelayRun {
+  readonly run_id: string;
+  /** The failed run that the client repeats with this one. */
+  readonly retry_of: string | undefined;
+  readonly plan: RelayPlan;
+}
+
+/** A response on its way to the client. */
+export interface RelayAnswer extends RelayRun {
+  /** The provider's head with `x-recovery-run` and `x-recovery-attempts` (so far) behind its own headers. */
+  readonly head: RelayHead;
+  readonly read: Effect.Effect<Leaving, RelayInterrupted>;
+  /** Returns whether there was something to cancel: after the terminal marker has left there is not. */
+  readonly cancel: Effect.Effect<boolean>;
+}
+
+/**
+ * Starts a run for a request.
+ *
+ * @param plan what `RelayPlan.recognise` made of it
+ * @throws RelayInterrupted when the run ends before a head may go to the client
+ */
+export const open = Effect.fn("Relay.open")(function* (
+  plan: RelayPlan,
+  options: RelayOptions,
+): Effect.fn.Return<RelayAnswer, RelayInterrupted, StreamProcessor | Scope.Scope> {
+  const processor = yield* StreamProcessor;
+  const heads = new RelayHeads();
+  const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
+  const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
+  const observe = options.onEvent;
+  const pull = yield* Stream.toPull(processor.run(yield* runOptions(run, options, heads, repeated)));
+  const reader = new RelayReader(pull, heads, observe === undefined ? undefined : (event) => observe(event, run));
+  const failing = (error: RunInterrupted) =>
+    Effect.flatMap(spend(run, options, repeated, reader.attempts, error.failure.kind === "cancelled"), () =>
+      Effect.fail(interrupted(error, reader.attempts)),
+    );
+  const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
+  const given = Effect.suspend(() => spend(run, options, repeated, reader.attempts, true));
+  const head = yield* firstHead(first, heads, options).pipe(
+    Effect.catch(failing),
+    // A client that gives up before the head may repeat its request, and says so.
+    Effect.onInterrupt(() => given),
+  );
+  const take = reading(reader, first, plan, options);
+  const extra = recoveryHeaders(run.run_id, heads.attempt, undefined);
+  return {
+    ...run,
+    head: { ...head, headers: [...head.headers, ...extra] },
+    read: Effect.catch(yield* take, failing),
+    cancel: Effect.suspend(() =>
+      reader.terminal || reader.ended ? Effect.succeed(false) : processor.cancel(run.run_id),
+    ),
+  };
+});
+
+const runOptions = Effect.fnUntraced(function* (
+  { plan, run_id }: RelayRun,
+  options: RelayOptions,
+  heads: RelayHeads,
+  repeated: Repeated | undefined,
+) {
+  const clock = yield* Clock.Clock;
+  const services = yield* Effect.context<never>();
+  const within: Within = (ms, promise) =>
+    Effect.runPromiseWith(services)(
+      Effect.timeoutOrElse(
+        Effect.promise(() => promise),
+        { duration: ms, orElse: () => Effect.undefined },
+      ),
+    );
+  const source = (context: RelaySourceContext) =>
+    new RelaySource({
+      plan:
+        options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } },
+      transport: options.transport,
+      context,
+      heads,
+      within,
+      nowMs: () => clock.currentTimeMillisUnsafe(),
+    });
+  const run: RunOptions<RelayPart, unknown, never> = {
+    runId: run_id,
+    ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
+    provider: plan.provider,
+    tools: plan.tools,
+    attempt: (context) =>
+      fromAsyncIterable<RelayPart, unknown>(
+        () => source(context),
+        (error) => error,
+      ),
+    observe: (part) => part.observation,
+    sizeOf: (part) => part.bytes.byteLength,
+    discardable: false,
+    reveal: options.reveal ?? "live",
+    streaming: plan.streaming,
+    budget: left(options.budget ?? {}, repeated),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
+    ...(options.policy === undefined ? {} : { policy: options.policy }),
+  };
+  return run;
+});
+
+type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"];
+
+/** The head that goes to the client: of the first stream that opens, or of the attempt that the first bytes come from. */
+const firstHead = Effect.fnUntraced(function* (
+  first: Fiber.Fiber<Leaving, RunInterrupted>,
+  heads: RelayHeads,
+  options: RelayOptions,
+) {
+  const content = Effect.flatMap(Fiber.join(first), () =>
+    // Bytes come after a head of their attempt, and a clean end after its marker.
+    heads.head === undefined ? Effect.die(new Error("A body came before its head")) : Effect.succeed(heads.head),
+  );
+  if (options.head === "content") return yield* content;
+  return yield* Effect.raceFirst(Deferred.await(heads.released), content);
+});
+
+/** The reads of an answer: the first bytes were taken when the run began, all others are taken on demand. */
+const reading = (
+  reader: RelayReader,
+  first: Fiber.Fiber<Leaving, RunInterrupted>,
+  plan: RelayPlan,
+  options: RelayOptions,
+) => {
+  let began = false;
+  const take = Effect.suspend(() => {
+    if (began) return reader.take;
+    began = true;
+    return Fiber.join(first);
+  });
+  if (options.keepAliveMs === undefined || !plan.streaming || plan.protocol === "google-gemini")
+    return Effect.succeed(take);
+  return keptAlive(take, reader, options.keepAliveMs, comment);
+};
+
+const comment = new TextEncoder().encode(": keep-alive\n\n");
+
+/** A failed run leaves what it has spent to the client's own repeat of it. */
+const spend = (
+  { plan, run_id }: RelayRun,
+  { repeats }: RelayOptions,
+  repeated: Repeated | undefined,
+  attempts: number,
+  cancelled: boolean,
+): Effect.Effect<void> => {
+  if (repeats === undefined) return Effect.void;
+  const spent = (repeated?.spent ?? 0) + Math.max(0, attempts - 1);
+  return repeats.put(plan.request, { run_id, spent, cancelled });
+};
+
+/** 96 random bits, so that ids of several processes that share a store do not meet. */
+const makeRunId = (prefix: string): Effect.Effect<string> =>
+  Effect.map(
+    Effect.all([Random.next, Random.next, Random.next]),
+    (parts) =>
+      `${prefix}${parts
+        .map((part) =>
+          Math.floor(part * 2 ** 32)
+            .toString(36)
+            .padStart(7, "0"),
+        )
+        .join("")}`,
+  );

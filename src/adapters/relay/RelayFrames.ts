@@ -1,0 +1,242 @@
+/**
+ * Cuts a response body into the events that it consists of, each with its own bytes and what it proves.
+ *
+ * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. All
+ * parts of a body in their order, laid end to end, are the body.
+ */
+import { none, type Observation, ping } from "../../domain/Observation.ts";
+import * as AnthropicMessages from "../../provider/anthropic/Decode.ts";
+import * as Gemini from "../../provider/gemini/Decode.ts";
+import * as OpenAiChat from "../../provider/openai-chat/Decode.ts";
+import * as OpenAiResponses from "../../provider/openai-responses/Decode.ts";
+import * as Decoder from "../../provider/stream/Decoder.ts";
+import type { End, Part, ProtocolId, Tolerance } from "../../provider/stream/Protocol.ts";
+
+/** One event of a body: its own bytes beside what it proves. */
+export interface RelayPart {
+  /** May be empty: what an event proves in pieces goes with its last piece's bytes. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly observation: Observation;
+}
+
+/** Makes a decoder of a protocol. */
+export const decoderOf = (protocol: ProtocolId, tolerance: Tolerance): Decoder.Decoder => {
+  switch (protocol) {
+    case "openai-chat":
+      return Decoder.make(OpenAiChat.protocol, { tolerance });
+    case "openai-responses":
+      return Decoder.make(OpenAiResponses.protocol, { tolerance });
+    case "anthropic-messages":
+      return Decoder.make(AnthropicMessages.protocol, { tolerance });
+    case "google-gemini":
+      return Decoder.make(Gemini.protocol, { tolerance });
+  }
+};
+
+/** Cuts one response body. It is used up by it. */
+export class RelayFrames {
+  readonly #decoder: Decoder.Decoder;
+  /** Bytes that belong to no part yet; at most what the decoder may hold and one chunk. */
+  #pending: Array<Uint8Array<ArrayBuffer>> = [];
+  #pendingBytes = 0;
+  /** Bytes that the next event takes more (a comment inside it) or less (a line end that went before) than it is told. */
+  #owed = 0;
+  #terminal = false;
+  /** The event that carries the provider's error, with the bytes of all that has come behind it. */
+  #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
+
+  /** @param decoder a fresh one */
+  constructor(decoder: Decoder.Decoder) {
+    this.#decoder = decoder;
+  }
+
+  /** The first failure of the bytes or of an event; none after the terminal marker. */
+  get failure(): Decoder.Decoder["failure"] {
+    return this.#decoder.failure;
+  }
+
+  /**
+   * The event with which the provider said that it failed, or finished with a call that cannot be read. No method gives it:
+   * what has come behind it goes with it, and tells more of the failure where the provider says it twice.
+   */
+  get failed(): RelayPart | undefined {
+    if (this.#failed === undefined) return undefined;
+    const { chunks, observation } = this.#failed;
+    const failure = this.#decoder.failure ?? observation.failure;
+    return { bytes: joined(chunks), observation: failure === undefined ? observation : { ...observation, failure } };
+  }
+
+  /** Bytes that have come behind it. */
+  get behindBytes(): number {
+    return this.#failed?.chunks.slice(1).reduce((sum, chunk) => sum + chunk.byteLength, 0) ?? 0;
+  }
+
+  /**
+   * Takes the next bytes and gives the parts that they complete.
+   *
+   * @param chunk cut anywhere; it is kept and must not be written to
+   */
+  push(chunk: Uint8Array<ArrayBuffer>): ReadonlyArray<RelayPart> {
+    this.#pending.push(chunk);
+    this.#pendingBytes += chunk.byteLength;
+    return this.#cut(this.#decoder.push(chunk));
+  }
+
+  /** The bytes have ended cleanly: gives the last parts, all bytes in them if the answer is whole, and says whether it is. */
+  end(): { readonly parts: ReadonlyArray<RelayPart>; readonly end: End } {
+    const { end, parts } = this.#decoder.end();
+    const last = [...this.#cut(parts)];
+    // A clean end is what the decoder's word rests on, so that bytes behind the marker take nothing back.
+    this.#failed?.chunks.push(this.#take(this.#pendingBytes));
+    if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
+    return { parts: last, end };
+  }
+
+  #cut(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
+    if (this.#terminal) return this.#behindMarker(parts);
+    if (this.#failed !== undefined) return this.#behindFailure(this.#failed.chunks, parts);
+    const out: Array<RelayPart> = [];
+    let carried = 0;
+    for (const [index, part] of parts.entries()) {
+      const { observation } = part;
+      // Several answers in one event: its bytes may leave only when the last of them may.
+      const open = parts[index + 1]?.event.bytes === 0;
+      const size = carried + part.event.bytes;
+      if (Decoder.isTold(observation.failure)) {
+        this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
+        return [...out, ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
+      }
+      carried = open ? size : 0;
+      out.push({ bytes: open ? empty : this.#bytesOf(part, size), observation });
+      if (!observation.terminal || observation.failure !== undefined) continue;
+      this.#terminal = true;
+      out.push(...this.#behindMarker(parts.slice(index + 1)));
+      break;
+    }
+    return out;
+  }
+
+  /** After the marker nothing is held and nothing can fail: bytes pass as they come, also those that no decoder reads. */
+  #behindMarker(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
+    if (this.#pendingBytes === 0) return [];
+    const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
+    const closes = parts.some((part) => part.observation.closes === "now") ? ({ closes: "now" } as const) : {};
+    const bytes = this.#take(this.#pendingBytes);
+    return [{ bytes, observation: { ...behind, ...closes, ...(usage === undefined ? {} : { usage }) } }];
+  }
+
+  /** Whole events only: a piece of one says nothing. */
+  #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
+    for (const part of parts) chunks.push(this.#bytesOf(part, part.event.bytes));
+    return [];
+  }
+
+  #bytesOf(part: Part, told: number): Uint8Array<ArrayBuffer> {
+    const size = told + this.#owed;
+    this.#owed = 0;
+    if (part.observation.keep_alive && part.event.event === "comment" && !this.#opensComment(size)) {
+      // The comment stood inside an event that has not ended: its bytes stay with the event's.
+      this.#owed = size;
+      return empty;
+    }
+    const taken = this.#take(size);
+    if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[0] !== LF) return taken;
+    // The decoder counts the second half of a CRLF for the next event, but it belongs to this one's end.
+    this.#owed = -1;
+    return joined([taken, this.#take(1)]);
+  }
+
+  /** Whether the next bytes are a comment's own line, behind line ends or a BOM. */
+  #opensComment(size: number): boolean {
+    let seen = 0;
+    for (const chunk of this.#pending) {
+      for (const byte of chunk) {
+        if (seen >= size) return false;
+        seen += 1;
+        if (byte === COLON) return true;
+        if (byte !== LF && byte !== CR && byte !== 0xef && byte !== 0xbb && byte !== 0xbf) return false;
+      }
+    }
+    return false;
+  }
+
+  /** Takes bytes off the front: a view where one chunk holds them, else one copy. */
+  #take(size: number): Uint8Array<ArrayBuffer> {
+    const [first] = this.#pending;
+    if (size <= 0 || first === undefined) return empty;
+    this.#pendingBytes -= Math.min(size, this.#pendingBytes);
+    if (first.byteLength > size) {
+      this.#pending[0] = first.subarray(size);
+      return first.subarray(0, size);
+    }
+    if (first.byteLength === size) {
+      this.#pending.shift();
+      return first;
+    }
+    return joined(this.#takeChunks(size));
+  }
+
+  #takeChunks(size: number): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+    let missing = size;
+    let whole = 0;
+    while (missing > 0 && whole < this.#pending.length) {
+      const chunk = this.#pending[whole];
+      if (chunk === undefined || chunk.byteLength > missing) break;
+      missing -= chunk.byteLength;
+      whole += 1;
+    }
+    const taken = this.#pending.splice(0, whole);
+    const [next] = this.#pending;
+    if (missing > 0 && next !== undefined) {
+      taken.push(next.subarray(0, missing));
+      this.#pending[0] = next.subarray(missing);
+    }
+    return taken;
+  }
+}
+
+const LF = 10;
+const CR = 13;
+const COLON = 58;
+const empty = new Uint8Array(0);
+const behind: Observation = { ...none, quiet: true };
+const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };
+
+/**
+ * Joins byte arrays: those that lie end to end in one buffer by a view, others by one copy.
+ *
+ * @param chunks in order
+ */
+export const joined = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> => {
+  const views = coalesced(chunks);
+  const [first] = views;
+  if (first === undefined || views.length === 1) return first ?? empty;
+  const all = new Uint8Array(views.reduce((sum, chunk) => sum + chunk.byteLength, 0));
+  let at = 0;
+  for (const chunk of views) {
+    all.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return all;
+};
+
+/**
+ * Joins arrays that lie end to end in one buffer, without a copy, and drops empty ones.
+ *
+ * @param chunks in order
+ */
+export const coalesced = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
+  const out: Array<Uint8Array<ArrayBuffer>> = [];
+  let last: Uint8Array<ArrayBuffer> | undefined;
+  for (const chunk of chunks) {
+    if (chunk.byteLength === 0) continue;
+    if (last !== undefined && last.buffer === chunk.buffer && last.byteOffset + last.byteLength === chunk.byteOffset) {
+      last = new Uint8Array(last.buffer, last.byteOffset, last.byteLength + chunk.byteLength);
+      out[out.length - 1] = last;
+    } else {
+      last = chunk;
+      out.push(chunk);
+    }
+  }
+  return out;
+};

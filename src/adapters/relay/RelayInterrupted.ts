@@ -1,0 +1,62 @@
+/**
+ * Says that a relayed run did not complete, and with what its client may be told.
+ */
+import { Schema } from "effect";
+import { Rule } from "../../domain/Decision.ts";
+import { Failure } from "../../domain/Failure.ts";
+import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
+
+/**
+ * A relayed run that did not complete. Before a head has gone to the client, `response` is the provider's own answer to the
+ * last attempt, where it gave one; after it the connection to the client has to break. `cause` is the original error.
+ */
+export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("RelayInterrupted", {
+  /** As of `RunInterrupted`. */
+  reason: RunInterrupted.fields.reason,
+  run_id: Schema.String,
+  rule: Rule,
+  failure: Failure,
+  attempts: Schema.Natural,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Unknown),
+}) {
+  /** The provider's own answer that the run ended with. */
+  get response(): RelayRefusal | undefined {
+    return this.cause instanceof RelayError ? this.cause.response : undefined;
+  }
+
+  /** The original error of the transport, where it was one. */
+  get original(): Error | undefined {
+    return this.cause instanceof Error && !(this.cause instanceof RelayError) ? this.cause : undefined;
+  }
+
+  /** `x-recovery-run`, `x-recovery-attempts` and `x-recovery-rule`. */
+  get headers(): RelayHeaders {
+    return recoveryHeaders(this.run_id, this.attempts, this.rule);
+  }
+}
+
+/** Makes it from the run's own error. */
+export const interrupted = (error: RunInterrupted, attempts: number): RelayInterrupted =>
+  new RelayInterrupted({
+    reason: error.reason,
+    run_id: error.run_id,
+    rule: error.rule,
+    failure: error.failure,
+    attempts: Math.max(error.attempts, attempts),
+    message: error.message,
+    ...(error.cause === undefined ? {} : { cause: error.cause }),
+  });
+
+/**
+ * The headers that name a run to its client.
+ *
+ * @param attempts so far
+ * @param rule why the run ended; left out while it goes on
+ */
+export const recoveryHeaders = (runId: string, attempts: number, rule: string | undefined): RelayHeaders => [
+  ["x-recovery-run", runId],
+  ["x-recovery-attempts", String(attempts)],
+  ...(rule === undefined ? [] : [["x-recovery-rule", rule] as const]),
+];

@@ -1,0 +1,276 @@
+/**
+ * Reads one attempt of a relayed request: its head, then its events with their own bytes, then its end.
+ *
+ * One plain iterator, so that StreamProcessor reads it without a fiber in between, and `return()` gives the exchange up at
+ * once, whatever is being waited for.
+ */
+
+import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
+import * as Json from "../../domain/Json.ts";
+import { none, type Observation, text } from "../../domain/Observation.ts";
+import { classifyResponse } from "../../failure/FailureClassifier.ts";
+import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
+import { decoderOf, RelayFrames, type RelayPart } from "./RelayFrames.ts";
+import type { RelayHeads } from "./RelayHeads.ts";
+import type { RelayPlan } from "./RelayPlan.ts";
+import { readDocument, readRefusal, textOf, type Within } from "./RelayRefusal.ts";
+import {
+  headerOf,
+  type RelayExchange,
+  type RelayHead,
+  type RelayTransport,
+  recordOf,
+  relayError,
+} from "./RelayTransport.ts";
+
+/** What an attempt needs. */
+export interface RelaySourceOptions {
+  readonly plan: RelayPlan;
+  readonly transport: RelayTransport;
+  readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes">;
+  readonly heads: RelayHeads;
+  readonly within: Within;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+}
+
+/** First bytes that are kept until they prove to be a stream, so that an answer that is none can be handed on as it came. */
+export const unprovenBytesMax = 64 * 1024;
+
+/** Longest wait for what stands behind a provider's error event, in milliseconds: it comes at once or not at all. */
+export const behindMs = 500;
+
+/** Most bytes that are read behind it; a failed Responses answer repeats its whole request there. */
+export const behindBytesMax = 1024 * 1024;
+
+/** The parts of one attempt. */
+export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<RelayPart> {
+  readonly #options: RelaySourceOptions;
+  readonly #exchange: RelayExchange;
+  readonly #frames: RelayFrames;
+  #head: RelayHead | undefined;
+  #ready: Array<RelayPart> = [];
+  #next = 0;
+  #ended = false;
+  #failure: unknown;
+  #unproven: Array<Uint8Array<ArrayBuffer>> | undefined = [];
+  #unprovenBytes = 0;
+  /** The provider keeps the response, and no event of it has come. */
+  #stores: boolean;
+  /** The answer is a document longer than its limit: it is streamed through. */
+  #passing = false;
+
+  constructor(options: RelaySourceOptions) {
+    const { context, heads, plan, transport } = options;
+    this.#options = options;
+    this.#stores = plan.stores === true;
+    heads.begin(context.attempt);
+    this.#frames = new RelayFrames(decoderOf(plan.protocol, plan.tolerance));
+    this.#exchange = transport.open(plan.request, { delivery: context.delivery, bytes: context.bytes });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<RelayPart>> {
+    const part = this.#take();
+    return part === undefined ? this.#read() : Promise.resolve({ done: false, value: part });
+  }
+
+  /** Gives the attempt up at once. */
+  return(): Promise<IteratorResult<RelayPart>> {
+    this.#ended = true;
+    this.#exchange.abort();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #take(): RelayPart | undefined {
+    const part = this.#ready[this.#next];
+    if (part === undefined) return undefined;
+    this.#next += 1;
+    if (this.#next === this.#ready.length) {
+      this.#ready = [];
+      this.#next = 0;
+    }
+    return part;
+  }
+
+  /** An iterator that fails is not asked to return: what it holds open it gives up itself. */
+  async #read(): Promise<IteratorResult<RelayPart>> {
+    try {
+      return await this.#readNext();
+    } catch (error) {
+      this.#exchange.abort();
+      throw error;
+    }
+  }
+
+  async #readNext(): Promise<IteratorResult<RelayPart>> {
+    if (this.#head === undefined) await this.#open();
+    for (;;) {
+      const part = this.#take();
+      if (part !== undefined) return { done: false, value: part };
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#ended) return { done: true, value: undefined };
+      await (this.#frames.failed === undefined ? this.#more() : this.#behindFailure());
+    }
+  }
+
+  /** Reads the head; of an answer that is no stream, the body too. */
+  async #open(): Promise<void> {
+    const { context, heads, plan } = this.#options;
+    const head = await this.#exchange.head();
+    this.#head = head;
+    context.delivery("accepted");
+    if (head.status < 200 || head.status > 299) return this.#refuse([]);
+    heads.found(context.attempt, head);
+    if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
+    // Without the type of a stream only the first event proves one.
+    if (isEventStream(head)) heads.release(context.attempt);
+  }
+
+  async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
+    const { chunks, whole } = await readDocument(this.#exchange, first);
+    if (!whole) {
+      this.#passing = true;
+      this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
+      return;
+    }
+    const json = isJson(head);
+    const body = json || this.#options.plan.streaming ? textOf(chunks) : "";
+    const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
+    const document = said.kind === "protocol";
+    if (!document) throw relayError(said, { head, body: chunks, whole });
+    // A page where a stream was asked for is a proxy's; a document of the protocol is an answer all the same.
+    if (this.#options.plan.streaming && !json && chunks.length > 0)
+      throw relayError(said, { head, body: chunks, whole });
+    if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
+    this.#add([...chunks.map((bytes) => ({ bytes, observation: none })), { bytes: nothing, observation: documentEnd }]);
+    this.#ended = true;
+  }
+
+  /** Reads what has come and cuts it; what fails is thrown after the parts before it were taken. */
+  async #more(): Promise<void> {
+    const chunks = await this.#exchange.read();
+    if (this.#passing) return this.#pass(chunks);
+    const { context, heads } = this.#options;
+    let late: ReturnType<RelayFrames["end"]> | undefined;
+    if (chunks === undefined) {
+      late = this.#frames.end();
+      this.#add(late.parts);
+    }
+    for (const chunk of chunks ?? []) {
+      this.#keepUnproven(chunk);
+      this.#add(this.#frames.push(chunk));
+    }
+    const { failed, failure } = this.#frames;
+    if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
+      // A type says little: a stream may come as a document's, and a document as what it says it is.
+      const first = this.#unproven;
+      this.#unproven = undefined;
+      if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
+      return this.#openDocument(this.#head, first);
+    }
+    if (this.#ready.length > 0 || failed !== undefined) {
+      this.#unproven = undefined;
+      heads.release(context.attempt);
+    }
+    if (failed !== undefined) {
+      if (late !== undefined) this.#fail(failed);
+      return;
+    }
+    if (late?.end.complete === false) this.#failure = relayError(late.end.failure);
+    else if (failure !== undefined) this.#failure = relayError(failure);
+    else this.#ended = late !== undefined;
+  }
+
+  /** What a provider says behind its error, or behind a finish that cannot be read, leaves with it: a short wait brings it. */
+  async #behindFailure(): Promise<void> {
+    await this.#options.within(
+      behindMs,
+      this.#drain().catch(() => undefined),
+    );
+    const { failed } = this.#frames;
+    if (failed !== undefined && this.#failure === undefined) this.#fail(failed);
+  }
+
+  /** Bytes count as they come: what never becomes an event is held all the same. */
+  async #drain(): Promise<void> {
+    let bytes = this.#frames.behindBytes;
+    while (this.#failure === undefined && bytes <= behindBytesMax) {
+      const chunks = await this.#exchange.read();
+      if (this.#failure !== undefined) return;
+      if (chunks === undefined) {
+        this.#frames.end();
+        return;
+      }
+      for (const chunk of chunks) {
+        bytes += chunk.byteLength;
+        this.#frames.push(chunk);
+      }
+    }
+  }
+
+  #fail(failed: RelayPart): void {
+    this.#add([failed]);
+    this.#failure = relayError(failed.observation.failure ?? { kind: "server_error" });
+  }
+
+  #pass(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {
+    if (chunks !== undefined) {
+      this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
+      return;
+    }
+    this.#add([{ bytes: nothing, observation: { ...none, quiet: true, terminal: true } }]);
+    this.#ended = true;
+  }
+
+  #add(parts: ReadonlyArray<RelayPart>): void {
+    for (const came of parts) {
+      const part = this.#stores ? this.#storing(came) : came;
+      this.#ready.push(part);
+      this.#options.heads.came(part);
+    }
+  }
+
+  /** The first event of a response says that its provider has it; a comment or an error does not. */
+  #storing(part: RelayPart): RelayPart {
+    const { observation } = part;
+    if (observation.keep_alive || observation.failure !== undefined) return part;
+    this.#stores = false;
+    return { ...part, observation: { ...observation, stores: true } };
+  }
+
+  #keepUnproven(chunk: Uint8Array<ArrayBuffer>): void {
+    if (this.#unprovenBytes > unprovenBytesMax) this.#unproven = undefined;
+    this.#unprovenBytes += chunk.byteLength;
+    this.#unproven?.push(chunk);
+  }
+
+  /** The answer is none: reads what it says, and fails with it. */
+  async #refuse(first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
+    const head = this.#head;
+    if (head === undefined) return;
+    const response = await readRefusal(this.#exchange, head, first, this.#options.within);
+    const answer = { status: head.status, headers: recordOf(head.headers), body: textOf(response.body) };
+    throw relayError(classifyResponse(answer, { nowMs: this.#options.nowMs() }), response);
+  }
+}
+
+const nothing = new Uint8Array(0);
+
+/** A document proves its content and its end at once. */
+const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };
+
+/** A head as its body comes from the transport: decoded. */
+const plain = (head: RelayHead) => {
+  const { "content-encoding": _, ...headers } = recordOf(head.headers);
+  return { status: head.status, headers };
+};
+
+const typeOf = (head: RelayHead): string => headerOf(head.headers, "content-type") ?? "";
+
+const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.test(typeOf(head));
+
+const isJson = (head: RelayHead): boolean => /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(typeOf(head));

@@ -1,0 +1,107 @@
+/**
+ * Opens the file of runs that a command works on, and says in one line what is wrong with it.
+ */
+import { existsSync } from "node:fs";
+import { Console, Effect, Option } from "effect";
+import { Flag } from "effect/cli";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
+import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
+import * as Screen from "../terminal/Screen.ts";
+import { type CommandFailed, failing } from "./Outcome.ts";
+
+/** The word for a store that ends with its process. */
+export const inMemory = "memory";
+
+/**
+ * Says why a name is none of a store, where it is an address: SQLite would make a file of that name. An address may hold a
+ * password, so only its scheme is told.
+ *
+ * @returns undefined for a file, `memory`, and SQLite's own `file:` addresses
+ */
+export const foreignStore = (name: string): string | undefined => {
+  // One letter is a drive of Windows.
+  const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
+    /^(jdbc|sqlite|postgres|postgresql|mysql|libsql):/i.exec(name))?.[1];
+  return scheme === undefined || scheme.toLowerCase() === "file"
+    ? undefined
+    : `--db: expected a file or memory, got an address that begins with ${scheme}:`;
+};
+
+/** The flag that names the file. */
+export const dbFlag = Flag.String("db").pipe(
+  Flag.withDescription(
+    "SQLite file with the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder)",
+  ),
+  Flag.withMetavar("file"),
+  Flag.optional,
+);
+
+/** The flag for machines. */
+export const jsonFlag = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON instead of words"),
+  Flag.withDefault(false),
+);
+
+/**
+ * Runs a command on a store that exists.
+ *
+ * @param command the command's name, which begins its errors
+ * @param db the file that was typed
+ * @param body what to do; a `RecorderError` of it ends the command with exit code 3
+ */
+export const withStore = <R>(
+  command: string,
+  db: Option.Option<string>,
+  body: (screen: Screen.Screen) => Effect.Effect<void, CommandFailed | RecorderError, R>,
+): Effect.Effect<void, CommandFailed, Exclude<R, RunRecorder>> =>
+  Effect.gen(function* () {
+    const fail = failing(command);
+    const file = Option.getOrUndefined(db) ?? defaultFile();
+    if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
+    const foreign = foreignStore(file);
+    if (foreign !== undefined) return yield* fail("refused", foreign);
+    if (!existsSync(file)) {
+      return yield* fail("negative", `no run is on record: ${file} does not exist`);
+    }
+    const screen = yield* Screen.make(Option.getOrUndefined(db));
+    return yield* body(screen).pipe(
+      Effect.provide(layerOf(file)),
+      Effect.catchTag("RecorderError", (error) => fail("store", said(error, file))),
+    );
+  });
+
+/** Lease of a command, in milliseconds: it is short, so that a process that had a short lease is not watched for longer. */
+const leaseMs = 1_000;
+
+/** Looking forgets nothing: retention is for those who write. */
+const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, leaseMs, retention: false });
+
+/** After so many milliseconds a command says what it waits for. */
+const silentMs = 300;
+
+/**
+ * Says on stderr, when it takes longer, that a command waits for a silent process: its runs are taken over only when it was
+ * watched for as long as its lease is, because no clock of another machine proves that it is gone.
+ *
+ * @param lately what is said where no process is silent yet and one may have died just now; without it nothing is
+ */
+export const toldToWait = <A, E, R>(
+  command: string,
+  waits: Effect.Effect<A, E, R>,
+  lately?: string,
+): Effect.Effect<A, E, R | RunRecorder> => {
+  const line = "a process that drove a run is silent; waiting as long as its lease is, to see whether it is gone";
+  const told = Effect.gen(function* () {
+    yield* Effect.sleep(silentMs);
+    const silent = yield* (yield* RunRecorder).orphans(1, { waits: false });
+    const said = silent.length > 0 ? line : lately;
+    if (said !== undefined) yield* Console.error(`${command}: ${said}`);
+  });
+  return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(told)), waits));
+};
+
+/** What is wrong with a store, in one line. */
+export const said = ({ message, reason }: RecorderError, file: string): string =>
+  message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

@@ -1,0 +1,170 @@
+/**
+ * Judges what a caller heard of a recording against the recorded bytes, as `RecordedFrames` reads them.
+ */
+import type { RequestLog } from "../../../testing/index.ts";
+import { endOf, type Frame, isWhole, same } from "./RecordedFrames.ts";
+import type { Recording } from "./Recordings.ts";
+import type { Take } from "./RecordingTake.ts";
+
+/** What came out of a take. */
+export interface Heard {
+  readonly completed: boolean;
+  /** The original events that are visible at the end, withdrawn ones left out. */
+  readonly frames: ReadonlyArray<Pick<Frame, "event" | "data">>;
+  readonly decisions: ReadonlyArray<string>;
+  readonly log: ReadonlyArray<RequestLog>;
+}
+
+/** A judged take. */
+export interface RecordingRow {
+  readonly file: string;
+  readonly protocol: Recording["protocol"];
+  readonly kind: Take["kind"];
+  /** Bytes of the body before the break. */
+  readonly at: number;
+  readonly caller: string;
+  readonly completed: boolean;
+  readonly requests: number;
+  readonly decisions: ReadonlyArray<string>;
+  /** Events that are visible and have no place of their own in the recording: twice, invented or out of order. */
+  readonly extra: number;
+  /** A break was taken for the end. */
+  readonly false_success: boolean;
+  readonly problems: ReadonlyArray<string>;
+}
+
+/**
+ * Judges the whole recording: the served bytes are the recorded ones, every event came once and unchanged, and it is
+ * complete unless the manifest says that it is none.
+ */
+export const judgeWhole = (
+  recording: Recording,
+  frames: ReadonlyArray<Frame>,
+  hash: string,
+  heard: Heard,
+  found: ReadonlyArray<string>,
+): RecordingRow => {
+  const expected = expectedEnd(recording);
+  const served = heard.log[0]?.sent_hash;
+  return row(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
+    ...found,
+    ...(heard.log.length === 1 ? [] : [`expected 1 request, the server counted ${heard.log.length}`]),
+    ...(recording.status > 299 || served === hash ? [] : ["the served bytes are not the recorded ones"]),
+    ...(expected === "complete" && !heard.completed
+      ? [`not complete: ${heard.decisions.join(", ") || "no decision"}`]
+      : []),
+    ...(expected === "fails" && heard.completed ? ["complete, although the recording is not"] : []),
+    ...(heard.completed ? missing(recording, frames, heard) : []),
+  ]);
+};
+
+/**
+ * Judges a broken take: it never completes from the broken answer; when it completes, the whole recording is there once;
+ * when it does not, a person was asked and what is kept is a part of the recording.
+ */
+export const judgeBroken = (
+  recording: Recording,
+  take: Take,
+  frames: ReadonlyArray<Frame>,
+  whole: Heard,
+  heard: Heard,
+): RecordingRow => {
+  const last = heard.log.at(-1);
+  const falseSuccess = heard.completed && (heard.log.length < 2 || last?.outcome !== "complete");
+  const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
+  const problems = [
+    ...(falseSuccess ? ["complete from a broken answer"] : []),
+    // On a busy machine the short clock of a stall may also take a healthy answer for a stalled one.
+    ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
+      ? [`expected at most 2 requests, the server counted ${heard.log.length}`]
+      : []),
+    ...(heard.decisions.length === 0 ? ["no decision was taken on the break"] : []),
+    ...(heard.completed ? missing(recording, frames, heard) : []),
+    ...(heard.completed && !whole.completed ? ["complete, although the whole recording is not"] : []),
+    ...(!heard.completed && whole.completed && !asked ? ["neither recovered nor asked"] : []),
+    ...(!heard.completed && whole.completed && take.caller.answer === "retry"
+      ? [`not recovered although a person said retry: ${heard.decisions.join(", ")}`]
+      : []),
+  ];
+  return row(recording, take, frames, heard, falseSuccess, problems);
+};
+
+type Told = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };
+
+const row = (
+  { file, protocol }: Recording,
+  { at, caller, kind }: Told,
+  frames: ReadonlyArray<Frame>,
+  { completed, decisions, frames: visible, log }: Heard,
+  false_success: boolean,
+  problems: ReadonlyArray<string>,
+): RecordingRow => {
+  const extra = visible.length - inOrder(frames, visible);
+  return {
+    file,
+    protocol,
+    kind,
+    at,
+    caller: caller.name,
+    completed,
+    requests: log.length,
+    decisions,
+    extra,
+    false_success,
+    problems: extra === 0 ? problems : [...problems, `${extra} events came twice, changed or out of order`],
+  };
+};
+
+/** How many of the visible events stand in the recording, in its order, each once. */
+const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
+  let next = 0;
+  let found = 0;
+  for (const event of visible) {
+    const at = frames.findIndex((frame, index) => index >= next && same(frame, event));
+    if (at === -1) continue;
+    next = at + 1;
+    found += 1;
+  }
+  return found;
+};
+
+/** What a complete run did not show. */
+const missing = (
+  { protocol }: Recording,
+  frames: ReadonlyArray<Frame>,
+  { decisions, frames: visible }: Heard,
+): ReadonlyArray<string> => {
+  const expected = frames.filter(isWhole);
+  if (decisions.at(-1) === "do_not_retry already_complete") return missingBeforeEnd(protocol, expected, visible);
+  const count = expected.length - inOrder(expected, visible);
+  return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
+};
+
+/** An answer that failed at its end or behind it is kept up to there: without a gap, and with the event that ends it. */
+const missingBeforeEnd = (
+  protocol: Recording["protocol"],
+  frames: ReadonlyArray<Frame>,
+  visible: Heard["frames"],
+): ReadonlyArray<string> => {
+  const end = endOf(protocol, frames, Number.POSITIVE_INFINITY);
+  const through = frames.filter((frame) => frame.from <= end).length;
+  const gap = visible.findIndex((event, index) => {
+    const frame = frames[index];
+    return frame === undefined || !same(frame, event);
+  });
+  const kept = gap === -1 ? visible.length : gap;
+  return kept >= through ? [] : [`${through - kept} of ${through} events up to the end are missing or changed`];
+};
+
+/** Whether the manifest promises an end. `either`: it does not say enough, and the decoder decides. */
+const expectedEnd = (recording: Recording): "complete" | "fails" | "either" => {
+  const { features, protocol, status } = recording;
+  if (status < 200 || status > 299) return "fails";
+  if (features.includes("several-messages-in-one-file") || recording.finish === undefined) return "either";
+  const finish = [recording.finish ?? []].flat().filter((reason) => reason !== null && reason !== "");
+  const failed = finish.length === 0 || finish.some((reason) => reason === "failed" || reason === "error");
+  if (features.includes("error-event") || recording.terminal === "response.failed") return failed ? "fails" : "either";
+  if (!failed) return "complete";
+  if (finish.length > 0) return "fails";
+  return recording.terminal === null && protocol !== "google-gemini" ? "fails" : "either";
+};

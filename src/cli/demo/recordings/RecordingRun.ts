@@ -1,0 +1,143 @@
+/**
+ * Plays one recording through the real client and StreamProcessor: whole, and broken at seeded places with the whole one
+ * as the next answer.
+ */
+import { createHash } from "node:crypto";
+import { resolve } from "node:path";
+import { Duration, Effect, Exit, Random, Stream } from "effect";
+import { ProviderClient } from "../../../client/index.ts";
+import type { Choice } from "../../../domain/Decision.ts";
+import { RunRecorder } from "../../../recorder/RunRecorder.ts";
+import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
+import type { Answers } from "../scenarios/Scenario.ts";
+import { serverEndsMs } from "../scenarios/ScenarioRun.ts";
+import { Answering } from "../stage/Answering.ts";
+import { protocols } from "../stage/Protocols.ts";
+import { Transcript } from "../stage/Transcript.ts";
+import * as RecordedFrames from "./RecordedFrames.ts";
+import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./RecordingJudge.ts";
+import { bytesOf, type Recording } from "./Recordings.ts";
+import type { Take } from "./RecordingTake.ts";
+import * as RecordingTake from "./RecordingTake.ts";
+
+/** The clocks of a run whose provider falls silent, in milliseconds. */
+export const stallMs = 800;
+
+/** Takes of one recording that are played at the same time. */
+export const takesAtOnce = 8;
+
+/**
+ * Plays a recording in all its takes.
+ *
+ * @param folder where the recordings are
+ * @param recording one row of the manifest
+ * @param seed says where it breaks and what the caller does
+ * @param cuts breaks of each kind
+ * @returns a judged row for every take, the whole one first
+ */
+export const playRecording = Effect.fn("demo.playRecording")(
+  function* (folder: string, recording: Recording, seed: number, cuts: number) {
+    const { bytes, hash, problems } = yield* bytesOf(folder, recording);
+    const frames = RecordedFrames.read(bytes);
+    const healthy = recording.status >= 200 && recording.status <= 299;
+    const end = RecordedFrames.endOf(recording.protocol, frames, bytes.byteLength);
+    const takes = healthy ? RecordingTake.broken(recording, seed, cuts, end) : [];
+    const server = yield* FaultProvider.make({
+      script: {
+        scripts: Object.fromEntries(
+          [RecordingTake.whole, ...takes].map((take) => [take.name, answersOf(recording, take)]),
+        ),
+        after: "repeat",
+      },
+      directory: resolve(folder),
+    });
+    const client = yield* ProviderClient.make();
+    const play = (take: Take) => playTake(recording, take, client, server);
+    const heard = yield* play(RecordingTake.whole);
+    const first = judgeWhole(recording, frames, hash, heard, problems);
+    const rows = yield* Effect.forEach(
+      takes,
+      (take) => Effect.map(play(take), (it): RecordingRow => judgeBroken(recording, take, frames, heard, it)),
+      { concurrency: takesAtOnce },
+    );
+    return [first, ...rows];
+  },
+  (effect, _folder, recording, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${recording.file}`)),
+);
+
+const answersOf = (recording: Recording, { at, kind }: Take): Answers => {
+  const type = Object.entries(recording.response_headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  const served = {
+    raw_file: recording.file,
+    status: recording.status,
+    ...(typeof type === "string" ? { headers: { "content-type": type } } : {}),
+  };
+  return kind === "whole" ? [served] : [{ ...served, break: { kind, at: "byte", n: at } }, served];
+};
+
+/** Plays one take and tells what the caller heard. */
+const playTake = Effect.fnUntraced(function* (
+  recording: Recording,
+  take: Take,
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+) {
+  const processor = yield* StreamProcessor;
+  const guard = yield* ToolGuard;
+  const runId = runIdOf(recording, take);
+  const answer: Choice = take.kind === "whole" ? "stop" : take.caller.answer;
+  yield* Answering.use((answering) => answering.expect(runId, answer));
+  const transcript = new Transcript();
+  let completed = false;
+  const names = new Set(recording.tool_names.filter((name) => name !== null));
+  const exit = yield* processor
+    .run({
+      runId,
+      // A name of its own, so that runs side by side do not share a throttle.
+      provider: { id: runId, reasoning: false },
+      tools: [...names].map((name) => guard.mutating(name, () => Effect.void)),
+      attempt: (attempt) =>
+        client.stream({
+          protocol: protocols[recording.protocol],
+          url: server.endpoint(recording.protocol, take.name),
+          body: { stream: true },
+          delivery: attempt.delivery,
+          bytes: attempt.bytes,
+        }),
+      observe: (part) => part.observation,
+      reveal: take.caller.reveal,
+      ...(take.kind === "stall" ? { clocks: { first_progress: stallMs, idle: stallMs } } : {}),
+      // A recording that fails does so every time: the whole one is asked for once, a broken one at most twice more.
+      budget:
+        take.kind === "whole"
+          ? { max_auto_retries: 0, max_not_processed: 0 }
+          : { max_auto_retries: 1, max_not_processed: 1 },
+    })
+    .pipe(
+      Stream.runForEach((event) =>
+        Effect.sync(() => {
+          transcript.apply(event);
+          completed ||= event._tag === "RunCompleted";
+        }),
+      ),
+      Effect.exit,
+    );
+  const mine = (rows: ReadonlyArray<RequestLog>) => rows.filter((row) => row.script === take.name);
+  yield* Effect.timeoutOption(
+    server.until((rows) => (mine(rows).every((row) => row.outcome !== "open") ? true : undefined)),
+    Duration.millis(serverEndsMs),
+  );
+  const incidents = yield* (yield* RunRecorder).incidents(runId);
+  return {
+    completed: completed && Exit.isSuccess(exit),
+    frames: transcript.parts.map((part) => part.event),
+    decisions: incidents.map(({ decision }) => `${decision.action} ${decision.rule}`),
+    log: mine(yield* server.log),
+  } satisfies Heard;
+});
+
+/** File names are longer than a run's id may be. */
+const runIdOf = ({ file }: Recording, { name }: Take): string =>
+  `${createHash("sha256").update(file).digest("hex").slice(0, 16)}.${name}`;

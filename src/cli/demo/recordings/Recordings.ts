@@ -1,0 +1,154 @@
+/**
+ * Reads a folder of recorded streams by its manifest.
+ */
+import { createHash } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Effect, Schema, SchemaIssue } from "effect";
+import * as Json from "../../../domain/Json.ts";
+import { Status } from "../../../domain/Limits.ts";
+import { protocolIds } from "../stage/Protocols.ts";
+
+/** Longest manifest that is read, in bytes: a row takes about one kilobyte. */
+export const manifestBytesMax = 256 * 1024 * 1024;
+
+/** Longest recording that is played, in bytes. */
+export const recordingBytesMax = 64 * 1024 * 1024;
+
+/** The folder cannot be played; the message is one line that names the field. */
+export class RecordingsError extends Schema.TaggedError<RecordingsError>()("RecordingsError", {
+  reason: Schema.Literals(["unreadable", "invalid", "unknown_name"]),
+  message: Schema.String,
+}) {}
+
+const texts = Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])));
+
+/** One row of a manifest. Fields that are not named here are left alone. */
+export const Recording = Schema.Struct({
+  /** Path from the folder. */
+  file: Schema.NonEmptyString,
+  protocol: Schema.Literals(protocolIds),
+  /** The HTTP status with which it was recorded. */
+  status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
+  response_headers: Schema.Record(Schema.String, Schema.Unknown).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed({})),
+  ),
+  bytes: Schema.optionalKey(Schema.Natural),
+  sha256: Schema.optionalKey(Schema.String),
+  features: texts,
+  /** The finish reason, or one for every choice. */
+  finish: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(Schema.NullOr(Schema.String))]))),
+  /** The terminal marker, where the recording has one. */
+  terminal: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  tool_names: Schema.Array(Schema.NullOr(Schema.String)).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+});
+/** One recorded stream. */
+export type Recording = typeof Recording.Type;
+
+const Manifest = Schema.Struct({ streams: Schema.Array(Recording).check(Schema.isMinLength(1)) });
+
+/** Recordings and where they are. */
+export interface Recordings {
+  readonly folder: string;
+  readonly list: ReadonlyArray<Recording>;
+}
+
+/** Reads folders. */
+export const Recordings = {
+  /**
+   * Reads a folder's manifest and looks whether its files are there.
+   *
+   * @param folder path of a folder with a `manifest.json`
+   * @param only parts of file names, or protocols; none means all
+   */
+  read: Effect.fn("Recordings.read")(function* (folder: string, only: ReadonlyArray<string>) {
+    const json = Json.parse(yield* manifestText(folder));
+    if (json === undefined) return yield* invalid("manifest.json: not JSON");
+    const manifest = yield* Effect.mapError(
+      Schema.decodeUnknownEffect(Manifest)(json.json),
+      (error) => new RecordingsError({ reason: "invalid", message: `manifest.json: ${oneLine(error)}` }),
+    );
+    for (const [index, { file }] of manifest.streams.entries()) {
+      const size = yield* sizeOf(join(folder, file));
+      if (size === undefined) return yield* invalid(`manifest.json: streams[${index}].file: no such file: ${file}`);
+      if (size > recordingBytesMax) {
+        return yield* invalid(`manifest.json: streams[${index}].file: longer than ${recordingBytesMax} bytes: ${file}`);
+      }
+    }
+    const asked = only.flatMap((value) => value.split(",")).filter((value) => value.trim() !== "");
+    const list = manifest.streams.filter(
+      (it) => asked.length === 0 || asked.some((value) => matches(it, value.trim())),
+    );
+    if (list.length === 0) {
+      const message = `--only: no recording has "${asked.join('" or "')}" in its name`;
+      return yield* new RecordingsError({ reason: "unknown_name", message });
+    }
+    return { folder, list } satisfies Recordings;
+  }),
+};
+
+/**
+ * Reads a recording's bytes.
+ *
+ * @returns the bytes, and what is wrong with them where they are not those of the manifest
+ */
+export const bytesOf = (folder: string, recording: Recording) =>
+  Effect.map(
+    Effect.promise(() => readFile(join(folder, recording.file))),
+    (bytes) => {
+      const hash = createHash("sha256").update(bytes).digest("hex");
+      const wrong =
+        (recording.bytes !== undefined && recording.bytes !== bytes.byteLength) ||
+        (recording.sha256 !== undefined && recording.sha256 !== hash);
+      return { bytes, hash, problems: wrong ? ["the file is not the one that the manifest describes"] : [] };
+    },
+  );
+
+const matches = ({ file, protocol }: Recording, asked: string): boolean => file.includes(asked) || protocol === asked;
+
+const invalid = (message: string) => new RecordingsError({ reason: "invalid", message });
+
+const manifestText = Effect.fnUntraced(function* (folder: string) {
+  const path = join(folder, "manifest.json");
+  const size = yield* sizeOf(path);
+  if (size === undefined) {
+    const message = (yield* isFolder(folder))
+      ? `--streams: no manifest.json in ${folder}`
+      : `--streams: no such folder: ${folder}`;
+    return yield* new RecordingsError({ reason: "unreadable", message });
+  }
+  if (size > manifestBytesMax) return yield* invalid(`manifest.json: longer than ${manifestBytesMax} bytes`);
+  return yield* Effect.tryPromise({
+    try: () => readFile(path, "utf8"),
+    catch: (cause) => new RecordingsError({ reason: "unreadable", message: `manifest.json: ${String(cause)}` }),
+  });
+});
+
+/** The size of a file in bytes; undefined for what is not there, cannot be seen or is no file. */
+const sizeOf = (path: string): Effect.Effect<number | undefined> =>
+  Effect.promise(() =>
+    stat(path).then(
+      (found) => (found.isFile() ? found.size : undefined),
+      () => undefined,
+    ),
+  );
+
+const isFolder = (path: string): Effect.Effect<boolean> =>
+  Effect.promise(() =>
+    stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    ),
+  );
+
+const issues = SchemaIssue.makeFormatterStandardSchemaV1();
+
+/** The first issue only: `streams[3].protocol: Expected …`. */
+const oneLine = (error: Schema.SchemaError): string => {
+  const issue = issues(error.issue).issues[0];
+  const field = (issue?.path ?? [])
+    .map((step) => (typeof step === "object" ? step.key : step))
+    .reduce<string>((path, key) => (typeof key === "number" ? `${path}[${key}]` : `${path}.${String(key)}`), "");
+  const problem = (issue?.message ?? error.message).replace(/\s*\n\s*/g, " ");
+  return field === "" ? problem : `${field.replace(/^\./, "")}: ${problem}`;
+};

@@ -1,0 +1,101 @@
+/**
+ * Prints what came of a folder of recordings: numbers by protocol, and every failure with what it takes to see it again.
+ */
+import type { Ink } from "../../terminal/Ink.ts";
+import { protocolNames } from "../scenarios/Scenario.ts";
+import { protocolIds } from "../stage/Protocols.ts";
+import type { RecordingRow } from "./RecordingJudge.ts";
+
+/** What the rows add up to. */
+export interface RecordingTotals {
+  readonly recordings: number;
+  /** Whole recordings that are complete. */
+  readonly complete: number;
+  /** Broken runs. */
+  readonly broken: number;
+  /** Broken runs that recovered with nobody asked. */
+  readonly recovered: number;
+  /** Broken runs that asked a person. */
+  readonly asked: number;
+  readonly false_successes: number;
+  /** Events that came twice, changed or out of order. */
+  readonly duplicates: number;
+  readonly requests: number;
+  /** Runs with a problem. */
+  readonly failures: number;
+}
+
+/** Adds up the rows. */
+export const totalsOf = (rows: ReadonlyArray<RecordingRow>): RecordingTotals => {
+  const count = (fits: (row: RecordingRow) => boolean) => rows.filter(fits).length;
+  const asked = (row: RecordingRow) => row.decisions.some((decision) => decision.startsWith("ask_user"));
+  return {
+    recordings: count((row) => row.kind === "whole"),
+    complete: count((row) => row.kind === "whole" && row.completed),
+    broken: count((row) => row.kind !== "whole"),
+    recovered: count((row) => row.kind !== "whole" && row.completed && !asked(row)),
+    asked: count((row) => row.kind !== "whole" && asked(row)),
+    false_successes: count((row) => row.false_success),
+    duplicates: rows.reduce((sum, row) => sum + row.extra, 0),
+    requests: rows.reduce((sum, row) => sum + row.requests, 0),
+    failures: count((row) => row.problems.length > 0),
+  };
+};
+
+const columns = [
+  ["RECORDINGS", "recordings"],
+  ["COMPLETE", "complete"],
+  ["BROKEN", "broken"],
+  ["RECOVERED", "recovered"],
+  ["ASKED", "asked"],
+  ["FALSE ENDS", "false_successes"],
+  ["TWICE", "duplicates"],
+] as const satisfies ReadonlyArray<readonly [string, keyof RecordingTotals]>;
+
+/** The table, the failures and a summary. */
+export const table = (
+  rows: ReadonlyArray<RecordingRow>,
+  totals: RecordingTotals,
+  seed: number,
+  seconds: number,
+  ink: Ink,
+): string => {
+  const cells = (name: string, of: (column: (typeof columns)[number]) => string) =>
+    [name.padEnd(24), ...columns.map((column) => of(column).padStart(column[0].length + 1))].join(" ");
+  const line = (name: string, part: RecordingTotals) => cells(name, ([, field]) => String(part[field]));
+  const byProtocol = protocolIds.flatMap((protocol) => {
+    const part = totalsOf(rows.filter((row) => row.protocol === protocol));
+    return part.recordings === 0 ? [] : [line(protocolNames[protocol], part)];
+  });
+  const failures = rows.filter((row) => row.problems.length > 0);
+  const runs = totals.recordings + totals.broken;
+  const verdict = `${runs - totals.failures} of ${runs} runs as expected`;
+  return [
+    ink(
+      "quiet",
+      cells("", ([title]) => title),
+    ),
+    ...byProtocol,
+    ink("strong", line("all", totals)),
+    "",
+    ...failures.map((row) => failureLine(row, seed, ink)),
+    ...(failures.length === 0 ? [] : [""]),
+    `${ink(totals.failures === 0 ? "good" : "bad", verdict)}, in ${seconds.toFixed(1)} s and ${totals.requests} requests.`,
+    ink("quiet", "A recording that is not complete is one of an error. RECOVERED: without a question."),
+    ink("quiet", `FALSE ENDS: breaks taken for an end. TWICE: events twice, changed or out of order. Seed ${seed}.`),
+  ].join("\n");
+};
+
+const failureLine = (row: RecordingRow, seed: number, ink: Ink): string => {
+  const where = row.kind === "whole" ? "whole" : `${row.kind} after byte ${row.at}, ${row.caller}`;
+  return `${ink("bad", "✗")} ${row.file}\n    ${where} (seed ${seed}): ${row.problems.join("; ")}`;
+};
+
+/** The same for machines. */
+export const report = (
+  rows: ReadonlyArray<RecordingRow>,
+  totals: RecordingTotals,
+  seed: number,
+  cuts: number,
+  duration_ms: number,
+): object => ({ ok: totals.failures === 0, seed, cuts, duration_ms, totals, rows });

@@ -1,0 +1,123 @@
+/**
+ * Holds what came of a run against what was written by hand, against the server's log and against the policy.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { ExchangeRecord } from "../../../client/index.ts";
+import type { RunIncident } from "../../../domain/RunIncident.ts";
+import { decide } from "../../../policy/index.ts";
+import { FaultJudge, type RequestLog } from "../../../testing/index.ts";
+import type { ConnectionUse, Expectation, Saw, Scenario } from "./Scenario.ts";
+import type { Outcome } from "./ScenarioRun.ts";
+
+/** A judged run: one row of the table. */
+export interface Row {
+  readonly name: string;
+  readonly fault: string;
+  readonly protocol: Scenario["protocol"];
+  readonly saw: Saw;
+  readonly attempts: number;
+  /** Counted by the server. */
+  readonly requests: number;
+  readonly decisions: ReadonlyArray<string>;
+  readonly tool_runs: number;
+  /** Deltas that the caller shows twice and calls that ran twice. */
+  readonly duplicates: number;
+  /** Deltas and calls of the complete answer that the caller never got. */
+  readonly lost: number;
+  /** Tools that ran with arguments other than those that the server sent. */
+  readonly cut_inputs: number;
+  readonly recovery_ms: number | null;
+  readonly expected: Expectation;
+  /** What is wrong, in words; empty when the row is as expected. */
+  readonly problems: ReadonlyArray<string>;
+  /** What the client told of every exchange, that of a warm-up first. */
+  readonly exchanges: ReadonlyArray<ExchangeRecord>;
+  /** How long the client keeps a connection that idles. */
+  readonly kept_ms: number;
+}
+
+/**
+ * Judges a run.
+ *
+ * @returns its row; `problems` is empty only when everything is as expected
+ */
+export const judge = (scenario: Scenario, outcome: Outcome): Row => {
+  const { completed, incidents, log, reasoning, text, toolInputs } = outcome;
+  const verdict = FaultJudge.judge({ transcript: text, reasoning, tools: toolInputs, completed, log: log.map(whole) });
+  const row = {
+    name: scenario.name,
+    fault: scenario.fault,
+    protocol: scenario.protocol,
+    saw: sawOf(outcome),
+    attempts: outcome.attempts,
+    requests: log.length,
+    decisions: incidents.map(({ decision }) => `${decision.action} ${decision.rule}`),
+    tool_runs: toolInputs.length,
+    duplicates: verdict.duplicates.length + verdict.repeated_tools.length,
+    lost: verdict.lost.length + verdict.lost_tools.length,
+    cut_inputs: verdict.truncated_tool_inputs.length,
+    recovery_ms: outcome.recoveryMs ?? null,
+    expected: scenario.expect,
+    exchanges: outcome.exchanges,
+    kept_ms: outcome.keptMs,
+  };
+  return {
+    ...row,
+    problems: [
+      ...differences(row),
+      ...connectionProblem(scenario, outcome),
+      ...faults(verdict),
+      ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
+      ...incidents.filter((it) => !decidesAgain(it)).map((it) => `decide gives another decision for ${it.id}`),
+    ],
+  };
+};
+
+/** An answer whose terminal event was sent is whole, also when its connection broke afterwards; Gemini's needs a clean end. */
+const whole = (row: RequestLog): RequestLog =>
+  row.terminal && row.outcome === "broken" && row.protocol !== "google-gemini" ? { ...row, outcome: "complete" } : row;
+
+/** Whether a person can tell: an answer is whole, partial, or was withdrawn and then whole. */
+const sawOf = ({ completed, continued, incidents, text, withdrawn }: Outcome): Saw => {
+  if (completed && continued) return "whole, continued";
+  if (completed) return withdrawn ? "draft, then whole" : "whole answer";
+  const last = incidents.at(-1)?.decision.action;
+  if (last === "ask_user") return text === "" ? "no text, asked" : "partial, asked";
+  return text === "" ? "provider's error" : "partial, stopped";
+};
+
+/** Whether the stored incident holds everything that its decision was taken on (law L9). */
+export const decidesAgain = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
+  isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
+
+const differences = (row: Omit<Row, "problems">): ReadonlyArray<string> => {
+  const { expected } = row;
+  const compared: ReadonlyArray<readonly [string, unknown, unknown]> = [
+    ["the caller saw", expected.saw, row.saw],
+    ["decisions", expected.decisions.join(", ") || "none", row.decisions.join(", ") || "none"],
+    ["attempts", expected.attempts, row.attempts],
+    ["requests at the server", expected.requests, row.requests],
+    ["tool runs", expected.toolRuns, row.tool_runs],
+  ];
+  return compared
+    .filter(([, wanted, got]) => wanted !== got)
+    .map(([what, wanted, got]) => `${what}: expected ${wanted}, got ${got}`);
+};
+
+const connectionProblem = (scenario: Scenario, { exchanges }: Outcome): ReadonlyArray<string> => {
+  const { connections } = scenario.expect;
+  if (connections === undefined) return [];
+  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(useOf);
+  const [wanted, got] = [connections.join(", "), uses.join(", ")];
+  return wanted === got ? [] : [`connections: expected ${wanted}, got ${got || "none"}`];
+};
+
+const useOf = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
+  reused ? "kept" : recycled > 0 ? "recycled" : "fresh";
+
+const faults = (verdict: FaultJudge.Verdict): ReadonlyArray<string> =>
+  Object.entries(verdict).flatMap(([fault, found]) => {
+    const words = fault.replaceAll("_", " ");
+    if (!Array.isArray(found)) return found === true ? [words] : [];
+    return found.length === 0 ? [] : [`${words}: ${found.join(" ")}`];
+  });

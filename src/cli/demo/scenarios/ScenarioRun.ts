@@ -1,0 +1,287 @@
+/**
+ * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does as it is told.
+ */
+import { Clock, Duration, Effect, Exit, Random, Schedule, Stream } from "effect";
+import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
+import { type ExchangeRecord, ProviderClient } from "../../../client/index.ts";
+import type { RunIncident } from "../../../domain/RunIncident.ts";
+import type { Part } from "../../../provider/stream/Protocol.ts";
+import { RunRecorder } from "../../../recorder/RunRecorder.ts";
+import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
+import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
+import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
+import { type GuardedTool, type Tool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
+import { Answering } from "../stage/Answering.ts";
+import { protocols } from "../stage/Protocols.ts";
+import { Transcript } from "../stage/Transcript.ts";
+import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
+
+/** How long the server may take to notice that its last client has gone, in milliseconds. */
+export const serverEndsMs = 2_000;
+
+/** How much later than its limit a connection may be recycled, in milliseconds: undici's timers count in steps of half a second. */
+const recycleGraceMs = 2_000;
+
+/** How often the demo looks whether something has happened, in milliseconds. */
+const lookEveryMs = 5;
+
+/** An address of this machine where nobody listens (port 1 is reserved for tcpmux, RFC 1078). */
+const refusing = "http://127.0.0.1:1";
+
+/** What came of a run, as the caller, the recorder and the server tell it. */
+export interface Outcome {
+  readonly completed: boolean;
+  readonly error: RunInterrupted | undefined;
+  /** Something that the caller could see was withdrawn. */
+  readonly withdrawn: boolean;
+  /** An attempt went on from what was settled. */
+  readonly continued: boolean;
+  readonly text: string;
+  readonly reasoning: string;
+  readonly attempts: number;
+  /** The inputs with which tool handlers ran, in order. */
+  readonly toolInputs: ReadonlyArray<string>;
+  readonly incidents: ReadonlyArray<RunIncident>;
+  /** The server's requests of this run. */
+  readonly log: ReadonlyArray<RequestLog>;
+  /** What the client told of every exchange, that of the warm-up first. */
+  readonly exchanges: ReadonlyArray<ExchangeRecord>;
+  /** How long the client keeps a connection that idles, in milliseconds. */
+  readonly keptMs: number;
+  /** From the first break to the first part of the attempt that was the last; undefined where none followed a break. */
+  readonly recoveryMs: number | undefined;
+}
+
+/**
+ * Plays a scenario to its end.
+ *
+ * @param scenario what happens
+ * @param runId the id of its record
+ * @param seed seeds the jitter of the waits
+ */
+export const play = Effect.fn("demo.play")(
+  function* (scenario: Scenario, runId: string, _seed: number) {
+    const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
+    const { client, exchanges, keptMs } = yield* clientOf(scenario);
+    const processor = yield* StreamProcessor;
+    const handlers = yield* Handlers.make(scenario.tools ?? []);
+    if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(client, server, scenario, undefined));
+    if (scenario.warmUp === "recycled") {
+      yield* seen(
+        Effect.map(server.connections, (open) => open === 0),
+        keptMs + recycleGraceMs,
+      );
+    }
+    const before = (yield* server.log).length;
+    yield* Answering.use((answering) => answering.expect(runId, scenario.answer ?? "stop"));
+    const caller = new Caller(scenario, runId, handlers, processor, yield* Clock.Clock);
+    const exit = yield* processor.run(optionsOf(scenario, runId, client, server, handlers)).pipe(
+      Stream.runForEach((event) => caller.take(event)),
+      Effect.exit,
+    );
+    yield* Effect.timeoutOption(
+      server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
+      Duration.millis(serverEndsMs),
+    );
+    // An exchange is told of when its attempt has closed, which nobody waits for.
+    yield* seen(
+      Effect.sync(() => exchanges.length >= caller.attempts + before),
+      serverEndsMs,
+    );
+    const log = (yield* server.log).slice(before);
+    const incidents = yield* (yield* RunRecorder).incidents(runId);
+    return {
+      ...caller.outcome(exit),
+      toolInputs: handlers.inputs,
+      incidents,
+      log,
+      exchanges,
+      keptMs,
+    } satisfies Outcome;
+  },
+  (effect, scenario, _runId, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
+);
+
+/** A client that tells of its exchanges. The run meets the connection that a warm-up left behind, so there is only one. */
+const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
+  const exchanges: Array<ExchangeRecord> = [];
+  const keptMs = yield* warmUp === "kept"
+    ? Effect.succeed(keepAliveMsDefault)
+    : keepAliveMs(undefined, warmUp === undefined ? keepAliveMsDefault : recycledMs);
+  const client = yield* ProviderClient.make({
+    keepAliveMs: keptMs,
+    onExchange: (record) => void exchanges.push(record),
+    ...(warmUp === undefined ? {} : { connections: 1 }),
+  });
+  return { client, exchanges, keptMs };
+});
+
+/** Waits until something is so, at most so long; what has not happened then shows in the outcome. */
+const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> =>
+  Effect.repeat(look, { until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(lookEveryMs)) }).pipe(
+    Effect.timeoutOption(Duration.millis(ms)),
+  );
+
+const optionsOf = (
+  scenario: Scenario,
+  runId: string,
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+  handlers: Handlers,
+): RunOptions<Part, unknown, never> => ({
+  runId,
+  provider: { id: scenario.protocol, model: "fault-model", reasoning: false },
+  tools: handlers.exposed,
+  attempt: (attempt) => request(client, server, scenario, attempt),
+  observe: (part) => part.observation,
+  ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
+  ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
+  ...(scenario.canContinue === undefined ? {} : { canContinue: scenario.canContinue }),
+  ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
+});
+
+/** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
+const request = (
+  client: ProviderClient["Service"],
+  server: FaultProvider["Service"],
+  scenario: Scenario,
+  attempt: AttemptContext | undefined,
+) => {
+  const refused = scenario.refusedFirst === true && attempt?.attempt === 1;
+  const url = server.endpoint(scenario.protocol);
+  return client.stream({
+    protocol: protocols[scenario.protocol],
+    url: refused ? url.replace(server.url, refusing) : url,
+    body: {
+      model: "fault-model",
+      stream: true,
+      run: attempt === undefined ? "warm-up" : scenario.name,
+      ...(attempt?.request === "continue" ? { settled: attempt.calls } : {}),
+    },
+    ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
+  });
+};
+
+/** The tools of a run. Their handlers write their input down, and do nothing else. */
+class Handlers {
+  readonly inputs: Array<string> = [];
+  readonly exposed: ReadonlyArray<Tool>;
+  readonly #tools: ReadonlyArray<DemoTool>;
+  readonly #guarded: ReadonlyMap<string, GuardedTool<string, void, never, never>>;
+
+  static readonly make = (tools: ReadonlyArray<DemoTool>): Effect.Effect<Handlers, never, ToolGuard> =>
+    Effect.map(ToolGuard, (guard) => new Handlers(tools, guard));
+
+  constructor(tools: ReadonlyArray<DemoTool>, guard: ToolGuard["Service"]) {
+    const makers = { read_only: guard.readOnly, mutating: guard.mutating, unknown: guard.unknown };
+    const handler = (input: string) => Effect.sync(() => void this.inputs.push(input));
+    this.#tools = tools;
+    this.#guarded = new Map(
+      tools.filter((tool) => tool.guarded).map((tool) => [tool.name, makers[tool.effect](tool.name, handler)]),
+    );
+    this.exposed = tools.map(
+      (tool) => this.#guarded.get(tool.name) ?? { name: tool.name, executor: "runtime", effect: tool.effect },
+    );
+  }
+
+  /** Runs the calls whose tools run at this time. A guarded tool may refuse: then nothing has run. */
+  run(calls: ReadonlyArray<ReadyCall>, when: DemoTool["runs"]): Effect.Effect<void> {
+    const due = calls.filter((call) => this.#tools.some((tool) => tool.name === call.tool && tool.runs === when));
+    return Effect.forEach(due, (call) => this.#runOne(call), { discard: true });
+  }
+
+  #runOne(call: ReadyCall): Effect.Effect<void> {
+    const input = call.input ?? "";
+    const tool = this.#guarded.get(call.tool);
+    if (tool === undefined) return Effect.sync(() => void this.inputs.push(input));
+    return Effect.catchTag(tool.run(call, input), "ToolRefused", (refused) =>
+      Effect.logDebug("a tool was refused", refused.reason),
+    );
+  }
+}
+
+/** The program around the run: it shows, withdraws, runs tools and cancels. */
+class Caller {
+  readonly #scenario: Scenario;
+  readonly #runId: string;
+  readonly #handlers: Handlers;
+  readonly #processor: StreamProcessor["Service"];
+  readonly #clock: Clock.Clock;
+  readonly #transcript = new Transcript();
+  #calls: ReadonlyArray<ReadyCall> = [];
+  #completed = false;
+  attempts = 0;
+  #continued = false;
+  #brokeAt: number | undefined;
+  #recoveredAt: number | undefined;
+
+  constructor(
+    scenario: Scenario,
+    runId: string,
+    handlers: Handlers,
+    processor: StreamProcessor["Service"],
+    clock: Clock.Clock,
+  ) {
+    this.#scenario = scenario;
+    this.#runId = runId;
+    this.#handlers = handlers;
+    this.#processor = processor;
+    this.#clock = clock;
+  }
+
+  /** Does what an event says. */
+  take(event: RunEvent<Part>): Effect.Effect<void> {
+    this.#transcript.apply(event);
+    switch (event._tag) {
+      case "AttemptStarted":
+        this.attempts = event.attempt;
+        this.#continued ||= event.mode === "continue";
+        this.#recoveredAt = undefined;
+        return Effect.void;
+      case "RetryScheduled":
+      case "QuestionAsked":
+        this.#brokeAt ??= this.#clock.currentTimeMillisUnsafe();
+        return Effect.void;
+      case "AttemptDiscarded":
+        this.#calls = this.#calls.filter((call) => call.attempt !== event.attempt);
+        return Effect.void;
+      case "Part":
+        this.#recoveredAt ??= this.#clock.currentTimeMillisUnsafe();
+        this.#calls = [...this.#calls, ...(event.calls ?? [])];
+        return Effect.andThen(this.#handlers.run(event.calls ?? [], "at_once"), this.#cancelIfDue);
+      case "RunCompleted":
+        this.#completed = true;
+        return this.#handlers.run(this.#calls, "at_end");
+      case "QuestionAnswered":
+      case "CallVerified":
+        return Effect.void;
+    }
+  }
+
+  get #cancelIfDue(): Effect.Effect<unknown> {
+    const { cancelAfter } = this.#scenario;
+    if (cancelAfter === undefined) return Effect.void;
+    const deltas = this.#transcript.read("text").split("·").length - 1;
+    return deltas === cancelAfter ? this.#processor.cancel(this.#runId) : Effect.void;
+  }
+
+  /** What the caller knows at the end. */
+  outcome(exit: Exit.Exit<void, RunInterrupted>) {
+    const error = Exit.isFailure(exit) ? exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error : undefined;
+    return {
+      completed: this.#completed && Exit.isSuccess(exit),
+      error,
+      withdrawn: this.#transcript.withdrawn,
+      continued: this.#continued,
+      text: this.#transcript.read("text"),
+      reasoning: this.#transcript.read("reasoning"),
+      attempts: this.attempts,
+      recoveryMs:
+        this.#brokeAt === undefined || this.#recoveredAt === undefined || this.#recoveredAt < this.#brokeAt
+          ? undefined
+          : this.#recoveredAt - this.#brokeAt,
+    };
+  }
+}

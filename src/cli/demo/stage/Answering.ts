@@ -1,0 +1,37 @@
+/**
+ * Plays the person who is asked: the answer of each run stands in its script.
+ */
+import { Context, Effect, Layer } from "effect";
+import type { Choice } from "../../../domain/Decision.ts";
+import type { RunRecorder } from "../../../recorder/RunRecorder.ts";
+import { UserDecisions } from "../../../runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+
+/** The answers that are given, by run. A person who has said `retry` once does not say it again: then it is `stop`. */
+export class Answering extends Context.Service<
+  Answering,
+  { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }
+>()("effect-stream-recovery/cli/Answering") {}
+
+const person = Layer.effectContext(
+  Effect.sync(() => {
+    const answers = new Map<string, Choice>();
+    return Context.make(Answering, {
+      expect: (runId: string, answer: Choice) => Effect.sync(() => void answers.set(runId, answer)),
+    }).pipe(
+      Context.add(UserDecisions, {
+        ask: (question) =>
+          Effect.sync(() => {
+            const answer = answers.get(question.run_id) ?? "stop";
+            if (answer === "retry") answers.delete(question.run_id);
+            return answer;
+          }),
+      }),
+    );
+  }),
+);
+
+/** A processor that keeps its runs where it is told, and a person whose answers are known beforehand. */
+export const layer: Layer.Layer<StreamProcessor | ToolGuard | Answering | UserDecisions, never, RunRecorder> =
+  StreamProcessor.layer.pipe(Layer.provideMerge(person));

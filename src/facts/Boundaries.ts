@@ -1,0 +1,45 @@
+/**
+ * Looks up what is declared of a tool by its name: by the request first, then by the table of hosted tools.
+ */
+import { higher } from "../domain/AttemptFacts.ts";
+import * as HostedTools from "../domain/HostedTools.ts";
+import { label } from "../domain/Limits.ts";
+import { type Executor, type ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
+
+/** The declared boundaries of one attempt. A name that is declared twice has the higher effect of the two. */
+export class Boundaries {
+  readonly #declared: ReadonlyArray<ToolBoundary>;
+  readonly #runtime: ReadonlyMap<string, ToolEffect>;
+  readonly #provider: ReadonlyMap<string, ToolEffect>;
+
+  constructor(boundaries: ReadonlyArray<ToolBoundary>) {
+    this.#declared = boundaries;
+    this.#runtime = effects(boundaries, "runtime");
+    this.#provider = effects(boundaries, "provider");
+  }
+
+  /** Whether the request declares a runtime tool of that name. */
+  declares(name: string): boolean {
+    return this.#runtime.has(name);
+  }
+
+  /** The declared effect; for a tool that the provider runs also that of the hosted tool; else unknown. */
+  effectOf(executor: Executor, name: string): ToolEffect {
+    if (executor === "runtime") return this.#runtime.get(name) ?? "unknown";
+    return this.#provider.get(name) ?? HostedTools.effectOf(name, this.#declared);
+  }
+}
+
+/** One for all attempts without such tools: a map of its own would be most of what an idle attempt holds. */
+const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
+
+const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {
+  const own = boundaries.filter((boundary) => boundary.executor === executor);
+  if (own.length === 0) return nothingDeclared;
+  const declared = new Map<string, ToolEffect>();
+  for (const { name, effect } of own) {
+    const known = declared.get(label(name));
+    declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
+  }
+  return declared;
+};

@@ -1,0 +1,256 @@
+/**
+ * Says what went wrong, from whatever an attempt threw, a response answered or a stream event carried.
+ *
+ * First everything is collected (`ErrorEvidence`), then the strongest evidence speaks: a status, the provider's own code, a
+ * transport code, the class of the error, and last its text. What nothing explains is `unknown`, which asks.
+ */
+import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
+import * as TransportCodes from "../domain/TransportCodes.ts";
+import * as ErrorBody from "./evidence/ErrorBody.ts";
+import { collect, type Evidence, type Found, type TransportFinding } from "./evidence/ErrorEvidence.ts";
+import * as ErrorText from "./evidence/ErrorText.ts";
+import { codeOf, ofBody, ofStatus, withHeaderCode } from "./ProviderFailure.ts";
+import * as Http2Codes from "./tables/Http2Codes.ts";
+import * as HttpStatus from "./tables/HttpStatus.ts";
+import { lookupText } from "./tables/ProviderErrors.ts";
+import * as RetryAfter from "./tables/RetryAfter.ts";
+import { className, elements, get, isObject, type Link, text } from "./thrown/CauseChain.ts";
+import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
+
+/** What a caller knows beside the error. */
+export interface ClassifyContext {
+  /** Wall clock, milliseconds since the epoch, for Retry-After as a date or an epoch. */
+  readonly nowMs?: number;
+  /** This process reached the host before: then a failed name lookup is a network that is away, not a wrong name. */
+  readonly reachedHostBefore?: boolean;
+  /** The part of the request during which the error came up. */
+  readonly operation?: TransportOperation;
+}
+
+/** A response head with its body, as text or parsed JSON. */
+export interface ErrorResponse {
+  readonly status: number;
+  readonly headers: RetryAfter.HeadersLike;
+  readonly body?: unknown;
+}
+
+/**
+ * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of it.
+ *
+ * An abort says `cancelled` by `provider`: whether this process asked for it is known to the runtime, which looks first. Where
+ * an SDK says itself that its caller aborted, it is `cancelled` by `caller`.
+ *
+ * @param error what an attempt threw or failed with
+ * @param context what is known beside it
+ */
+export const classify = (error: unknown, context: ClassifyContext = {}): Failure => {
+  const evidence = collect(error);
+  const [failure, link] = strongest(evidence, context);
+  return finish(failure, link, typeof error);
+};
+
+/**
+ * Classifies a response that is no stream: a status of 300 and more, or an error body under a 2xx.
+ *
+ * @param response status, headers and as much of the body as was read
+ * @param context what is known beside it
+ */
+export const classifyResponse = (response: ErrorResponse, context: ClassifyContext = {}): Failure => {
+  const body = withHeaderCode(ErrorBody.read(response.body), response.headers);
+  const named = { name: "Response", depth: 0 };
+  if (HttpStatus.isError(response.status))
+    return complete(ofStatus(response.status, body, [response.headers], context.nowMs), named, body);
+  if (body.form === "schema") return complete(ofBody(body, [response.headers], context.nowMs), named, body);
+  return response.status >= 300 && response.status < 400
+    ? complete(
+        { kind: "rejected", reason: "invalid_request", status: response.status, not_processed: false },
+        named,
+        body,
+      )
+    : complete({ kind: "protocol", reason: "not_a_stream" }, named, body);
+};
+
+/**
+ * Classifies the error inside a stream event of any of the four protocols.
+ *
+ * @param json the parsed `data` of the event
+ * @returns a failure that is `in_band`, or undefined when the event carries no error
+ */
+export const classifyEvent = (json: unknown): Failure | undefined => {
+  const failure = eventFailure(elements(json).find(isObject) ?? json);
+  return failure === undefined ? undefined : { ...failure, in_band: true };
+};
+
+/** Rows in the order of strength. "A status inside beats every shape": an abort that wraps a 500 is a server error. */
+const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
+  const { status, body, transport } = evidence;
+  const own = evidence.shapes.find(({ value }) => value.strength === "own");
+  if (own?.value.strength === "own" && own.index <= (status ?? body ?? own).index) return [own.value.failure, own.link];
+  const reading = withHeaderCode(body?.value ?? ErrorBody.absent, evidence.headers[0]);
+  if (status !== undefined) return [ofStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
+  if (body !== undefined && (reading.byCode !== undefined || reading.status !== undefined || evidence.providerSpoke))
+    return [ofBody(reading, evidence.headers, context.nowMs), body.link];
+  const byCaller = timedOut(evidence) ? undefined : abortedByCaller(evidence);
+  if (byCaller !== undefined) return [{ kind: "cancelled", by: "caller" }, byCaller.link];
+  const aborted = transport?.value.row.meaning === "cancelled";
+  if (transport !== undefined && !(aborted && timedOut(evidence)))
+    return [ofTransport(transport.value, context), transport.link];
+  return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
+};
+
+/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and nobody's cancel. */
+const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
+
+/** An SDK's own word that its caller aborted the request. */
+const abortedByCaller = (evidence: Evidence) =>
+  evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
+
+/** Classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
+const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
+  const shape = (strength: string) => evidence.shapes.find(({ value }) => value.strength === strength);
+  const timeout = shape("timeout");
+  if (timeout !== undefined) return [transportFailure({ meaning: "retry" }, context), timeout.link];
+  const cancelled = shape("cancelled");
+  if (cancelled !== undefined) return [{ kind: "cancelled", by: "provider" }, cancelled.link];
+  const verdict = shape("verdict");
+  if (verdict?.value.strength === "verdict") return [withWait(verdict.value.failure, evidence), verdict.link];
+  for (const message of evidence.messages) {
+    const failure = ofText(message, context);
+    if (failure !== undefined) return [failure, message.link];
+  }
+  const weak = shape("weak");
+  if (weak?.value.strength === "weak") return [weak.value.failure, weak.link];
+  const connection = shape("connection");
+  return connection === undefined ? undefined : [transportFailure({ meaning: "retry" }, context), connection.link];
+};
+
+const ofTransport = ({ row, code, http2 }: TransportFinding, context: ClassifyContext): Failure => {
+  const failure = transportFailure(row, context, code);
+  return http2 === undefined || failure.kind !== "transport" ? failure : { ...failure, ...http2 };
+};
+
+const transportFailure = (row: TransportCodes.TransportRow, context: ClassifyContext, code?: string): Failure => {
+  const passed = codeLabel(code);
+  const coded = passed === undefined ? {} : { code: passed };
+  const operation = context.operation ?? row.operation;
+  const placed = operation === undefined ? {} : { operation };
+  switch (row.meaning) {
+    case "retry":
+      return { kind: "transport", ...coded, ...placed };
+    case "never":
+      return { kind: "transport", retryable: false, ...coded, ...placed };
+    case "dns":
+      return { kind: "transport", retryable: context.reachedHostBefore === true, ...coded, ...placed };
+    case "cancelled":
+      return { kind: "cancelled", by: "provider", ...coded };
+    case "damaged":
+      return { kind: "protocol", reason: "damaged_frame", ...coded };
+    case "not_a_stream":
+      return { kind: "protocol", reason: "not_a_stream", ...coded };
+    case "oversize":
+      return { kind: "protocol", reason: "oversize", ...coded };
+    case "malformed":
+      return { kind: "rejected", reason: "invalid_request", not_processed: false, ...coded };
+  }
+};
+
+/** A text proves little: a status in it is believed for the kind, never for what the provider did. */
+const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
+  const owner = typeof link.value === "string" ? undefined : className(link.value);
+  if (!ErrorText.isProgramming(owner)) {
+    const status = ErrorText.statusIn(value);
+    const body = ErrorBody.read(value);
+    if (status !== undefined) return ofStatus(status, { ...body, form: "text" }, [], context.nowMs);
+    if (body.form === "schema") return { ...ofBody(body, [], context.nowMs), not_processed: false };
+    const provider = lookupText(value, undefined);
+    if (provider !== undefined) return { ...provider.verdict, not_processed: false };
+    const code = TransportCodes.inText(value);
+    const row = code === undefined ? undefined : TransportCodes.lookup(code);
+    if (row !== undefined) return transportFailure(row, context, code);
+    const http2 = Http2Codes.readText(value);
+    if (http2 !== undefined) return { ...transportFailure({ meaning: "retry" }, context), kind: "transport", ...http2 };
+  }
+  const row = ErrorText.read(value, owner);
+  return row === undefined ? undefined : transportFailure(row, context);
+};
+
+const eventFailure = (event: unknown): Failure | undefined => {
+  if (!isObject(event)) return undefined;
+  const type = text(event, "type");
+  const named = { name: "StreamEvent", depth: 0 };
+  const failed = (body: ErrorBody.BodyReading) => complete(ofBody(body, []), named, body);
+  if (type === "response.failed") return failed(ErrorBody.read({ error: get(get(event, "response"), "error") ?? {} }));
+  const announced = type === "error" || text(event, "object") === "error";
+  if (announced || carriesError(event)) {
+    const body = ErrorBody.read(event);
+    if (announced || body.carries) return failed(body);
+  }
+  for (const choice of [...elements(get(event, "choices")), ...elements(get(event, "candidates"))]) {
+    const body = finishReading(choice);
+    if (body !== undefined) return failed(body);
+  }
+  return undefined;
+};
+
+const carriesError = (event: object): boolean => {
+  const error = get(event, "error");
+  return (
+    isObject(error) ||
+    (typeof error === "string" && error !== "") ||
+    ErrorBody.exceptionKey(event) !== undefined ||
+    ErrorBody.isBare(event)
+  );
+};
+
+/** A choice that ends in an error: OpenRouter and Mistral `error`, Zhipu, DeepSeek, Gemini's broken calls. */
+const finishReading = (choice: unknown): ErrorBody.BodyReading | undefined => {
+  if (isObject(get(choice, "error"))) {
+    const body = ErrorBody.read({ error: get(choice, "error") });
+    if (body.carries) return body;
+  }
+  const finish = text(choice, "finish_reason") ?? text(choice, "finishReason");
+  if (finish === undefined) return undefined;
+  const native = text(choice, "native_finish_reason");
+  if (finish === "error") return ErrorBody.read({ error: { code: native ?? "error", type: "server_error" } });
+  return finishErrors.has(finish) ? ErrorBody.read({ error: { code: finish } }) : undefined;
+};
+
+const finishErrors: ReadonlySet<string> = new Set([
+  "network_error",
+  "insufficient_system_resource",
+  "MALFORMED_FUNCTION_CALL",
+  "UNEXPECTED_TOOL_CALL",
+]);
+
+/** The wait that a library has parsed already (`retryAfter` of Effect's AiError, a Duration). */
+const withWait = (failure: Failure, evidence: Evidence): Failure => {
+  const wait = evidence.links.map((link) => RetryAfter.fromError(link.value)).find((found) => found !== undefined);
+  return wait === undefined ? failure : { ...failure, retry_after_ms: wait };
+};
+
+type Named = { readonly name: string; readonly depth: number };
+
+const complete = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
+  const code = codeOf(body).code ?? failure.code;
+  return settled({ ...failure, fingerprint: { ...named, ...(code === undefined ? {} : { code }) } });
+};
+
+const finish = (failure: Failure, link: Link | undefined, fallback: string): Failure => {
+  const value = link?.value;
+  const code = failure.code ?? (isObject(value) ? codeLabel(get(value, "code")) : undefined);
+  const name = isObject(value)
+    ? nameLabel(className(value), [text(value, "name"), text(value, "_tag")], "Object")
+    : typeof value === "string"
+      ? "String"
+      : fallback;
+  return settled({
+    ...failure,
+    fingerprint: { name, depth: link?.depth ?? 0, ...(code === undefined ? {} : { code }) },
+  });
+};
+
+/** Says the two flags that a decision reads, so that nobody has to know the defaults. */
+const settled = (failure: Failure): Failure => {
+  const { retryable, not_processed } = resolve(failure);
+  return { ...failure, retryable, not_processed };
+};

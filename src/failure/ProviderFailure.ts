@@ -1,0 +1,133 @@
+/**
+ * Concludes from what a provider answered: a status, an error body, response headers.
+ */
+import type { Failure } from "../domain/Failure.ts";
+import * as ErrorBody from "./evidence/ErrorBody.ts";
+import * as HttpStatus from "./tables/HttpStatus.ts";
+import { lookup, type ProviderVerdict } from "./tables/ProviderErrors.ts";
+import * as RetryAfter from "./tables/RetryAfter.ts";
+import { codeLabel } from "./thrown/ErrorLabel.ts";
+
+/**
+ * Concludes from an error status.
+ *
+ * @param status 400 to 599
+ * @param body what was read of the body
+ * @param headers objects with response headers, the outermost first
+ * @param nowMs wall clock, milliseconds since the epoch
+ */
+export const ofStatus = (
+  status: number,
+  body: ErrorBody.BodyReading,
+  headers: ReadonlyArray<unknown>,
+  nowMs?: number,
+): Failure => {
+  const provider = refinement(status, body, headers);
+  const retryable = shouldRetry(headers) ?? HttpStatus.retryable(status);
+  const failure: Failure = {
+    ...(provider?.verdict ?? HttpStatus.verdict(status)),
+    status,
+    ...(retryable === undefined ? {} : { retryable }),
+    ...(provider?.not_processed === false || !HttpStatus.believed(status, body.form) ? { not_processed: false } : {}),
+    ...codeOf(body),
+  };
+  return withRetryAfter(failure, body, headers, nowMs);
+};
+
+/** What a provider's code may change about a status. Its kind stands, but for the few codes that say more. */
+const refinement = (
+  status: number,
+  body: ErrorBody.BodyReading,
+  headers: ReadonlyArray<unknown>,
+): ProviderVerdict | undefined => {
+  const code = body.byCode;
+  const says = code?.verdict;
+  const reason = says?.kind === "rejected" ? says.reason : undefined;
+  if (status === 429) return reason === "quota" ? code : permanent(body, status);
+  if (status >= 500) {
+    // A sentence is believed in the provider's own JSON only: the author of a proxy's page is not known.
+    const told = body.form === "text" ? undefined : permanent(body, status);
+    return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
+  }
+  if (status === 402 || status === 408 || status === 409 || status === 425 || status === 499) return undefined;
+  const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.byText(body, status) ?? code);
+  if (status === 403 && spoken === undefined) return tokenRefused(headers) ? lookup("invalid_token") : undefined;
+  if (spoken?.verdict.kind === "server_error" || spoken?.verdict.kind === "cancelled") return undefined;
+  if (status === 400 || status === 422) return spoken;
+  return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
+};
+
+/** What a sentence says that no wait changes (a prompt too long, a server without images), whatever the code beside it. */
+const permanent = (body: ErrorBody.BodyReading, status: number | undefined): ProviderVerdict | undefined => {
+  const told = ErrorBody.byText(body, status);
+  return told?.rank === 4 ? told : undefined;
+};
+
+/**
+ * Concludes from an error body alone: inside a stream, or where a client lost the status.
+ *
+ * A code that nobody knows is still the provider's error: `server_error`.
+ */
+export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
+  if (body.status !== undefined) return ofStatus(body.status, body, headers, nowMs);
+  const weak = body.byCode?.rank === 1 ? ErrorBody.byText(body, undefined) : undefined;
+  const throttled = body.byCode?.rank === 2 ? permanent(body, undefined) : undefined;
+  const spoken = weak ?? throttled ?? body.byCode ?? ErrorBody.byText(body, undefined);
+  const retryable = shouldRetry(headers);
+  const failure: Failure = {
+    ...(spoken?.verdict ?? { kind: "server_error" }),
+    ...(spoken?.not_processed === false ? { not_processed: false } : {}),
+    ...(retryable === undefined ? {} : { retryable }),
+    ...codeOf(body),
+  };
+  return withRetryAfter(failure, body, headers, nowMs);
+};
+
+/**
+ * Adds what the headers say of the body. Bedrock names the exception in one: `x-amzn-errortype: ThrottlingException:http://…`.
+ * A body that a client did not hand over was a page and no provider's schema where its type is HTML or plain text.
+ */
+export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
+  const page =
+    read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
+  const body: ErrorBody.BodyReading = page ? { ...read, form: "text" } : read;
+  const named = RetryAfter.header(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
+  const verdict = named === undefined ? undefined : lookup(named);
+  if (named === undefined || verdict === undefined || body.byCode !== undefined) return body;
+  return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: verdict, code: named };
+};
+
+/** RFC 6750, 3.1: an expired or revoked token is named in the challenge. */
+const tokenRefused = (headers: ReadonlyArray<unknown>): boolean =>
+  headers.some((held) => /\berror="?invalid_token\b/.test(RetryAfter.header(held, "www-authenticate") ?? ""));
+
+/** `x-should-retry` of OpenAI and Anthropic, which their own SDKs obey before any status. */
+const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
+  for (const held of headers) {
+    const value = RetryAfter.header(held, "x-should-retry");
+    if (value === "true" || value === "false") return value === "true";
+  }
+  return undefined;
+};
+
+/** The provider's code for a failure's fingerprint: one of the known words, labelled; nothing of unknown origin passes. */
+export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } => {
+  const spelt = [body.code, ...body.codes].filter((code) => code !== undefined && !/^\d+$/.test(code));
+  const passed = spelt.map(codeLabel).find((code) => code !== undefined);
+  return passed === undefined ? {} : { code: passed };
+};
+
+/** Headers first, then the body's own field; the sentence only where waiting is what the failure asks for. */
+const withRetryAfter = (
+  failure: Failure,
+  body: ErrorBody.BodyReading,
+  headers: ReadonlyArray<unknown>,
+  nowMs: number | undefined,
+): Failure => {
+  const waits = failure.kind === "rate_limited" || failure.kind === "overloaded" || failure.kind === "server_error";
+  const wait =
+    headers.map((held) => RetryAfter.fromHeaders(held, nowMs)).find((found) => found !== undefined) ??
+    body.retryAfterMs ??
+    (waits ? body.messages.map(RetryAfter.fromText).find((found) => found !== undefined) : undefined);
+  return wait === undefined ? failure : { ...failure, retry_after_ms: wait };
+};

@@ -1,0 +1,221 @@
+/**
+ * Reads the error object that a provider put into a response body or a stream event, whatever its dialect.
+ */
+
+import { isError } from "../tables/HttpStatus.ts";
+import { lookup, lookupText, type ProviderVerdict } from "../tables/ProviderErrors.ts";
+import * as RetryAfter from "../tables/RetryAfter.ts";
+import { elements, get, isList, isObject, messageCharactersMax, number, text } from "../thrown/CauseChain.ts";
+
+/** Longest body that is parsed, in UTF-16 code units. Longer ones are no error body. */
+export const bodyCharactersMax = 262_144;
+
+/** Deepest `error` inside `error` that is read (an SDK keeps the whole body under `error`). */
+const nestingMax = 4;
+
+/** `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`: nothing seen. */
+export type BodyForm = "schema" | "json" | "text" | "absent";
+
+/** What an error body says, read once for all dialects. */
+export interface BodyReading {
+  readonly form: BodyForm;
+  /** An error is in it: a code, a status or a message that is not empty. */
+  readonly carries: boolean;
+  /** Codes as they are spelt, the most telling first. Of unknown origin: never repeated unlabelled. */
+  readonly codes: ReadonlyArray<string>;
+  /** The HTTP status that the body itself names. */
+  readonly status?: number;
+  /** What the codes mean. */
+  readonly byCode?: ProviderVerdict;
+  /** The code that `byCode` comes from. */
+  readonly code?: string;
+  readonly messages: ReadonlyArray<string>;
+  readonly retryAfterMs?: number;
+}
+
+/** The reading where no body was seen, or an empty one. */
+export const absent: BodyReading = { form: "absent", carries: false, codes: [], messages: [] };
+
+/**
+ * Reads a body.
+ *
+ * @param body a text, parsed JSON, or nothing
+ */
+export const read = (body: unknown): BodyReading => {
+  if (typeof body === "string") {
+    const json = parse(body);
+    if (json !== undefined) return read(json);
+    return body.trim() === "" ? absent : { ...absent, form: "text", messages: [body.slice(0, messageCharactersMax)] };
+  }
+  if (!isObject(body)) return absent;
+  const first = elements(body).find(isObject); // Gemini without SSE answers with an array of chunks
+  const root = first ?? body;
+  const holders = errorObjects(root);
+  return holders.length === 0 ? { ...absent, form: "json" } : readHolders(root, holders);
+};
+
+/** Parses JSON, the `data:` line of an event stream, or JSON behind a status (`429 {...}`, as SDK messages have it). */
+export const parse = (body: string): unknown => {
+  if (body.length > bodyCharactersMax) return undefined;
+  const trimmed = body.trim();
+  const json = /^[{[]/.test(trimmed)
+    ? trimmed
+    : (/^data: ?(\{.*\})$/m.exec(trimmed)?.[1] ?? /^[45]\d\d (\{.*\})$/s.exec(trimmed)?.[1]);
+  if (json === undefined) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(json);
+    return isObject(parsed) ? parsed : undefined;
+  } catch {
+    return undefined; // not JSON after all: the text itself is read
+  }
+};
+
+/** The objects that describe the error, outermost first; none where the JSON is no error. */
+const errorObjects = (root: object): ReadonlyArray<object> => {
+  const refused = refusedBy(root);
+  if (refused !== undefined) return [refused];
+  const holders: Array<object> = [];
+  let holder: object = root;
+  for (let depth = 0; depth < nestingMax; depth += 1) {
+    const inner = get(holder, "error") ?? elements(get(holder, "errors"))[0];
+    if (!isObject(inner)) break;
+    holders.push(inner);
+    holder = inner;
+  }
+  if (holders.length > 0) return isErrorRoot(root) ? [root, ...holders] : holders;
+  const named = exceptionKey(root);
+  if (named !== undefined) return [root];
+  return isErrorRoot(root) || typeof get(root, "error") === "string" ? [root] : [];
+};
+
+/**
+ * Whether a stream event is an error that no field of that name announces: MiniMax's `base_resp`, FastAPI's `detail`, z.ai's
+ * `success: false`, a list of `errors`, or a code beside a message in an event with nothing else of a protocol.
+ */
+export const isBare = (event: object): boolean => {
+  if (refusedBy(event) !== undefined) return true;
+  if (["choices", "candidates", "type", "object", "usage", "response"].some((field) => isPresent(get(event, field))))
+    return false;
+  if (get(event, "success") === false || elements(get(event, "errors")).some(isObject)) return true;
+  const detail = get(event, "detail");
+  if (text(event, "detail") !== undefined || elements(detail).some(isObject)) return true;
+  const status = statusesOf(event).some(isError);
+  return status && messagesOf(event).length > 0;
+};
+
+const isPresent = (value: unknown): boolean =>
+  value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
+
+/** MiniMax answers 200 and says the error in `base_resp`; 0 is success. */
+const refusedBy = (root: object): object | undefined => {
+  const told = get(root, "base_resp");
+  const code = number(told, "status_code") ?? 0;
+  return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
+};
+
+/** A root that is an error object itself: xAI, Mistral, Cohere, Bedrock, FastAPI, the Responses `error` event. */
+const isErrorRoot = (root: object): boolean => {
+  if (text(root, "type") === "error" || text(root, "object") === "error") return true;
+  if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
+  if (get(root, "detail") !== undefined && get(root, "choices") === undefined) return true;
+  const said = text(root, "message") ?? text(root, "error") ?? text(root, "Message") ?? text(root, "msg");
+  return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
+};
+
+const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading => {
+  const codes = holders.flatMap(codesOf);
+  const named = exceptionKey(root);
+  if (named !== undefined) codes.push(named);
+  const numbers = holders.flatMap(statusesOf);
+  const messages = holders.flatMap(messagesOf);
+  const meaning = strongest(codes);
+  const policy = moderated(holders);
+  const perDay = holders.some(isPerDay);
+  const status = numbers.find(isError);
+  const retryAfterMs = holders.map(RetryAfter.fromBody).find((wait) => wait !== undefined);
+  const said = codes.length > 0 || numbers.length > 0;
+  const inErrorField = isObject(get(root, "error")) && messages.length > 0;
+  const byCode = perDay ? lookup("insufficient_quota") : (policy ?? meaning?.verdict);
+  return {
+    form: said || inErrorField ? "schema" : "json",
+    carries: said || messages.length > 0,
+    codes,
+    messages,
+    ...(status === undefined ? {} : { status }),
+    ...(byCode === undefined ? {} : { byCode }),
+    ...(meaning === undefined ? {} : { code: meaning.code }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+};
+
+const codeFields = ["code", "type", "status", "error_type", "__type", "errorCode", "Code"] as const;
+
+const codesOf = (holder: object): ReadonlyArray<string> => {
+  const own = codeFields.map((field) => text(holder, field));
+  const inner = [get(holder, "innererror"), get(holder, "inner_error")].map((error) => text(error, "code")); // Azure
+  const details = elements(get(holder, "details")).map((detail) => text(detail, "reason")); // google.rpc ErrorInfo
+  const metadata = text(get(holder, "metadata"), "error_type"); // OpenRouter
+  return [...own, ...inner, ...details, metadata].filter(
+    (code): code is string => code !== undefined && code !== "error" && code.length <= 128,
+  );
+};
+
+const statusesOf = (holder: object): ReadonlyArray<number> =>
+  ["status", "status_code", "statusCode", "http_code", "code"]
+    .map((field) => number(holder, field) ?? digits(text(holder, field)))
+    .filter((status): status is number => status !== undefined && status !== 0);
+
+const digits = (value: string | undefined): number | undefined =>
+  value !== undefined && /^[45]\d\d$/.test(value) ? Number(value) : undefined;
+
+/** `raw` is the upstream's own answer, which OpenRouter passes on as text. */
+const messagesOf = (holder: object): ReadonlyArray<string> =>
+  [
+    text(holder, "message"),
+    text(holder, "error"),
+    text(holder, "detail"),
+    text(holder, "Message"),
+    text(holder, "msg"),
+    text(get(holder, "metadata"), "raw"),
+  ].filter((message): message is string => message !== undefined);
+
+/** The code that speaks: the one of the highest rank, of equals the first. */
+const strongest = (codes: ReadonlyArray<string>): { code: string; verdict: ProviderVerdict } | undefined => {
+  let best: { code: string; verdict: ProviderVerdict } | undefined;
+  for (const code of codes) {
+    const verdict = lookup(code);
+    if (verdict !== undefined && (best === undefined || verdict.rank > best.verdict.rank)) best = { code, verdict };
+  }
+  return best;
+};
+
+/** google.rpc QuotaFailure: a limit of the day will not be free in a minute, whatever RetryInfo says. */
+const isPerDay = (holder: object): boolean =>
+  elements(get(holder, "details")).some((detail) =>
+    elements(get(detail, "violations")).some((violation) => /PerDay/.test(text(violation, "quotaId") ?? "")),
+  );
+
+/** OpenRouter's 403 of its moderation carries the reasons. */
+const moderated = (holders: ReadonlyArray<object>): ProviderVerdict | undefined =>
+  holders.some((holder) => elements(get(get(holder, "metadata"), "reasons")).length > 0)
+    ? lookup("content_policy_violation")
+    : undefined;
+
+/** Bedrock's event stream names the exception by the key: `{ throttlingException: { message } }`. */
+export const exceptionKey = (root: object): string | undefined => {
+  try {
+    const keys = Object.keys(root);
+    return keys.length > 4 ? undefined : keys.find((key) => /^[a-z][A-Za-z]{2,60}Exception$/.test(key));
+  } catch {
+    return undefined; // a proxy that hides its keys
+  }
+};
+
+/** What the messages mean where no code does. */
+export const byText = (reading: BodyReading, status: number | undefined): ProviderVerdict | undefined => {
+  for (const message of reading.messages) {
+    const found = lookupText(message, status);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+};

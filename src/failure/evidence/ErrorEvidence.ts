@@ -1,0 +1,204 @@
+/**
+ * Collects what an unknown error proves, from every object of its cause chain, before anything is concluded.
+ */
+import type { Http2End } from "../../domain/Http2Errors.ts";
+import { lookup, operationOf, type TransportRow } from "../../domain/TransportCodes.ts";
+import * as Http2Codes from "../tables/Http2Codes.ts";
+import { isError } from "../tables/HttpStatus.ts";
+import { className, get, isInstance, isObject, type Link, number, text, walk } from "../thrown/CauseChain.ts";
+import * as ErrorBody from "./ErrorBody.ts";
+import { recognise, type Shape } from "./ErrorShapes.ts";
+
+/** A finding, and the object of the cause chain that it was read from. */
+export interface Found<A> {
+  readonly value: A;
+  readonly link: Link;
+  /** Position in the chain: what stands before is further out. */
+  readonly index: number;
+}
+
+/** What one object says about the connection, by its code or by how HTTP/2 ended. */
+export interface TransportFinding {
+  readonly row: TransportRow;
+  readonly code?: string;
+  readonly http2?: Http2End;
+}
+
+/** Everything that a cause chain proves; `FailureClassifier` concludes from it in its order of precedence. */
+export interface Evidence {
+  readonly links: ReadonlyArray<Link>;
+  readonly status?: Found<number>;
+  readonly body?: Found<ErrorBody.BodyReading>;
+  /** A body that an SDK or a stream presents as the provider's error, so that an unknown code is still the provider's. */
+  readonly providerSpoke: boolean;
+  readonly transport?: Found<TransportFinding>;
+  readonly shapes: ReadonlyArray<Found<Shape>>;
+  /** Objects with response headers, outermost first. */
+  readonly headers: ReadonlyArray<unknown>;
+  readonly messages: ReadonlyArray<Found<string>>;
+}
+
+/**
+ * Reads a whole cause chain.
+ *
+ * @param error any thrown value
+ */
+export const collect = (error: unknown): Evidence => {
+  const links = walk(error);
+  const found = links.map((link, index) => ({ link, index }));
+  const status = first(found, (link) => (typeof link.value === "string" ? undefined : statusOf(link.value)));
+  const body = bestBody(all(found, bodyOf));
+  const transport = mostTelling(all(found, (link) => (isObject(link.value) ? transportOf(link.value) : undefined)));
+  return {
+    links,
+    ...(status === undefined ? {} : { status }),
+    ...(body === undefined ? {} : { body }),
+    ...(transport === undefined ? {} : { transport }),
+    providerSpoke: links.some(isProviderError),
+    shapes: all(found, (link) => (isObject(link.value) ? recognise(link.value) : undefined)),
+    headers: links.flatMap((link) => (isObject(link.value) ? headersOf(link.value) : [])),
+    messages: all(found, messageOf),
+  };
+};
+
+type Place = { readonly link: Link; readonly index: number };
+
+const all = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): ReadonlyArray<Found<A>> =>
+  places.flatMap(({ link, index }) => {
+    const value = read(link);
+    return value === undefined ? [] : [{ value, link, index }];
+  });
+
+const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): Found<A> | undefined =>
+  all(places, read)[0];
+
+/** The status of an HTTP response, as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
+const statusOf = (value: object): number | undefined =>
+  inventsStatus(value)
+    ? undefined
+    : [
+        number(value, "status"),
+        number(value, "statusCode"),
+        number(value, "status_code"),
+        number(get(value, "$metadata"), "httpStatusCode"), // AWS SDK
+        number(value, "code"),
+      ].find(isError);
+
+/** Errors of the AI SDK's gateway say 500 or 408 also where nothing answered; the status of an answer is their cause's. */
+const inventsStatus = (value: object): boolean =>
+  isAiStreamError(value) ||
+  (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
+
+/**
+ * The AI SDK (from 7) wraps an error event of a stream, and where the event names no status it reads one out of the message
+ * ("Overloaded" becomes 503): no response had it, and a 503 would say that nothing was done. Its `data` is the provider's event.
+ */
+const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
+
+/** What the AI SDK could not read (its `value`) may be the provider's error in a shape that the SDK does not know. */
+const isMisread = (value: object): boolean => {
+  if (text(value, "name") !== "AI_TypeValidationError") return false;
+  const read = get(value, "value");
+  if (!isObject(read) || isInstance(read)) return false;
+  return isObject(get(read, "error")) || text(read, "error") !== undefined || text(read, "type") === "error";
+};
+
+/** Fields under which clients keep what the provider answered. */
+const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);
+
+const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
+  const { value, via } = link;
+  if (typeof value === "string")
+    return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : parsedText(value);
+  if (isBody(link)) return ErrorBody.read(value);
+  if (isMisread(value)) return ErrorBody.read(get(value, "value"));
+  return speaksForProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
+};
+
+/** A thrown text that is JSON is a body; any other text is only a message. */
+const parsedText = (value: string): ErrorBody.BodyReading | undefined => {
+  const json = ErrorBody.parse(value);
+  return json === undefined ? undefined : ErrorBody.read(json);
+};
+
+const isBody = ({ value, via, depth }: Link): boolean =>
+  isObject(value) && !isInstance(value) && text(value, "_tag") === undefined && (depth === 0 || bodyFields.has(via));
+
+/** Classes of SDKs whose own `code` and `type` are the provider's. Of other classes a `code` may mean anything. */
+const sdkClasses =
+  /^(?:APIError|OpenAIError|AnthropicError|MistralError|SDKError|CohereError|GroqError|GoogleGenerativeAI\w*|ApiError)$/;
+
+const speaksForProvider = (value: object): boolean =>
+  statusOf(value) !== undefined || text(value, "$fault") !== undefined || sdkClasses.test(className(value) ?? "");
+
+/** AWS SDK errors carry the exception in `name`. */
+const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.BodyReading => {
+  const name = text(value, "$fault") === undefined ? undefined : text(value, "name");
+  return name === undefined ? reading : ErrorBody.read({ code: name, message: text(value, "message") ?? name });
+};
+
+/** What an instance says of itself: its message is a client's; only a code that is known is the provider's schema. */
+const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
+  ...reading,
+  form: reading.byCode === undefined ? "absent" : "schema",
+});
+
+const isProviderError = (link: Link): boolean => {
+  if (typeof link.value === "string") return false;
+  if (isAiStreamError(link.value)) return isObject(get(link.value, "data"));
+  if (isMisread(link.value)) return true;
+  if (sdkClasses.test(className(link.value) ?? "")) return isObject(get(link.value, "error"));
+  return (
+    link.depth === 0 && isBody(link) && (isObject(get(link.value, "error")) || text(link.value, "type") === "error")
+  );
+};
+
+/** The reading whose code says most; else the one that is most surely the provider's. */
+const bestBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
+  const weight = ({ value }: Found<ErrorBody.BodyReading>) =>
+    (value.byCode?.rank ?? 0) * 10 +
+    ["absent", "text", "json", "schema"].indexOf(value.form) * 2 +
+    Number(value.carries);
+  return readings.reduce<Found<ErrorBody.BodyReading> | undefined>(
+    (best, next) => (best === undefined || weight(next) > weight(best) ? next : best),
+    undefined,
+  );
+};
+
+const transportOf = (value: object): TransportFinding | undefined => {
+  if (isFileError(value)) return undefined;
+  const code = text(value, "code");
+  const http2 = Http2Codes.read(value);
+  const row = code === undefined ? undefined : lookup(code);
+  if (http2 === undefined && row === undefined) return undefined;
+  const operation = row?.operation ?? operationOf(text(value, "syscall"));
+  const meaning = http2 === undefined ? (row?.meaning ?? "retry") : http2.retryable ? "retry" : "never";
+  return {
+    row: operation === undefined ? { meaning } : { meaning, operation },
+    ...(code === undefined ? {} : { code }),
+    ...(http2 === undefined ? {} : { http2 }),
+  };
+};
+
+/** A file's EACCES or EMFILE is a tool's or a configuration's, not the network's. */
+const isFileError = (value: object): boolean =>
+  text(value, "path") !== undefined && text(value, "syscall") !== undefined && text(value, "syscall") !== "connect";
+
+/** A certificate under a closed socket, a failed lookup under a network error: the more exact one is the cause. */
+const mostTelling = (findings: ReadonlyArray<Found<TransportFinding>>): Found<TransportFinding> | undefined => {
+  const named = findings.find(({ value }) => value.http2?.http2_code !== undefined);
+  if (named !== undefined) return named;
+  for (const meaning of ["never", "malformed", "oversize", "dns", "not_a_stream", "damaged", "retry"]) {
+    const match = findings.find(({ value }) => value.row.meaning === meaning);
+    if (match !== undefined) return match;
+  }
+  return findings[0];
+};
+
+const headersOf = (value: object): ReadonlyArray<unknown> =>
+  [get(value, "headers"), get(value, "responseHeaders")].filter(isObject);
+
+const messageOf = (link: Link): string | undefined => {
+  if (typeof link.value === "string") return bodyFields.has(link.via) && link.via !== "error" ? undefined : link.value;
+  return isFileError(link.value) ? undefined : text(link.value, "message");
+};

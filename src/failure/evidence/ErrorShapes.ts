@@ -1,0 +1,201 @@
+/**
+ * Knows the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
+ *
+ * No class is imported: an SDK's error is recognised by what it is called and what it carries, in any version and copy.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import { className, get, isObject, text } from "../thrown/CauseChain.ts";
+
+/**
+ * What a class says. `timeout` and `cancelled` are precise, `connection` is a wrapper that says little: a cause with an
+ * abort inside speaks before it. `verdict` is the library's own word; `own` is final, whatever is inside; `weak` stands where
+ * nothing inside says anything.
+ */
+export type Shape =
+  | { readonly strength: "own" | "verdict" | "weak"; readonly failure: Failure }
+  | { readonly strength: "cancelled"; readonly by: "caller" | "provider" }
+  | { readonly strength: "timeout" | "connection" };
+
+const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
+const own = (failure: Failure): Shape => ({ strength: "own", failure });
+const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
+/** What came whole and has another shape than the SDK knows: the same SDK reads the next answer no better. */
+const misread = verdict({ kind: "protocol", reason: "damaged_frame", retryable: false });
+/** Effect's DecodeError is whatever the body threw: a connection that broke in it as well as bytes that were wrong. */
+const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
+const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
+const badCall = verdict({ kind: "invalid_tool_input" });
+/** A call that came whole and does not fit the caller's tools: nothing of the stream broke. */
+const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
+const caller = own({ kind: "caller_failed" });
+const truncated = verdict({ kind: "truncated" });
+const timeout: Shape = { strength: "timeout" };
+const cancelled: Shape = { strength: "cancelled", by: "provider" };
+/** Said only where the caller aborted its own request, by its signal or its token: the caller's word (law L10). */
+const aborted: Shape = { strength: "cancelled", by: "caller" };
+const connection: Shape = { strength: "connection" };
+
+/** By `name`, `_tag` or class. The OpenAI and Anthropic SDKs leave `name` at `Error`. */
+const byName: ReadonlyMap<string, Shape> = new Map([
+  ["AbortError", cancelled], // DOMException, Node, undici, node-fetch
+  ["APIUserAbortError", aborted], // OpenAI and Anthropic SDKs
+  ["CanceledError", aborted], // axios
+  ["RequestAbortedError", cancelled], // undici, Mistral SDK
+  ["ClientAbort", cancelled],
+  ["TimeoutError", timeout], // AbortSignal.timeout, ky, Effect.timeout around the attempt
+  ["APIConnectionTimeoutError", timeout],
+  ["RequestTimeoutError", timeout],
+  ["ConnectTimeoutError", timeout],
+  ["HeadersTimeoutError", timeout],
+  ["BodyTimeoutError", timeout],
+  ["APIConnectionError", connection],
+  ["ConnectionError", connection],
+  ["SocketError", connection],
+  ["FetchError", connection], // node-fetch
+  ["TransportError", connection], // Effect HttpClientError's reason
+  ["NetworkError", connection], // DOMException
+  ["ConnectionReset", connection], // Deno
+  ["ConnectionAborted", connection],
+  ["ConnectionRefused", connection],
+  ["BrokenPipe", connection],
+  ["UnexpectedEof", connection],
+  ["TimedOut", timeout],
+  // AI SDK
+  ["AI_JSONParseError", damaged],
+  ["AI_TypeValidationError", misread],
+  ["AI_InvalidResponseDataError", damaged],
+  ["AI_InvalidStreamPartError", damaged],
+  ["AI_EmptyResponseBodyError", truncated],
+  ["AI_InvalidToolInputError", badCall],
+  ["AI_NoSuchToolError", badCall],
+  ["AI_ToolExecutionError", caller], // a tool's own ECONNRESET is not the provider's
+  ["AI_LoadAPIKeyError", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["AI_NoSuchModelError", verdict({ kind: "rejected", reason: "not_found", not_processed: false })],
+  ["AI_InvalidPromptError", malformed],
+  ["AI_InvalidArgumentError", malformed],
+  ["AI_UnsupportedFunctionalityError", malformed],
+]);
+
+/**
+ * Why undici's `fetch` refuses a request or its redirect by itself: each the whole message of the cause of `fetch failed`.
+ * The same request is refused again.
+ */
+const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
+  ["bad port", malformed],
+  ["unknown scheme", malformed],
+  ["URL scheme must be a HTTP(S) scheme", malformed],
+  ["about scheme is not supported", malformed],
+  ["failed to fetch the data URL", malformed],
+  ["not implemented... yet...", malformed], // file:
+  ["invalid method", malformed],
+  ["unexpected redirect", malformed],
+  ["redirect count exceeded", malformed],
+  ['cross origin not allowed for request mode "cors"', malformed],
+  ['request mode cannot be "same-origin"', malformed],
+  ["local URLs only", malformed],
+  ["blocked", malformed],
+  ["proxy authentication required", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
+]);
+
+/** The reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
+const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
+  ["TransportError", connection],
+  ["EncodeError", malformed],
+  ["InvalidUrlError", malformed],
+  ["DecodeError", unread],
+  ["EmptyBodyError", truncated],
+]);
+
+/** The reasons of Effect's AiError, where no status in its `http` says it more exactly. UnknownError says nothing. */
+const aiReasons: ReadonlyMap<string, Shape> = new Map([
+  ["RateLimitError", verdict({ kind: "rate_limited" })],
+  ["QuotaExhaustedError", verdict({ kind: "rejected", reason: "quota" })],
+  ["AuthenticationError", verdict({ kind: "rejected", reason: "auth" })],
+  ["ContentPolicyError", verdict({ kind: "rejected", reason: "content_policy" })],
+  ["InvalidRequestError", verdict({ kind: "rejected", reason: "invalid_request" })],
+  ["InternalProviderError", verdict({ kind: "server_error" })],
+  ["InvalidResponseError", damaged],
+  ["InvalidOutputError", damaged],
+  ["StructuredOutputError", caller], // the answer was whole, and is not what the caller's schema asks for
+  ["UnsupportedSchemaError", malformed],
+  ["InvalidUserInputError", malformed],
+  ["ToolNotFoundError", misfitCall],
+  ["ToolParameterValidationError", misfitCall],
+  ["InvalidToolResultError", caller],
+  ["ToolResultEncodingError", caller],
+  ["ToolConfigurationError", caller],
+  ["ToolkitRequiredError", caller],
+]);
+
+/**
+ * Recognises one object of a cause chain.
+ *
+ * @param error an object
+ */
+export const recognise = (error: object): Shape | undefined => {
+  const tag = text(error, "_tag");
+  const reason = get(error, "reason");
+  if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
+  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
+  if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
+  if (isAiReason(error)) return aiReason(error);
+  if (isCollectedShort(error)) return truncated;
+  const refused = text(error, "message") === "fetch failed" ? text(get(error, "cause"), "message") : undefined;
+  if (refused !== undefined && fetchRefusals.has(refused)) return fetchRefusals.get(refused);
+  if (text(error, "name") === "HTTPParserError") return parserError(text(error, "message") ?? "");
+  for (const name of [text(error, "name"), tag, className(error)]) {
+    const shape = name === undefined ? undefined : byName.get(name);
+    if (shape !== undefined) return shape;
+  }
+  return isDamagedJson(error) ? damaged : apiCall(error);
+};
+
+const aiReason = (reason: object): Shape | undefined => {
+  const tag = text(reason, "_tag") ?? "";
+  if (tag === "NetworkError") return httpClientReasons.get(text(reason, "reason") ?? "") ?? connection;
+  if (tag === "AuthenticationError" && text(reason, "kind") === "InsufficientPermissions")
+    return verdict({ kind: "rejected", reason: "permission" });
+  return aiReasons.get(tag);
+};
+
+/**
+ * `effect/ai` checks the parts of an answer against the caller's schemas after its provider has read the wire, and says a
+ * misfit by the reason that providers have for a frame that cannot be read. Only the module tells them apart.
+ */
+const isMisfit = (error: object, reason: object): boolean =>
+  text(error, "module") === "LanguageModel" && text(reason, "_tag") === "InvalidOutputError";
+
+const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
+
+/**
+ * The calls of the OpenAI and Anthropic SDKs that collect a stream say of one that ended before its time only what they miss.
+ * Their classes are the SDKs' bases: of a subclass, such as APIError, the message is the provider's.
+ */
+const isCollectedShort = (error: object): boolean =>
+  /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&
+  /^(?:request ended without sending any chunks$|stream ended without producing a |missing (?:finish_reason|role) for choice )/.test(
+    text(error, "message") ?? "",
+  );
+
+/**
+ * undici's parser leaves llhttp's code out (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
+ * state": the connection closed, nothing of it was damaged. An answer that is not HTTP was never a stream.
+ */
+const parserError = (message: string): Shape => {
+  if (/\bInvalid EOF state\b/.test(message)) return verdict({ kind: "transport", operation: "body" });
+  return /\bExpected HTTP\/|\bInvalid HTTP version\b|\bInvalid (?:response )?status\b/.test(message)
+    ? verdict({ kind: "protocol", reason: "not_a_stream" })
+    : damaged;
+};
+
+/** The AI SDK's call error without a status never reached a provider that answered. */
+const apiCall = (error: object): Shape | undefined =>
+  text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
+
+/**
+ * A JSON SyntaxError inside an attempt is a damaged frame: attempts parse what a provider sent. (All engines name JSON in the
+ * message.) Any other SyntaxError is somebody's code, which is unknown.
+ */
+const isDamagedJson = (error: object): boolean =>
+  (text(error, "name") === "SyntaxError" || className(error) === "SyntaxError") &&
+  /\bJSON\b/.test(text(error, "message") ?? "");

@@ -1,0 +1,71 @@
+/**
+ * Reads how an HTTP/2 stream or session ended: the code, who reset it, and whether it was taken up at all.
+ */
+import { type Http2End, isNodeCode, nameOf, names, ofNodeCode, survivable } from "../../domain/Http2Errors.ts";
+import { get, number, text } from "../thrown/CauseChain.ts";
+
+/**
+ * Reads one error of node:http2, of undici's HTTP/2 client, or of a client that reports as node:http2 does.
+ *
+ * `rstCode` and `lastStreamID` stand on node's stream and session; a client that copies them onto its error, with
+ * `streamId` and `origin` (`peer` or `local`), is understood exactly. Without an origin a reset is the peer's: a local
+ * reset is made by a runtime that knows why.
+ *
+ * @param error one object of a cause chain
+ */
+export const read = (error: object): Http2End | undefined => {
+  const code = text(error, "code") ?? "";
+  const message = text(error, "message") ?? "";
+  const numeric = number(error, "rstCode") ?? number(error, "http2Code") ?? number(error, "goawayCode");
+  const marked = isNodeCode(code);
+  const name =
+    (numeric === undefined ? undefined : names[numeric]) ??
+    nameOf(text(error, "http2_code") ?? text(error, "http2Code")) ??
+    (marked || speaksOfHttp2(message) ? nameIn(message) : undefined);
+  if (name === undefined) return marked ? ofNodeCode(code) : undefined;
+  if (isLocal(error, message)) return { http2_code: name, retryable: false, not_processed: false };
+  const below = belowGoaway(error, message);
+  const retryable = survivable(name) || below;
+  return below ? { http2_code: name, retryable, not_processed: true } : { http2_code: name, retryable };
+};
+
+/** Reads a text that speaks of a reset, as Go's, Rust's and undici's messages do. */
+export const readText = (message: string): Http2End | undefined => {
+  const name = speaksOfHttp2(message) ? nameIn(message) : undefined;
+  if (name === undefined) return undefined;
+  return /\blocal(?:ly)?\b/i.test(message)
+    ? { http2_code: name, retryable: false, not_processed: false }
+    : { http2_code: name, retryable: survivable(name) };
+};
+
+const speaksOfHttp2 = (message: string): boolean =>
+  /NGHTTP2_|HTTP\/2|\bhttp2\b|\bGOAWAY\b|RST_STREAM|\bstream error: stream ID|\bReceived stream error\b|\bREFUSED_STREAM\b/i.test(
+    message,
+  );
+
+const nameIn = (message: string): string | undefined => {
+  for (const [word] of message.matchAll(/\b(?:NGHTTP2_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g)) {
+    const name = nameOf(word);
+    if (name !== undefined) return name;
+  }
+  const numeric = /\b(?:error code|with code|code|ErrCode)[ =:]{1,2}(\d{1,2})\b/.exec(message)?.[1];
+  return numeric === undefined ? undefined : names[Number(numeric)];
+};
+
+const isLocal = (error: object, message: string): boolean => {
+  if (get(error, "remoteReset") === false || get(error, "remote_reset") === false) return true;
+  const origin = text(error, "origin") ?? text(error, "initiator");
+  return origin === "local" || origin === "client" || /\b(?:reset|sent) (?:by us|locally)\b/i.test(message);
+};
+
+/** GOAWAY names the last stream that was taken up: those above it were not (RFC 9113, 6.8). */
+const belowGoaway = (error: object, message: string): boolean => {
+  const last =
+    number(error, "lastStreamID") ??
+    number(error, "lastStreamId") ??
+    parsed(/\bLastStreamID=(\d{1,10})\b/.exec(message)?.[1]);
+  const own = number(error, "streamID") ?? number(error, "streamId");
+  return last !== undefined && own !== undefined && own > last;
+};
+
+const parsed = (digits: string | undefined): number | undefined => (digits === undefined ? undefined : Number(digits));

@@ -1,0 +1,55 @@
+/**
+ * Says what an HTTP status means for the request that got it.
+ */
+import { permanentStatuses, type RejectedReason } from "../../domain/Failure.ts";
+
+/** What a table row says: a kind and, for a rejection, its reason. */
+export type Verdict =
+  | { readonly kind: "rate_limited" | "overloaded" | "server_error" | "invalid_tool_input" | "unknown" }
+  | { readonly kind: "rejected"; readonly reason: RejectedReason }
+  | { readonly kind: "cancelled"; readonly by: "provider" };
+
+const rejected = (reason: RejectedReason): Verdict => ({ kind: "rejected", reason });
+
+/** Statuses whose meaning is their own. Every other 4xx is an invalid request, every other 5xx a server error. */
+const verdicts: ReadonlyMap<number, Verdict> = new Map<number, Verdict>([
+  [401, rejected("auth")],
+  [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error; PawWork #1468 showed it as a lost connection
+  [403, rejected("permission")],
+  [404, rejected("not_found")],
+  [407, rejected("permission")], // the proxy's credentials, which no provider login refreshes
+  [408, { kind: "server_error" }], // RFC 9110, 15.5.9: the client may repeat the request
+  [409, { kind: "server_error" }], // the OpenAI and Anthropic SDKs retry it as a lock timeout
+  [410, rejected("not_found")],
+  [413, rejected("payload_too_large")],
+  [425, { kind: "server_error" }], // RFC 8470, 5.2: retry without early data
+  [429, { kind: "rate_limited" }],
+  [451, rejected("permission")],
+  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, as nobody here asked
+  [529, { kind: "overloaded" }], // Anthropic overloaded_error
+]);
+
+/** Statuses with which a proxy in front of the provider answers for it: nobody knows what the provider did. */
+const proxied: ReadonlySet<number> = new Set([503, 529]);
+
+/** Whether a number is the status of an error response. */
+export const isError = (status: unknown): status is number =>
+  typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599;
+
+/** What an error status means by itself. */
+export const verdict = (status: number): Verdict =>
+  verdicts.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
+
+/** Whether the same request may succeed later, or undefined where the kind's default stands. */
+export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);
+
+/**
+ * Whether a status alone may be believed to say that nothing was processed.
+ *
+ * @param status an error status
+ * @param body what was seen of the body: the provider's error schema, other JSON, other text, or nothing
+ */
+export const believed = (status: number, body: "schema" | "json" | "text" | "absent"): boolean => {
+  if (body === "schema") return true;
+  return !proxied.has(status) && body !== "text";
+};

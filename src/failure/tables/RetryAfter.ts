@@ -1,0 +1,180 @@
+/**
+ * Reads how long a provider wants to be left alone.
+ */
+import * as Duration from "effect/Duration";
+import { elements, get, number, text } from "../thrown/CauseChain.ts";
+
+/** Longest wait that is kept, in milliseconds: 30 days. Longer ones are a mistake and would overflow nothing but patience. */
+export const retryAfterMsMax = 30 * 86_400_000;
+
+/** A number above this is an epoch in seconds, above its thousandfold one in milliseconds (GitHub, OpenRouter send them). */
+const epochSecondsMin = 1_000_000_000;
+
+/** Response headers in any shape. */
+export type HeadersLike = Record<string, string | undefined> | { readonly get: (name: string) => string | null };
+
+/**
+ * Reads `retry-after-ms` (OpenAI, Azure), else `retry-after` (RFC 9110, 10.2.3) as seconds, HTTP date or epoch.
+ *
+ * Azure sends `retry-after-ms: 0` beside `retry-after: 1`; a zero yields to the other header.
+ *
+ * @param headers a plain record in any case, or an object with `get`
+ * @param nowMs wall clock, milliseconds since the epoch; without it a date or an epoch says nothing
+ * @returns milliseconds, at most `retryAfterMsMax`
+ */
+export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
+  const precise = decimal(header(headers, "retry-after-ms"));
+  if (precise !== undefined && precise > 0) return bounded(precise);
+  const plain = fromValue(header(headers, "retry-after"), nowMs);
+  return plain ?? (precise === undefined ? undefined : bounded(precise));
+};
+
+/**
+ * Reads the wait that an error body names: google.rpc RetryInfo, or a number under a well-known name.
+ *
+ * @param error the error object of a body
+ */
+export const fromBody = (error: unknown): number | undefined => {
+  for (const detail of elements(get(error, "details"))) {
+    const delay = get(detail, "retryDelay");
+    const wait = typeof delay === "string" ? duration(delay) : protobufDuration(delay);
+    if (wait !== undefined) return bounded(wait);
+  }
+  for (const holder of [error, get(error, "metadata")]) {
+    const milliseconds = number(holder, "retry_after_ms");
+    if (milliseconds !== undefined && milliseconds >= 0) return bounded(milliseconds);
+    const seconds =
+      number(holder, "retry_after") ?? number(holder, "retry_after_seconds") ?? number(holder, "resets_in_seconds");
+    if (seconds !== undefined && seconds >= 0 && seconds < epochSecondsMin) return bounded(seconds * 1_000);
+  }
+  return undefined;
+};
+
+/** Reads the wait that a library has parsed already: `retryAfter` of Effect's AiError, a Duration. */
+export const fromError = (error: unknown): number | undefined => {
+  const wait = get(error, "retryAfter");
+  return Duration.isDuration(wait) && Duration.isFinite(wait) ? bounded(Duration.toMillis(wait)) : undefined;
+};
+
+/**
+ * Reads "try again in 18.642s" (OpenAI, Groq), "retry after 1 second" (Azure), "retry in 1m30s", "wait 40000 seconds before
+ * retrying" (GitHub Models): a last resort.
+ */
+export const fromText = (message: string): number | undefined => {
+  const found =
+    /\b(?:(?:try again|retry)(?: your request)? (?:in|after)|please wait(?: for)?) ((?:\d+(?:\.\d+)?\s?[a-z]+\s?){1,4})/i.exec(
+      message,
+    );
+  const wait = found?.[1] === undefined ? undefined : duration(found[1]);
+  return wait === undefined ? undefined : bounded(wait);
+};
+
+/** Reads one header in any case. Redacted and repeated values that are no text are left out. */
+export const header = (headers: unknown, name: string): string | undefined => {
+  const getter = get(headers, "get");
+  if (typeof getter === "function") {
+    try {
+      const value: unknown = Reflect.apply(getter, headers, [name]);
+      if (typeof value === "string") return value;
+    } catch {
+      return undefined; // a `get` that is not the one of Headers
+    }
+  }
+  const direct = text(headers, name);
+  if (direct !== undefined || typeof headers !== "object" || headers === null) return direct;
+  try {
+    const key = Object.keys(headers).find((candidate) => candidate.toLowerCase() === name);
+    return key === undefined ? undefined : text(headers, key);
+  } catch {
+    return undefined; // a proxy that hides its keys
+  }
+};
+
+const fromValue = (value: string | undefined, nowMs: number | undefined): number | undefined => {
+  if (value === undefined) return undefined;
+  const seconds = decimal(value);
+  if (seconds !== undefined) {
+    if (seconds < epochSecondsMin) return bounded(seconds * 1_000);
+    const atMs = seconds < epochSecondsMin * 1_000 ? seconds * 1_000 : seconds;
+    return nowMs === undefined ? undefined : bounded(atMs - nowMs);
+  }
+  if (nowMs === undefined) return duration(value);
+  const atMs = httpDate(value.trim(), nowMs);
+  return atMs === undefined ? duration(value) : bounded(atMs - nowMs);
+};
+
+const bounded = (milliseconds: number): number => Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
+
+const decimal = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\s*\d{1,16}(?:\.\d{1,9})?\s*$/.test(value) ? Number(value) : undefined;
+
+const unitsMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  millisecond: 1,
+  s: 1_000,
+  sec: 1_000,
+  second: 1_000,
+  m: 60_000,
+  min: 60_000,
+  minute: 60_000,
+  h: 3_600_000,
+  hour: 3_600_000,
+  d: 86_400_000,
+  day: 86_400_000,
+};
+
+/** `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units in front, and nothing where there is none. */
+const duration = (value: string): number | undefined => {
+  let total: number | undefined;
+  for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {
+    const word = (unit ?? "").toLowerCase();
+    const factor = unitsMs[word] ?? unitsMs[word.replace(/s$/, "")];
+    if (factor === undefined) break;
+    total = (total ?? 0) + Number(amount) * factor;
+  }
+  return total === undefined ? undefined : Math.min(total, retryAfterMsMax);
+};
+
+const protobufDuration = (value: unknown): number | undefined => {
+  const seconds = number(value, "seconds") ?? decimal(text(value, "seconds"));
+  if (seconds === undefined || seconds < 0) return undefined;
+  return seconds * 1_000 + (number(value, "nanos") ?? 0) / 1_000_000;
+};
+
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/** The three forms of RFC 9110, 5.6.7, read here because `Date` is not pure: IMF-fixdate, RFC 850, asctime. */
+const httpDate = (value: string, nowMs: number): number | undefined => {
+  const zoned = /^[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|\+0000)$/i.exec(
+    value,
+  );
+  const ascii = /^[a-z]{3} ([a-z]{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})$/i.exec(value);
+  const [day, month, year, hour, minute, second] =
+    zoned !== null
+      ? [zoned[1], zoned[2], zoned[3], zoned[4], zoned[5], zoned[6]]
+      : ascii !== null
+        ? [ascii[2], ascii[1], ascii[6], ascii[3], ascii[4], ascii[5]]
+        : [];
+  const index = months.indexOf((month ?? "").toLowerCase());
+  if (index < 0 || year === undefined) return undefined;
+  const fullYear = year.length === 4 ? Number(year) : centuryOf(Number(year), nowMs);
+  const days = daysSinceEpoch(fullYear, index + 1, Number(day));
+  return ((days * 24 + Number(hour)) * 60 + Number(minute)) * 60_000 + Number(second) * 1_000;
+};
+
+/** RFC 9110, 5.6.7: a two-digit year that seems more than 50 years ahead is in the past. */
+const centuryOf = (year: number, nowMs: number): number => {
+  const thisYear = 1970 + Math.floor(nowMs / 31_556_952_000);
+  const candidate = thisYear - (thisYear % 100) + year;
+  return candidate > thisYear + 50 ? candidate - 100 : candidate;
+};
+
+/** Days from 1970-01-01 to a date of the Gregorian calendar (the civil calendar counted in eras of 400 years). */
+const daysSinceEpoch = (year: number, month: number, day: number): number => {
+  const shifted = month <= 2 ? year - 1 : year;
+  const era = Math.floor(shifted / 400);
+  const yearOfEra = shifted - era * 400;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+};

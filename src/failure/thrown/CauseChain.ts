@@ -1,0 +1,147 @@
+/**
+ * Walks the cause chain of an unknown value without ever throwing: causes, aggregates, Effect causes, SDK wrappers.
+ */
+import { causeDepthMax } from "../../domain/Limits.ts";
+
+/** Most objects of one error that are looked at; a Proxy can answer every key with a new object. */
+export const nodesMax = 64;
+
+/** Most elements of one list inside an error (`errors`, `reasons`) that are looked at. */
+export const listElementsMax = 16;
+
+/** Longest message that is searched, in UTF-16 code units. */
+export const messageCharactersMax = 4_096;
+
+/** One object or text of a chain. `via` is the field through which it was found, `depth` counts from 0. */
+export interface Link {
+  readonly value: object | string;
+  readonly depth: number;
+  readonly via: string;
+}
+
+/**
+ * Fields that lead deeper, most telling first. `suppressed` is the original of a SuppressedError and `lastError` the last
+ * try of the AI SDK's RetryError: what failed last is the failure. `reason` and `reasons`, `failure`, `defect` are Effect's,
+ * `left` and `right` those of its third version; `http` is AiError's context.
+ */
+const leads = [
+  "suppressed",
+  "lastError",
+  "reason",
+  "cause",
+  "error",
+  "reasons",
+  "defect",
+  "failure",
+  "left",
+  "right",
+  "originalError",
+  "errors",
+  "response",
+  "http",
+  "data",
+  "responseBody",
+  "body",
+  "$response",
+] as const;
+
+/** Where Effect 3 keeps the cause of a FiberFailure. */
+const fiberFailureCause = Symbol.for("effect/Runtime/FiberFailure/Cause");
+
+/**
+ * Lists what an error is made of, itself first, each cause before its siblings.
+ *
+ * @param error any thrown value
+ * @returns at most `nodesMax` links, none deeper than `causeDepthMax`, every object once
+ */
+export const walk = (error: unknown): ReadonlyArray<Link> => {
+  const links: Array<Link> = [];
+  const seen = new Set<object>();
+  const visit = (value: unknown, depth: number, via: string): void => {
+    if (links.length >= nodesMax || depth > causeDepthMax) return;
+    if (typeof value === "string") {
+      if (value !== "") links.push({ value, depth, via });
+      return;
+    }
+    if (!isObject(value) || seen.has(value)) return;
+    seen.add(value);
+    if (isList(value)) {
+      for (const element of elements(value)) visit(element, depth, via);
+      return;
+    }
+    links.push({ value, depth, via });
+    for (const lead of leads) visitLead(value, lead, depth);
+    visit(get(value, fiberFailureCause), depth + 1, "cause");
+  };
+  const visitLead = (value: object, lead: string, depth: number): void => {
+    const next = get(value, lead);
+    if (lead === "errors" && isObject(get(value, "lastError"))) return;
+    visit(lead === "reasons" ? failuresFirst(next) : next, depth + 1, lead);
+  };
+  visit(error, 0, "");
+  return links;
+};
+
+/** What failed is looked at before what died, and who interrupted only where nothing failed: a finalizer's death hides neither. */
+const failuresFirst = (reasons: unknown): unknown => {
+  const tagged = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
+  const failed = [...tagged("Fail"), ...tagged("Die")];
+  return tagged("Fail").length > 0 ? failed : [...failed, ...tagged("Interrupt")];
+};
+
+/** Reads a field of anything. A getter or a proxy that throws has no such field. */
+export const get = (value: unknown, key: PropertyKey): unknown => {
+  if (!isObject(value) && typeof value !== "function") return undefined;
+  try {
+    return Reflect.get(value, key);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Reads a field that holds a text, cut to `messageCharactersMax`. */
+export const text = (value: unknown, key: PropertyKey): string | undefined => {
+  const found = get(value, key);
+  return typeof found === "string" && found !== "" ? found.slice(0, messageCharactersMax) : undefined;
+};
+
+/** Reads a field that holds a finite number. */
+export const number = (value: unknown, key: PropertyKey): number | undefined => {
+  const found = get(value, key);
+  return typeof found === "number" && Number.isFinite(found) ? found : undefined;
+};
+
+/** The first `listElementsMax` elements of a list of unknown origin; of anything else none. */
+export const elements = (value: unknown): Array<unknown> => {
+  if (!isList(value)) return [];
+  const length = number(value, "length") ?? 0;
+  return Array.from({ length: Math.max(0, Math.min(length, listElementsMax)) }, (_, index) => get(value, index));
+};
+
+/** The name of the class that made a value: `Error` subclasses of SDKs often have no `name` of their own. */
+export const className = (value: object): string | undefined => {
+  try {
+    const made = get(Reflect.getPrototypeOf(value), "constructor");
+    return typeof made === "function" ? text(made, "name") : undefined;
+  } catch {
+    return undefined; // a proxy that hides its prototype
+  }
+};
+
+/** Whether a value is an instance of a class (an error, a tagged value) and not the plain object that JSON makes. */
+export const isInstance = (value: object): boolean => {
+  const name = className(value);
+  return name !== undefined && name !== "Object";
+};
+
+/** Functions have fields too (a class has a name), but nobody throws one with an error inside. */
+export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+/** Whether a value is a list; also for a proxy that has been revoked, which is none. */
+export const isList = (value: unknown): value is ReadonlyArray<unknown> => {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false; // a revoked proxy
+  }
+};

@@ -1,0 +1,160 @@
+/**
+ * Describes the API under `/recovery/api`: what runs and ran, its questions, and answering them. Its OpenAPI document stands at
+ * `/recovery/api/openapi.json`.
+ */
+import { Schema } from "effect";
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api";
+import { Choice, DecisionCall, Rule } from "../../domain/Decision.ts";
+import { Label, Milliseconds } from "../../domain/Limits.ts";
+import { Provider } from "../../domain/RunFacts.ts";
+import { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
+import { RunExport } from "../../recorder/export/ExportDocument.ts";
+import { Parked } from "../../recorder/RecordParts.ts";
+import { RunRecord } from "../../recorder/RunRecord.ts";
+import { Totals } from "./ApiTotals.ts";
+
+/** Most runs of one page of a list. */
+export const listRunsMax = 500;
+
+/** The header that an answer must carry: no form of another site can send it without a preflight, which nobody grants. */
+const answerHeader = "x-recovery-answer";
+
+/** There is nothing of this name. */
+export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(
+  "ApiNotFound",
+  { reason: Schema.Literals(["unknown_run", "unknown_address"]), message: Schema.String },
+  { httpApiStatus: 404 },
+) {}
+
+/** What was sent is not what the API takes. */
+export class ApiInvalid extends Schema.TaggedError<ApiInvalid>()(
+  "ApiInvalid",
+  { reason: Schema.Literals(["invalid_request"]), message: Schema.String },
+  { httpApiStatus: 400 },
+) {}
+
+/** An answer was refused, and nothing was done. `may_repeat`: a retry that may run a call again has to say so. */
+export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
+  "ApiRefused",
+  {
+    reason: Schema.Literals([
+      "run_ended",
+      "no_question",
+      "stale_revision",
+      "already_answered",
+      "not_offered",
+      "facts_grown",
+      "expired",
+      "not_expired",
+      "may_repeat",
+    ]),
+    message: Schema.String,
+  },
+  { httpApiStatus: 409 },
+) {}
+
+/** The record of runs cannot be read or written now, or holds what cannot be exported. */
+export class ApiUnavailable extends Schema.TaggedError<ApiUnavailable>()(
+  "ApiUnavailable",
+  { reason: Label, message: Schema.String },
+  { httpApiStatus: 503 },
+) {}
+
+/** An open question. */
+export const OpenQuestion = Schema.Struct({
+  run_id: Label,
+  provider: Provider,
+  revision: Schema.Natural,
+  rule: Rule,
+  /** What happened, whether a tool ran, what is safe to do. */
+  message: Schema.String,
+  choices: Schema.Array(Choice),
+  default_choice: Choice,
+  asked_at: Schema.optionalKey(Milliseconds),
+  expires_at: Schema.optionalKey(Milliseconds),
+  /** Calls that a `retry` could run again: then it has to be confirmed. */
+  may_repeat: Schema.Array(Label),
+  calls: Schema.Array(DecisionCall),
+});
+export type OpenQuestion = typeof OpenQuestion.Type;
+
+/** A run in a list. */
+export const RunSummary = Schema.Struct({
+  run_id: Label,
+  provider: Provider,
+  started_at: Milliseconds,
+  state: RunRecord.fields.state,
+  parked: Schema.optionalKey(Parked),
+  attempts: Schema.Natural,
+  incidents: Schema.Natural,
+  /** Whether it broke and was completed. */
+  recovered: Schema.Boolean,
+  /** The rule of its newest decision. */
+  rule: Schema.optionalKey(Rule),
+  retry_of: Schema.optionalKey(Label),
+  end: Schema.optionalKey(RunEnd),
+});
+export type RunSummary = typeof RunSummary.Type;
+
+/** An answer to a run's open question. */
+export const AnswerGiven = Schema.Struct({
+  revision: Schema.Natural,
+  choice: Choice,
+  /** Says that calls which ran or may have run may run again. */
+  confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
+});
+
+const Health = Schema.Struct({
+  status: Schema.Literal("ok"),
+  /** Whether runs outlive the process. */
+  durable: Schema.Boolean,
+  live: Schema.Natural,
+  draining: Schema.Boolean,
+});
+
+const runId = { id: Label };
+const lost = [ApiUnavailable] as const;
+const found = [ApiNotFound, ApiUnavailable] as const;
+
+const runs = HttpApiGroup.make("runs")
+  .add(
+    HttpApiEndpoint.get("list", "/runs", {
+      query: {
+        state: Schema.optionalKey(RunRecord.fields.state),
+        broken: Schema.optionalKey(Schema.Literals(["true", "false"])),
+        before: Schema.optionalKey(Label),
+        limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: listRunsMax }))),
+      },
+      success: Schema.Struct({ runs: Schema.Array(RunSummary) }),
+      error: lost,
+    }).annotate(OpenApi.Description, "Runs, newest first; `before` pages on from the last run of a page"),
+    HttpApiEndpoint.get("run", "/runs/:id", { params: runId, success: RunRecord, error: found }),
+    HttpApiEndpoint.get("incidents", "/runs/:id/incidents", {
+      params: runId,
+      success: Schema.Struct({ incidents: Schema.Array(RunIncident) }),
+      error: found,
+    }),
+    HttpApiEndpoint.get("export", "/runs/:id/export", { params: runId, success: RunExport, error: found }).annotate(
+      OpenApi.Description,
+      "A run as JSON that may leave the house: no secret, prompt, path or id",
+    ),
+    HttpApiEndpoint.get("questions", "/questions", {
+      success: Schema.Struct({ questions: Schema.Array(OpenQuestion) }),
+      error: lost,
+    }),
+    HttpApiEndpoint.post("answer", "/runs/:id/answer", {
+      params: runId,
+      headers: { [answerHeader]: Schema.Literal("1") },
+      payload: AnswerGiven,
+      success: RunSummary,
+      error: [ApiInvalid, ApiRefused, ...found],
+    }).annotate(OpenApi.Description, "Answers a run's open question: once, and only while nothing has happened since"),
+    HttpApiEndpoint.get("totals", "/totals", { success: Totals, error: lost }),
+    HttpApiEndpoint.get("health", "/health", { success: Health, error: lost }),
+  )
+  .prefix("/recovery/api");
+
+/** The API. */
+export class Api extends HttpApi.make("recovery")
+  .add(runs)
+  .annotateMerge(OpenApi.annotations({ title: "effect-stream-recovery", version: "1" })) {}

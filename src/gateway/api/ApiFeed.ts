@@ -1,0 +1,92 @@
+/**
+ * Tells readers of `/recovery/api/events` that something is new: which runs, never what. Who hears it reads the record.
+ *
+ * Changes of this process come at once; what other processes write to the same record is found by looking.
+ */
+import { type Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { Traffic } from "./Seam.ts";
+
+/** What the feed `api/events` sends: the runs of which something is new; none where only time has passed. */
+export interface FeedMessage {
+  readonly runs: ReadonlyArray<string>;
+}
+
+/** Between two looks at the record, in milliseconds, while somebody listens. */
+export const lookMs = 1_000;
+
+/** Runs that a look compares, the newest. */
+export const lookRunsMax = 50;
+
+/** Changes are told together after so many milliseconds. */
+export const gatherMs = 200;
+
+/** Most runs that one message names; whoever shows another run hears of it with the next one. */
+export const messageRunsMax = 500;
+
+/** How long a browser waits before it connects again, in milliseconds. */
+const reconnectMs = 2_000;
+
+/**
+ * The feed as the body of a response of type `text/event-stream`.
+ *
+ * @param context where its fibers run
+ */
+export const make = (
+  recorder: RunRecorder["Service"],
+  traffic: Option.Option<Traffic["Service"]>,
+  context: Context.Context<never>,
+): ReadableStream<Uint8Array> => {
+  const told = Option.isNone(traffic) ? Stream.empty : Stream.map(traffic.value.changes, ({ run_id }) => [run_id]);
+  const messages = Stream.merge(told, looks(recorder)).pipe(
+    Stream.groupedWithin(messageRunsMax, Duration.millis(gatherMs)),
+    Stream.map((groups) => eventOf({ runs: [...new Set(groups.flat())].slice(0, messageRunsMax) })),
+  );
+  // Something is sent at once, so that the head is, too.
+  const body = Stream.concat(Stream.make(`retry: ${reconnectMs}\n\n`), messages);
+  return Stream.toReadableStreamWith(Stream.encodeText(body), context);
+};
+
+const eventOf = (message: FeedMessage): string => `data: ${JSON.stringify(message)}\n\n`;
+
+/** The runs that another look has found changed. Empty when nothing is new: bars grow, and a reader that is gone is noticed. */
+const looks = (recorder: RunRecorder["Service"]): Stream.Stream<ReadonlyArray<string>> =>
+  Stream.fromEffectSchedule(look(recorder), Schedule.spaced(Duration.millis(lookMs))).pipe(
+    Stream.mapAccum(
+      (): Prints | undefined => undefined,
+      (before, now) => [now, [changed(before, now)]],
+    ),
+  );
+
+/** What every run of a look looked like. */
+type Prints = ReadonlyMap<string, string>;
+
+/** A record that cannot be read now is looked at again with the next look. */
+const look = (recorder: RunRecorder["Service"]): Effect.Effect<Prints> =>
+  recorder.runs({ limit: lookRunsMax }).pipe(
+    Effect.map((records) => new Map(records.map((record) => [record.run_id, fingerprint(record)]))),
+    Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
+      Effect.as(Effect.logWarning("the feed could not look at the record", cause), new Map<string, string>()),
+    ),
+  );
+
+/** The first look has nothing to compare with: who has just connected reads everything. */
+const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> =>
+  before === undefined ? [] : [...now].filter(([runId, print]) => before.get(runId) !== print).map(([runId]) => runId);
+
+/** Everything that grows in a record, as counts. */
+const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {
+  const newest = attempts.at(-1);
+  return [
+    record.state,
+    record.parked,
+    record.resumes,
+    newest?.attempt,
+    JSON.stringify(newest?.facts),
+    evidence.first.length + evidence.last.length + evidence.omitted,
+    incidents.map(({ status }) => status).join(),
+    questions.map(({ answer, revision }) => `${revision}${answer ?? ""}`).join(),
+  ].join("|");
+};

@@ -1,0 +1,126 @@
+/**
+ * Answers the API from the record of runs.
+ */
+import { Effect, Option } from "effect";
+import { HttpApiBuilder } from "effect/http-api";
+import type { Choice } from "../../domain/Decision.ts";
+import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
+import { Api, ApiNotFound, ApiRefused, ApiUnavailable } from "./Api.ts";
+import { questionOf, summaryOf } from "./ApiRead.ts";
+import type { Totals } from "./ApiTotals.ts";
+import { Traffic } from "./Seam.ts";
+
+/** Most open questions that are listed. */
+export const questionsMax = 500;
+
+/** Runs that a list has when nobody says how many. */
+const listRunsDefault = 100;
+
+/**
+ * The handlers of the API.
+ *
+ * @param totals what `ApiTotals.make` gives
+ */
+export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
+  HttpApiBuilder.group(Api, "runs", (handlers) =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      const traffic = yield* Effect.serviceOption(Traffic);
+      const find = (id: string) => findRun(recorder, id);
+      return handlers.handleAll({
+        list: ({ query: { before, broken, limit = listRunsDefault, state } }) =>
+          recorder
+            .runs({
+              limit,
+              ...(state === undefined ? {} : { state }),
+              ...(before === undefined ? {} : { before }),
+              ...(broken === "true" ? { broken: true } : {}),
+            })
+            .pipe(
+              Effect.map((found) => ({ runs: found.map(summaryOf) })),
+              Effect.mapError(unavailable),
+            ),
+        run: ({ params }) => find(params.id),
+        incidents: ({ params }) => Effect.map(find(params.id), ({ incidents }) => ({ incidents })),
+        export: ({ params }) => Effect.flatMap(find(params.id), exported),
+        questions: () =>
+          recorder.runs({ state: "asking", limit: questionsMax }).pipe(
+            Effect.map((asking) => ({ questions: asking.map(questionOf).filter((it) => it !== undefined) })),
+            Effect.mapError(unavailable),
+          ),
+        answer: ({ params, payload }) => answer(recorder, params.id, payload),
+        totals: () => Effect.mapError(totals, unavailable),
+        health: () => health(recorder, traffic),
+      });
+    }),
+  );
+
+const unavailable = ({ reason }: RecorderError): ApiUnavailable =>
+  new ApiUnavailable({ reason, message: "the record of runs cannot be read or written now" });
+
+const findRun = (
+  recorder: RunRecorder["Service"],
+  id: string,
+): Effect.Effect<RunRecord, ApiNotFound | ApiUnavailable> =>
+  recorder.run(id).pipe(
+    Effect.mapError(unavailable),
+    Effect.filterOrFail((record) => record !== undefined, unknownRun),
+  );
+
+const unknownRun = (): ApiNotFound => new ApiNotFound({ reason: "unknown_run", message: "no such run is on record" });
+
+const exported = (record: RunRecord) =>
+  Effect.try({
+    try: () => exportRun(record),
+    catch: (error) =>
+      new ApiUnavailable({
+        reason: error instanceof IncidentExportError ? error.reason : "not_a_record",
+        message: "this run cannot be exported",
+      }),
+  });
+
+interface Given {
+  readonly revision: number;
+  readonly choice: Choice;
+  readonly confirm_may_repeat?: boolean;
+}
+
+/** A retry that may run a call again is taken only from somebody who says that this is fine. */
+const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service"], id: string, given: Given) {
+  const question = questionOf(yield* findRun(recorder, id));
+  const risky = given.choice === "retry" && question?.revision === given.revision && question.may_repeat.length > 0;
+  if (risky && given.confirm_may_repeat !== true) {
+    return yield* new ApiRefused({
+      reason: "may_repeat",
+      message: `what ran or may have run may run again: ${question.may_repeat.join(", ")}. Say confirm_may_repeat`,
+    });
+  }
+  const { choice, revision } = given;
+  const taken = yield* CrashRecovery.answer({ run_id: id, revision, choice, by: "person" }).pipe(
+    Effect.provideService(RunRecorder, recorder),
+    Effect.catchTags({
+      AnswerRefused: ({ message, reason }) =>
+        reason === "unknown_run" ? Effect.fail(unknownRun()) : Effect.fail(new ApiRefused({ reason, message })),
+      RecorderError: (error) => Effect.fail(unavailable(error)),
+    }),
+  );
+  return summaryOf(taken);
+});
+
+const health = Effect.fnUntraced(function* (
+  recorder: RunRecorder["Service"],
+  traffic: Option.Option<Traffic["Service"]>,
+) {
+  yield* Effect.mapError(recorder.runs({ limit: 1 }), unavailable);
+  const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
+  return {
+    status: "ok" as const,
+    durable: recorder.durable,
+    live: status?.live.length ?? 0,
+    draining: status?.draining ?? false,
+  };
+});

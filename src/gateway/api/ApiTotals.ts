@@ -1,0 +1,233 @@
+/**
+ * Counts what became of runs: recovered, asked and stopped, by rule, by provider and model, and what was thrown away.
+ *
+ * A look costs what is new, not what is on record: what an ended run adds is remembered, so only runs that have not ended are
+ * read again, and pages are read until one brings nothing new.
+ */
+import { Clock, Effect, Schema, Semaphore } from "effect";
+import { Action, Rule } from "../../domain/Decision.ts";
+import { Label, Milliseconds } from "../../domain/Limits.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+
+/** Most runs that are counted, the newest. */
+export const totalsRunsMax = 10_000;
+
+/** Most runs without an end that are read again one by one in a look; the others follow with the next one. */
+export const totalsUnsettledMax = 500;
+
+/** Most rows by provider and model, those with the most runs. */
+export const totalsProvidersMax = 100;
+
+/** After so many milliseconds everything is counted anew, so that runs that were pruned are forgotten here too. */
+export const totalsRecountMs = 600_000;
+
+/** Runs of a page of the look. */
+const pageRuns = 50;
+
+const Wasted = Schema.Struct({
+  input_tokens: Schema.Natural,
+  output_tokens: Schema.Natural,
+  characters: Schema.Natural,
+  bytes: Schema.Natural,
+}).annotate({ description: "Of attempts that a replay has replaced, as far as the provider had told" });
+
+/** The totals. */
+export const Totals = Schema.Struct({
+  runs: Schema.Natural,
+  /** Runs that somebody drives now. */
+  live: Schema.Natural,
+  /** Runs with at least one incident. */
+  broken: Schema.Natural,
+  completed: Schema.Natural,
+  /** Runs that broke and were completed without a question. */
+  recovered: Schema.Natural,
+  /** Runs that asked at least once. */
+  asked: Schema.Natural,
+  open_questions: Schema.Natural,
+  stopped: Schema.Natural,
+  wasted: Wasted,
+  by_rule: Schema.Array(Schema.Struct({ rule: Rule, action: Action, decisions: Schema.Natural })),
+  by_provider: Schema.Array(
+    Schema.Struct({
+      provider: Label,
+      model: Schema.optionalKey(Label),
+      runs: Schema.Natural,
+      recovered: Schema.Natural,
+      asked: Schema.Natural,
+      stopped: Schema.Natural,
+      wasted_tokens: Schema.Natural,
+    }),
+  ),
+  /** When the oldest run that is counted started; wall clock, milliseconds since the epoch. */
+  since: Schema.optionalKey(Milliseconds),
+  /** Whether every run on record is counted; otherwise the newest `totalsRunsMax` are. */
+  complete: Schema.Boolean,
+});
+export type Totals = typeof Totals.Type;
+
+/**
+ * Counts the runs of a recorder.
+ *
+ * @returns the totals as they are then; looks go one after the other
+ */
+export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Effect<Totals, RecorderError>> =>
+  Effect.suspend(() => {
+    const shares = new Map<string, Share>();
+    let countedAt = Number.NEGATIVE_INFINITY;
+    let complete = false;
+    const look = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis;
+      if (now - countedAt >= totalsRecountMs) {
+        shares.clear();
+        countedAt = now;
+        complete = false;
+      }
+      complete = (yield* readNew(recorder, shares)) || complete;
+      complete = !forgetOldest(shares) && complete;
+      return sum([...shares.values()], complete);
+    });
+    // A failed look leaves no gap: the next one counts from the beginning.
+    const recount = Effect.sync(() => {
+      countedAt = Number.NEGATIVE_INFINITY;
+    });
+    const one = Semaphore.makeUnsafe(1);
+    return Effect.succeed(one.withPermits(1)(Effect.tapError(look, () => recount)));
+  });
+
+/** What one run adds. */
+interface Share {
+  readonly record: Pick<RunRecord, "provider" | "started_at">;
+  readonly settled: boolean;
+  readonly live: boolean;
+  readonly broken: boolean;
+  readonly completed: boolean;
+  readonly recovered: boolean;
+  readonly asked: boolean;
+  readonly open: boolean;
+  readonly stopped: boolean;
+  readonly rules: ReadonlyArray<{ readonly rule: Rule; readonly action: Action }>;
+  readonly wasted: typeof Wasted.Type;
+}
+
+/** Reads what is new; whether the oldest run on record was seen. */
+const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], shares: Map<string, Share>) {
+  const read = new Set<string>();
+  let before: string | undefined;
+  let reachedEnd = false;
+  while (read.size < totalsRunsMax) {
+    const page = yield* recorder.runs({ limit: pageRuns, ...(before === undefined ? {} : { before }) });
+    const known = page.every(({ run_id }) => shares.get(run_id)?.settled === true);
+    for (const record of page) {
+      read.add(record.run_id);
+      shares.set(record.run_id, shareOf(record));
+    }
+    reachedEnd = page.length < pageRuns;
+    before = page.at(-1)?.run_id;
+    if (known || reachedEnd) break;
+  }
+  const again = [...shares].filter(([runId, { settled }]) => !settled && !read.has(runId)).slice(0, totalsUnsettledMax);
+  for (const [runId] of again) {
+    const record = yield* recorder.run(runId);
+    // Behind those that were not looked at yet, so that each has its turn.
+    shares.delete(runId);
+    if (record !== undefined) shares.set(runId, shareOf(record));
+  }
+  return reachedEnd;
+});
+
+const forgetOldest = (shares: Map<string, Share>): boolean => {
+  if (shares.size <= totalsRunsMax) return false;
+  const oldest = [...shares].sort(([, a], [, b]) => a.record.started_at - b.record.started_at);
+  for (const [runId] of oldest.slice(0, shares.size - totalsRunsMax)) shares.delete(runId);
+  return true;
+};
+
+const shareOf = (record: RunRecord): Share => {
+  const { attempts, end, incidents, provider, questions, started_at, state } = record;
+  const completed = end?.state === "completed";
+  const replaced = attempts.filter((_, index) => attempts[index + 1]?.mode === "replay").map((it) => it.facts.counters);
+  const total = (field: keyof typeof Wasted.Type) => replaced.reduce((all, it) => all + (it[field] ?? 0), 0);
+  return {
+    record: { provider, started_at },
+    settled: end !== undefined,
+    live: state === "live",
+    broken: incidents.length > 0,
+    completed,
+    recovered: completed && incidents.some(({ status }) => status === "recovered") && questions.length === 0,
+    asked: questions.length > 0,
+    open: openQuestion(record) !== undefined,
+    stopped: end?.state === "stopped",
+    rules: incidents.map(({ decision: { action, rule } }) => ({ rule, action })),
+    wasted: {
+      input_tokens: total("input_tokens"),
+      output_tokens: total("output_tokens"),
+      characters: total("characters"),
+      bytes: total("bytes"),
+    },
+  };
+};
+
+const sum = (shares: ReadonlyArray<Share>, complete: boolean): Totals => {
+  const count = (of: (share: Share) => boolean) => shares.filter(of).length;
+  const wasted = (field: keyof typeof Wasted.Type) => shares.reduce((all, share) => all + share.wasted[field], 0);
+  return {
+    runs: shares.length,
+    live: count(({ live }) => live),
+    broken: count(({ broken }) => broken),
+    completed: count(({ completed }) => completed),
+    recovered: count(({ recovered }) => recovered),
+    asked: count(({ asked }) => asked),
+    open_questions: count(({ open }) => open),
+    stopped: count(({ stopped }) => stopped),
+    wasted: {
+      input_tokens: wasted("input_tokens"),
+      output_tokens: wasted("output_tokens"),
+      characters: wasted("characters"),
+      bytes: wasted("bytes"),
+    },
+    by_rule: rulesOf(shares),
+    by_provider: providersOf(shares),
+    ...(shares.length === 0 ? {} : { since: Math.min(...shares.map(({ record }) => record.started_at)) }),
+    complete,
+  };
+};
+
+const rulesOf = (shares: ReadonlyArray<Share>): Totals["by_rule"] => {
+  const rows = grouped(
+    shares.flatMap(({ rules }) => rules),
+    ({ action, rule }) => `${rule} ${action}`,
+  ).map(({ first, all }) => ({ ...first, decisions: all.length }));
+  return rows.sort((a, b) => b.decisions - a.decisions || (a.rule < b.rule ? -1 : 1));
+};
+
+const providersOf = (shares: ReadonlyArray<Share>): Totals["by_provider"] =>
+  grouped(shares, ({ record: { provider } }) => JSON.stringify([provider.id, provider.model]))
+    .map(({ all, first }) => {
+      const { id, model } = first.record.provider;
+      return {
+        provider: id,
+        ...(model === undefined ? {} : { model }),
+        runs: all.length,
+        recovered: all.filter(({ recovered }) => recovered).length,
+        asked: all.filter(({ asked }) => asked).length,
+        stopped: all.filter(({ stopped }) => stopped).length,
+        wasted_tokens: all.reduce((sum, { wasted }) => sum + wasted.input_tokens + wasted.output_tokens, 0),
+      };
+    })
+    .sort((a, b) => b.runs - a.runs)
+    .slice(0, totalsProvidersMax);
+
+const grouped = <A>(
+  values: ReadonlyArray<A>,
+  key: (value: A) => string,
+): Array<{ readonly first: A; readonly all: Array<A> }> => {
+  const groups = new Map<string, { readonly first: A; readonly all: Array<A> }>();
+  for (const value of values) {
+    const group = groups.get(key(value));
+    if (group === undefined) groups.set(key(value), { first: value, all: [value] });
+    else group.all.push(value);
+  }
+  return [...groups.values()];
+};

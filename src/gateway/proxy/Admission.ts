@@ -1,0 +1,181 @@
+/**
+ * Decides who may use the gateway at all: its token, the name that it was called by, and the page that a browser called from.
+ *
+ * A page on the web can make a browser call 127.0.0.1. Without a key it gains nothing from a provider, but it could read the
+ * record of runs and answer questions. So a local gateway answers to this machine's names only (a rebound DNS name says its
+ * own), and no request that a browser says comes from another site is taken.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { GatewaySettings } from "../config/GatewayOptions.ts";
+import { tokenHeader } from "./Passing.ts";
+
+/** A request that may go on. */
+export interface Admitted {
+  /** Path and query without the token. */
+  readonly target: string;
+}
+
+/** A request that may not, and why, in words for whoever set the client up. */
+export interface Refused {
+  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
+  readonly reason: string;
+  readonly message: string;
+  /** Headers that the status demands. */
+  readonly headers?: RelayHeaders;
+}
+
+/** What of a request is looked at. */
+export interface Asking {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: RelayHeaders;
+}
+
+/** Looks at a request. */
+export const admit = (
+  request: Asking,
+  settings: Pick<GatewaySettings, "allowedHosts" | "local" | "token">,
+): Admitted | Refused => {
+  if (!request.target.startsWith("/")) return noProxy;
+  const { token } = settings;
+  const { given, target } = token === undefined ? { given: undefined, target: request.target } : tokenOf(request);
+  if (token !== undefined && (given === undefined || !equal(given, token)))
+    return {
+      status: 401,
+      reason: "token",
+      message: `The gateway's token is missing or wrong: send it as ${tokenHeader}.`,
+    };
+  if (!isKnownHost(request.headers, settings))
+    return {
+      status: 403,
+      reason: "host",
+      message: "The gateway does not answer to this Host; --allow-host names others.",
+    };
+  if (isCrossSite(request))
+    return {
+      status: 403,
+      reason: "origin",
+      message: "The gateway takes no requests that a browser sends for another site.",
+    };
+  return unserved(request) ?? { target };
+};
+
+/** Methods and upgrades that the gateway does not serve at any path. What it cannot serve it does not turn into something else. */
+const unserved = ({ headers, method }: Asking): Refused | undefined => {
+  // Both send a request back as it came, its credentials too, to whatever asked for it.
+  if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
+  const upgrades = all(headers, "upgrade").flatMap((value) => value.split(","));
+  // A server may leave these two unanswered (RFC 9110, 7.8), and Java's client asks for h2c with every request.
+  const asked = upgrades
+    .map((word) => word.trim().toLowerCase())
+    .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
+  // A proxy in front may have taken the hop-by-hop part of a WebSocket's request away.
+  const isSocket = headers.some(([name]) => name.toLowerCase() === "sec-websocket-key");
+  return asked.length > 0 || isSocket ? noUpgrade : undefined;
+};
+
+const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+const noMethod: Refused = { status: 405, reason: "method", message: "The gateway does not serve this method." };
+
+const noUpgrade: Refused = {
+  status: 426,
+  reason: "upgrade",
+  message: "The gateway does not serve WebSockets or other upgrades: use the same API over HTTP.",
+  headers: [
+    ["upgrade", "HTTP/1.1"],
+    ["connection", "close"],
+  ],
+};
+
+/** A refusal of a client that takes the gateway for a proxy. */
+export const noProxy: Refused = {
+  status: 400,
+  reason: "target",
+  message: "The gateway is no forward proxy: set it as the client's base URL.",
+};
+
+/** What a browser loads without a script that asked for it, and with a link. `empty` is what a script asks for. */
+const isLoaded = (destination: string): boolean => destination !== "" && destination !== "empty";
+
+/**
+ * Refuses what a browser asks for by itself: a page, a frame, an image, a script, a worker. An upstream's response would
+ * become a document of the gateway's own origin, where the record of runs is read and questions are answered.
+ *
+ * @returns undefined for a request of a program
+ */
+export const browsed = ({ headers }: Pick<Asking, "headers">, query: string): Refused | undefined => {
+  const has = (name: string) => headerOf(headers, name) !== undefined;
+  const navigates =
+    /^(?:navigate|nested-navigate|websocket)$/.test(headerOf(headers, "sec-fetch-mode") ?? "") ||
+    isLoaded(headerOf(headers, "sec-fetch-dest") ?? "") ||
+    has("service-worker") ||
+    has("upgrade-insecure-requests") ||
+    /prefetch|prerender/.test(`${headerOf(headers, "sec-purpose")} ${headerOf(headers, "purpose")}`);
+  // A browser that does not say what it loads asks for a page so, and has no key of a provider.
+  const asksForPage = /\btext\/html\b/i.test(headerOf(headers, "accept") ?? "") && !isKeyed(headers, query);
+  return navigates || asksForPage ? onlyPrograms : undefined;
+};
+
+const isKeyed = (headers: RelayHeaders, query: string): boolean =>
+  headers.some(([name]) => /^(?:authorization|api-key|x-api-key|x-goog-api-key)$/i.test(name)) ||
+  /[?&](?:api-key|key)=/.test(query);
+
+const onlyPrograms: Refused = {
+  status: 403,
+  reason: "browser",
+  message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider answers.",
+};
+
+/** The path and query that a request asks for, without the token before them. */
+export const targetOf = (target: string, { token }: Pick<GatewaySettings, "token">): string =>
+  token === undefined ? target : tokenOf({ method: "", headers: [], target }).target;
+
+/** A token in the path, `/t/TOKEN/…`, is for clients that can set a base URL and no header. */
+const tokenOf = ({ headers, target }: Asking): { readonly given: string | undefined; readonly target: string } => {
+  const path = /^\/t\/([^/?]+)(.*)$/s.exec(target);
+  const given = headerOf(headers, tokenHeader) ?? path?.[1];
+  const rest = path?.[2] ?? target;
+  return { given, target: rest.startsWith("/") ? rest : `/${rest}` };
+};
+
+/** Digests are of one length, so that the comparison tells nothing of the token, its length neither. */
+const equal = (given: string, token: string): boolean => timingSafeEqual(digest(given), digest(token));
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** With a token on another address the Host proves nothing that the token does not. Two of them prove nothing either. */
+const isKnownHost = (
+  headers: RelayHeaders,
+  { allowedHosts, local }: Pick<GatewaySettings, "allowedHosts" | "local">,
+): boolean => {
+  const [host, ...others] = all(headers, "host");
+  if (others.length > 0) return false;
+  if (!local && allowedHosts.length === 0) return true;
+  const name = nameOf(host);
+  if (name === undefined) return false;
+  return (
+    name === "localhost" ||
+    name === "[::1]" ||
+    /^127(?:\.\d{1,3}){3}$/.test(name) ||
+    allowedHosts.some((allowed) => allowed.toLowerCase() === name)
+  );
+};
+
+const all = (headers: RelayHeaders, name: string): ReadonlyArray<string> =>
+  headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
+
+const nameOf = (host: string | undefined): string | undefined =>
+  host === undefined || !URL.canParse(`http://${host}`) ? undefined : new URL(`http://${host}`).hostname;
+
+const isCrossSite = ({ headers, method }: Asking): boolean => {
+  const origins = all(headers, "origin");
+  const host = headerOf(headers, "host");
+  if (origins.length > 0)
+    return !origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`);
+  // A link that a person follows to the page comes from anywhere; what it loads does not.
+  const site = headerOf(headers, "sec-fetch-site") ?? "none";
+  const navigates = method === "GET" && headerOf(headers, "sec-fetch-mode") === "navigate";
+  return site !== "none" && site !== "same-origin" && !navigates;
+};

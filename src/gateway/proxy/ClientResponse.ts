@@ -1,0 +1,177 @@
+/**
+ * Writes one response to its client: as fast as the client takes it and no faster, whole, or broken so that nobody can take
+ * it for whole.
+ */
+import type { ServerResponse } from "node:http";
+import { Deferred, Effect, Option } from "effect";
+import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
+import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { Refused } from "./Admission.ts";
+import type { Bytes } from "./ContentDecoding.ts";
+import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Passing.ts";
+
+/** What was written before a break is given so long to reach the client, in milliseconds. */
+export const flushMs = 2_000;
+
+/** The response to one request. */
+export class ClientResponse {
+  readonly #response: ServerResponse;
+  readonly #slowMs: number;
+  #over = false;
+  #gone = false;
+  #onGone: (() => void) | undefined;
+  #wake: (() => void) | undefined;
+
+  /** @param slowMs a client that takes nothing for so long is given up, in milliseconds */
+  constructor(response: ServerResponse, slowMs: number) {
+    this.#response = response;
+    this.#slowMs = slowMs;
+    response.sendDate = false;
+    const wake = () => {
+      const waiting = this.#wake;
+      this.#wake = undefined;
+      waiting?.();
+    };
+    response.on("drain", wake);
+    response.on("finish", wake);
+    response.on("close", () => {
+      this.#gone = true;
+      wake();
+      if (!this.#over) this.#onGone?.();
+    });
+    // A write that meets a closed socket says so here; `close` is what counts.
+    response.on("error", wake);
+  }
+
+  /** The client has gone before it had everything. */
+  get gone(): boolean {
+    return this.#gone && !this.#over;
+  }
+
+  /** A head has been written. */
+  get begun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** What is done when the client goes away before the end; the last one given counts. Called at once if it has. */
+  whenGone(act: () => void): void {
+    this.#onGone = act;
+    if (this.gone) act();
+  }
+
+  /**
+   * Writes a head and sends it at once.
+   *
+   * @param stream comments may come between the events: a length would be wrong
+   */
+  head({ headers, status, statusText }: RelayHead, stream = false): void {
+    if (this.#gone || this.begun) return;
+    const whole = stream ? without(headers, "content-length") : headers;
+    const sent = isEventStream(headers) ? unbuffered(whole) : whole;
+    this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
+    // Alone, `flushHeaders` would send bytes above ASCII in a header as UTF-8; beside a buffer they stay what they are.
+    this.#response.write(empty);
+    this.#response.flushHeaders();
+  }
+
+  /** Writes bytes; it returns when more may come, or the client is gone. */
+  write(chunks: ReadonlyArray<Bytes>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#gone) return Effect.void;
+      if (this.#over) return Effect.die(new Error("A response was written to after its end"));
+      const response = this.#response;
+      // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
+      for (const chunk of chunks) response.write(chunk);
+      return response.writableNeedDrain ? this.#drained : Effect.void;
+    });
+  }
+
+  /** Ends a whole response; it returns when everything is on its way, or the client is gone. */
+  readonly end: Effect.Effect<void> = Effect.suspend(() => {
+    this.#over = true;
+    if (this.#gone) return Effect.void;
+    this.#response.end();
+    return this.#response.writableFinished ? Effect.void : this.#drained;
+  });
+
+  /**
+   * Breaks the connection, once what was written is on its way. Without chunks or a length only a reset tells a break from an
+   * end (a client of HTTP/1.0).
+   */
+  readonly break: Effect.Effect<void> = Effect.suspend(() => {
+    this.#over = true;
+    const { socket } = this.#response;
+    if (this.#gone || socket === null) return Effect.sync(() => void this.#response.destroy());
+    const framed = this.#response.chunkedEncoding || this.#response.hasHeader("content-length");
+    const cut = Effect.sync(() => void (framed ? socket.destroy() : socket.resetAndDestroy()));
+    const flushed = Effect.callback<void>((resume) => {
+      if (socket.writableLength === 0) resume(Effect.void);
+      else socket.write("", () => resume(Effect.void));
+    });
+    return Effect.andThen(Effect.timeoutOption(flushed, flushMs), cut);
+  });
+
+  /** Breaks what has not been ended, whatever state it is in: no client waits behind a handler that has left it. */
+  readonly settle: Effect.Effect<void> = Effect.suspend(() => (this.#over ? Effect.void : this.break)).pipe(
+    Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())),
+  );
+
+  /** Says that a defect is why nothing else comes: by a status where no head has left, and else by a break. */
+  readonly fail: Effect.Effect<void> = Effect.suspend(() => {
+    if (!this.begun && !this.#over) this.refuse(defect, undefined);
+    return this.settle;
+  }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
+
+  /** Answers with a document of the gateway's own, in the words that the provider's clients read. */
+  refuse(
+    { headers: demanded = [], message, reason, status }: Refused,
+    upstream: UpstreamName | undefined,
+    extra: RelayHead["headers"] = [],
+  ): void {
+    if (this.#gone || this.begun) return;
+    const body = Buffer.from(JSON.stringify(errorBody({ status, reason, message }, upstream)));
+    this.#over = true;
+    const headers: RelayHead["headers"] = [
+      ["content-type", "application/json"],
+      ["content-length", String(body.byteLength)],
+      ["x-content-type-options", "nosniff"],
+      ["x-recovery-refused", reason],
+      ...demanded,
+      ...extra,
+      // What is left of a body that was not read would be taken for the next request.
+      ...(this.#response.req.complete || demanded.some(([name]) => name === "connection")
+        ? []
+        : [["connection", "close"] as const]),
+    ];
+    this.#response.writeHead(status, sendable(headers).flat());
+    this.#response.end(body);
+  }
+
+  readonly #drained: Effect.Effect<void> = Effect.suspend(() => {
+    const free = Deferred.makeUnsafe<void>();
+    this.#wake = () => Deferred.doneUnsafe(free, Effect.void);
+    return Effect.flatMap(Effect.timeoutOption(Deferred.await(free), this.#slowMs), (taken) =>
+      Option.isSome(taken) ? Effect.void : Effect.sync(() => void this.#response.destroy()),
+    );
+  });
+}
+
+const empty = Buffer.alloc(0);
+
+const defect: Refused = {
+  status: 500,
+  reason: "defect",
+  message: "A defect of the gateway ended this request; its log has the place.",
+};
+
+/**
+ * A refusal as JSON, in the shape that a provider's clients read.
+ *
+ * @param upstream the provider; OpenAI's shape without one
+ */
+export const errorBody = ({ message, reason, status }: Refused, upstream?: UpstreamName): object => {
+  const said = `stream-recovery gateway: ${message}`;
+  if (upstream === "gemini") return { error: { code: status, message: said, status: reason.toUpperCase() } };
+  const error = { type: `gateway_${reason}`, message: said, param: null, code: reason };
+  return upstream === "anthropic" ? { type: "error", error } : { error };
+};

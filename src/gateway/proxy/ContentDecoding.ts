@@ -1,0 +1,113 @@
+/**
+ * Takes content encodings off (RFC 9110, 8.4): of answers that came encoded although plain ones were asked for, and of a copy
+ * of requests that clients compress, which can be recognised in no other way.
+ */
+import { Readable, type Transform } from "node:stream";
+import { promisify } from "node:util";
+import {
+  brotliDecompress,
+  createBrotliDecompress,
+  createUnzip,
+  createZstdDecompress,
+  unzip,
+  zstdDecompress,
+} from "node:zlib";
+import { relayError } from "../../adapters/relay/RelayTransport.ts";
+
+/** Bytes of a body. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Whether a `content-encoding` changes anything. */
+export const isEncoded = (encoding: string): boolean => !/^\s*(?:identity)?\s*$/i.test(encoding);
+
+/**
+ * Decodes bytes as they come. What it reads ahead is what one decoder holds.
+ *
+ * @param encoding the header's value
+ * @param read the next bytes; undefined at their clean end
+ * @returns undefined for an encoding that is not known, or for several
+ */
+export const decoded = (
+  encoding: string,
+  read: () => Promise<ReadonlyArray<Bytes> | undefined>,
+): AsyncIterable<Bytes> | undefined => {
+  const decoder = decoderOf(encoding);
+  return decoder === undefined ? undefined : through(decoder, read);
+};
+
+async function* through(
+  decoder: Transform,
+  read: () => Promise<ReadonlyArray<Bytes> | undefined>,
+): AsyncGenerator<Bytes> {
+  const failed: Array<unknown> = [];
+  const source = Readable.from(chunks(read), { objectMode: true, highWaterMark: 1 });
+  source.on("error", (error) => {
+    failed.push(error);
+    decoder.destroy(error);
+  });
+  try {
+    for await (const chunk of source.pipe(decoder)) yield chunk;
+  } catch (error) {
+    if (failed.length > 0) throw failed[0];
+    throw relayError(isCut(error) ? { kind: "truncated" } : { kind: "protocol", reason: "damaged_frame" });
+  } finally {
+    source.destroy();
+    decoder.destroy();
+  }
+}
+
+async function* chunks(read: () => Promise<ReadonlyArray<Bytes> | undefined>): AsyncGenerator<Bytes> {
+  for (;;) {
+    const next = await read();
+    if (next === undefined) return;
+    yield* next;
+  }
+}
+
+const decoderOf = (encoding: string): Transform | undefined => {
+  switch (encoding.trim().toLowerCase()) {
+    case "gzip":
+    case "x-gzip":
+    case "deflate":
+      return createUnzip();
+    case "br":
+      return createBrotliDecompress();
+    case "zstd":
+      return createZstdDecompress();
+    default:
+      return undefined;
+  }
+};
+
+/** zlib's word for bytes that end before the data does. */
+const isCut = (error: unknown): boolean =>
+  error instanceof Error &&
+  "code" in error &&
+  (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
+
+/**
+ * Decodes a whole body.
+ *
+ * @param maxBytes of the result
+ * @returns undefined where it cannot be decoded, or is longer
+ */
+export const decodedWhole = async (encoding: string, body: Bytes, maxBytes: number): Promise<Bytes | undefined> => {
+  const options = { maxOutputLength: maxBytes };
+  try {
+    switch (encoding.trim().toLowerCase()) {
+      case "gzip":
+      case "x-gzip":
+      case "deflate":
+        return new Uint8Array(await promisify(unzip)(body, options));
+      case "br":
+        return new Uint8Array(await promisify(brotliDecompress)(body, options));
+      case "zstd":
+        return new Uint8Array(await promisify(zstdDecompress)(body, options));
+      default:
+        return undefined;
+    }
+  } catch {
+    // A body that nobody can read is the provider's to refuse: it passes through as it is.
+    return undefined;
+  }
+};

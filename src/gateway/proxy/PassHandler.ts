@@ -1,0 +1,77 @@
+/**
+ * Serves a request that is none to recover: once to its provider and back, bytes and headers as they are.
+ */
+import { Context, Effect, Schema } from "effect";
+import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { Refused } from "./Admission.ts";
+import type { ClientResponse } from "./ClientResponse.ts";
+import type { Bytes } from "./ContentDecoding.ts";
+import { told } from "./Defect.ts";
+import { BodyRefused } from "./RequestBody.ts";
+import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
+
+/** The provider was not reached, or its answer broke. Of the error itself only class and code are told: it may name an address. */
+class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
+  reason: Schema.Literals(["unreachable", "broken", "too_long"]),
+  error: Schema.Unknown,
+}) {}
+
+/**
+ * Passes a request through to its end.
+ *
+ * @param name whose words an error of ours is in
+ */
+export const pass = (
+  request: PassedRequest,
+  name: UpstreamName,
+  client: ClientResponse,
+  upstream: Upstream,
+): Effect.Effect<void> =>
+  Effect.withFiber<void>((fiber) => {
+    client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
+    return passed(request, client, upstream).pipe(
+      Effect.catchTag("PassFailed", ({ error, reason }) =>
+        Effect.andThen(
+          Effect.logWarning(`a request that passes through failed: ${reason}`, told(error)),
+          client.begun ? client.break : Effect.sync(() => client.refuse(words[reason], name)),
+        ),
+      ),
+      Effect.onInterrupt(() => client.break),
+      Effect.scoped,
+    );
+  });
+
+const passed = Effect.fnUntraced(function* (request: PassedRequest, client: ClientResponse, upstream: Upstream) {
+  const { body, head } = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: (signal) => upstream.pass(request, signal),
+      catch: (error) => new PassFailed({ reason: error instanceof BodyRefused ? "too_long" : "unreachable", error }),
+    }),
+    ({ body }) => Effect.sync(() => void body.on("error", ignored).destroy()),
+    { interruptible: true },
+  );
+  client.head(head);
+  yield* copied(body, client);
+  yield* client.end;
+});
+
+const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client: ClientResponse) {
+  const chunks: AsyncIterator<Bytes> = body[Symbol.asyncIterator]();
+  for (;;) {
+    const next = yield* Effect.tryPromise({
+      try: () => chunks.next(),
+      catch: (error) => new PassFailed({ reason: "broken", error }),
+    });
+    if (next.done === true) return;
+    yield* client.write([next.value]);
+  }
+});
+
+/** What a body that is given up still says concerns nobody. */
+const ignored = (): void => undefined;
+
+const words: Readonly<Record<PassFailed["reason"], Refused>> = {
+  unreachable: { status: 502, reason: "upstream_failed", message: "The provider could not be reached." },
+  broken: { status: 502, reason: "upstream_failed", message: "The provider's answer broke off." },
+  too_long: { status: 413, reason: "body", message: "The request's body is longer than the gateway takes." },
+};

@@ -1,0 +1,132 @@
+/**
+ * Serves one model request: its run, and the bytes of it that may leave, to a client that may go away at any moment.
+ */
+import { Context, Effect, Exit, type Fiber, Scope } from "effect";
+import * as Relay from "../../adapters/relay/Relay.ts";
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
+import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
+import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
+import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
+import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import type { Refused } from "./Admission.ts";
+import type { ClientResponse } from "./ClientResponse.ts";
+import { logged } from "./Defect.ts";
+import { errorEvent } from "./ErrorEvent.ts";
+import type { TrafficMeter } from "./TrafficMeter.ts";
+
+/** What relaying needs of the gateway. */
+export interface RelayMeans {
+  readonly options: Pick<
+    Relay.RelayOptions,
+    "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance"
+  >;
+  readonly meter: TrafficMeter["Service"];
+  /** Whether a client hears of a break in its protocol's own words before the connection breaks. */
+  readonly settings: Pick<GatewaySettings, "onBreak">;
+}
+
+/** Begins the id of every run of a gateway: nobody can go on with one after its process has died, its client is gone. */
+export const runIdPrefix = "gw_";
+
+/**
+ * Relays a request to its end.
+ *
+ * @param upstream whose words an error of ours is in
+ */
+export const relay = (
+  plan: RelayPlan,
+  upstream: UpstreamName,
+  client: ClientResponse,
+  means: RelayMeans,
+): Effect.Effect<void, never, StreamProcessor> =>
+  Effect.suspend(() => {
+    const scope = Scope.makeUnsafe();
+    return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
+      relayed(plan, upstream, client, means, scope, fiber),
+    ).pipe(
+      // Whatever ends this, the client must not take what it has for the whole.
+      Effect.onInterrupt(() => client.break),
+      Effect.onExit((exit) => Scope.close(scope, exit)),
+    );
+  });
+
+const relayed = Effect.fnUntraced(function* (
+  plan: RelayPlan,
+  upstream: UpstreamName,
+  client: ClientResponse,
+  { meter, options, settings }: RelayMeans,
+  scope: Scope.Closeable,
+  fiber: Fiber.Fiber<unknown, unknown>,
+) {
+  const services = yield* Effect.context<StreamProcessor>();
+  const told = telling(meter);
+  yield* Scope.addFinalizer(scope, told.closed);
+  client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
+  const opening = Relay.open(plan, { ...options, runIdPrefix, onEvent: told.event });
+  const answer = yield* Scope.provide(opening, scope).pipe(
+    Effect.catchTag("RelayInterrupted", (error) => Effect.as(refused(error, upstream, client), undefined)),
+  );
+  if (answer === undefined) return;
+  // Once the marker has left, a client that goes away cancels nothing: the run is over, as its reader is.
+  const leave = Effect.flatMap(answer.cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
+  const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
+  client.whenGone(() => void Effect.runForkWith(services)(left));
+  client.head(answer.head, plan.streaming);
+  yield* Effect.catchTag(copied(answer, client), "RelayInterrupted", (error) => {
+    const tells = settings.onBreak === "error_event" && plan.streaming;
+    // The provider's own error event was handed on already.
+    return tells && error.failure.in_band !== true
+      ? Effect.andThen(client.write([errorEvent(plan.protocol, error)]), client.break)
+      : client.break;
+  });
+});
+
+const copied = Effect.fnUntraced(function* (answer: Relay.RelayAnswer, client: ClientResponse) {
+  for (;;) {
+    const chunks = yield* answer.read;
+    if (chunks === undefined) return yield* client.end;
+    yield* client.write(chunks);
+  }
+});
+
+/** A run that ended before a head: the provider's own answer where there is one. */
+const refused = (error: RelayInterrupted, upstream: UpstreamName, client: ClientResponse): Effect.Effect<void> => {
+  const { headers, response } = error;
+  if (response !== undefined) return handedOn(response, headers, client);
+  return Effect.sync(() => client.refuse(wordsOf(error), upstream, headers));
+};
+
+const handedOn = (
+  { body, head, whole }: RelayRefusal,
+  extra: RelayRefusal["head"]["headers"],
+  client: ClientResponse,
+) =>
+  Effect.suspend(() => {
+    client.head({ ...head, headers: [...head.headers, ...extra] });
+    return Effect.andThen(client.write(body), whole ? client.end : client.break);
+  });
+
+const wordsOf = ({ failure, message, reason, rule }: RelayInterrupted): Refused => {
+  if (rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed")
+    return { status: 503, reason: "unavailable", message };
+  return { status: failure.kind === "stalled" ? 504 : 502, reason: "upstream_failed", message };
+};
+
+const userGone = Context.make(InterruptSignature, "user");
+
+/** Tells the meter what becomes of a run. */
+const telling = (meter: TrafficMeter["Service"]) => {
+  let runId: string | undefined;
+  return {
+    event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {
+      if (runId === undefined) meter.opened(run_id);
+      runId = run_id;
+      if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });
+    },
+    closed: Effect.sync(() => {
+      if (runId !== undefined) meter.closed(runId);
+    }),
+  };
+};

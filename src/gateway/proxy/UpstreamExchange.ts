@@ -1,0 +1,126 @@
+/**
+ * Carries one relayed request to a provider over undici: its head and bytes as they came, how far it got, and its end at once.
+ */
+import { Effect, Exit } from "effect";
+import type { RelayExchange, RelayHead, RelayReporters, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { headerOf, relayError } from "../../adapters/relay/RelayTransport.ts";
+import { ConnectStalled } from "../../client/connection/Connector.ts";
+import { type Broken, Exchange } from "../../client/connection/Exchange.ts";
+import type { Origin } from "../../client/connection/Origin.ts";
+import { type ProviderError, providerError } from "../../client/ProviderError.ts";
+import type { Wire } from "../../client/ProviderRequest.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import { classify } from "../../failure/FailureClassifier.ts";
+import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
+import { forwarded, handedOn, pairsOf, without } from "./Passing.ts";
+
+/** What an exchange needs of the gateway. */
+export interface UpstreamMeans {
+  readonly wire: Wire;
+  readonly origin: Origin;
+  /** Monotonic milliseconds. */
+  readonly monotonicMs: () => number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+}
+
+/** An exchange that keeps the head as it came: an object of names loses spelling, order and repeated names. */
+class RawExchange extends Exchange {
+  head_: RelayHead | undefined = undefined;
+
+  override onResponseStart(...given: Parameters<Required<HandlerOf>["onResponseStart"]>): void {
+    const [controller, status, headers, statusText] = given;
+    const { rawHeaders } = controller;
+    const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
+    if (status >= 200) this.head_ = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
+    super.onResponseStart(controller, status, headers);
+  }
+}
+
+type HandlerOf = Parameters<Wire["agent"]["dispatch"]>[1];
+
+/** One request on its way. */
+export class UpstreamExchange implements RelayExchange {
+  readonly #exchange: RawExchange;
+  readonly #means: UpstreamMeans;
+  #decoded: AsyncIterator<Bytes> | undefined;
+
+  constructor(request: RelayRequest, reporters: RelayReporters, means: UpstreamMeans) {
+    this.#means = means;
+    this.#exchange = new RawExchange(reporters, means.monotonicMs);
+    dispatch(means.wire, request, this.#exchange);
+  }
+
+  async head(): Promise<RelayHead> {
+    const exit = await Effect.runPromiseExit(Effect.mapError(this.#exchange.head, this.#failed));
+    if (Exit.isFailure(exit)) throw failureIn(exit);
+    this.#means.origin.reached = true;
+    const head = this.#exchange.head_ ?? { ...exit.value, statusText: "", headers: [] };
+    const encoding = headerOf(head.headers, "content-encoding");
+    if (encoding === undefined || !isEncoded(encoding)) return head;
+    // It was asked to come plain and did not: what leaves here is plain all the same.
+    const source = decoded(encoding, () => this.#raw());
+    if (source === undefined) {
+      // A refusal says enough by its status, and leaves as it came.
+      if (head.status < 200 || head.status > 299) return head;
+      // The next answer would come in the same encoding.
+      throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });
+    }
+    this.#decoded = source[Symbol.asyncIterator]();
+    return { ...head, headers: without(without(head.headers, "content-encoding"), "content-length") };
+  }
+
+  async read(): Promise<ReadonlyArray<Bytes> | undefined> {
+    if (this.#decoded === undefined) return this.#raw();
+    const next = await this.#decoded.next();
+    return next.done === true ? undefined : [next.value];
+  }
+
+  abort(): void {
+    this.#exchange.abort();
+    // What a decoder that is given up still says concerns nobody.
+    this.#decoded?.return?.().catch(() => undefined);
+  }
+
+  async #raw(): Promise<ReadonlyArray<Bytes> | undefined> {
+    const exit = await Effect.runPromiseExit(Effect.mapError(this.#exchange.read, this.#failed));
+    if (Exit.isFailure(exit)) throw failureIn(exit);
+    // undici's buffers are of plain memory, never of shared one, which their type leaves open.
+    return exit.value as ReadonlyArray<Bytes> | undefined;
+  }
+
+  readonly #failed = (broken: Broken): ProviderError =>
+    providerError(failureOf(broken, this.#means), this.#exchange.delivery, broken.error);
+}
+
+/** Writes a request with its own headers, in their spelling and order. */
+const dispatch = ({ agent, connector }: Wire, request: RelayRequest, exchange: Exchange): void => {
+  try {
+    const { origin, pathname, search } = new URL(request.url);
+    const body = typeof request.body === "string" ? Buffer.from(request.body) : (request.body ?? null);
+    exchange.requestBytes = body?.byteLength ?? 0;
+    const options = {
+      origin,
+      path: `${pathname}${search}`,
+      method: request.method,
+      headers: forwarded(request.headers, true).flat(),
+      body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    };
+    connector.dispatching(exchange, () => agent.dispatch(options, exchange));
+  } catch (error) {
+    exchange.refuse(error);
+  }
+};
+
+const failureOf = ({ error, operation, unsendable }: Broken, { nowMs, origin }: UpstreamMeans): Failure => {
+  if (error instanceof ConnectStalled) return { kind: "stalled", clock: "connect" };
+  if (unsendable) return { kind: "caller_failed" };
+  return classify(error, { operation, reachedHostBefore: origin.reached, nowMs: nowMs() });
+};
+
+const failureIn = (exit: Exit.Failure<unknown, unknown>): unknown => {
+  const [reason] = exit.cause.reasons;
+  return reason?._tag === "Fail" ? reason.error : reason?._tag === "Die" ? reason.defect : undefined;
+};

@@ -1,0 +1,161 @@
+/**
+ * Follows the calls of an Anthropic message from block to block: who runs them, whether their arguments are whole, which
+ * result settles which.
+ */
+
+import { lookup, mcpName } from "../../domain/HostedTools.ts";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import type { CallSignal } from "../../domain/Observation.ts";
+
+/** Most argument text held of calls whose block is open, in UTF-16 code units. The API itself caps a message far below. */
+export const inputCharactersMax = 16 * 1024 * 1024;
+
+/** Most calls of a message that are open or wait for their result. */
+export const openCallsMax = 1024;
+
+/** A call whose block has begun. */
+interface Call {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly tool: string;
+  readonly executor: "runtime" | "provider";
+}
+
+/** A call whose arguments still come. */
+interface OpenCall extends Call {
+  readonly index: string;
+  /** Its block was closed without any argument text: whether it has none or lost it to a limit, only the end says. */
+  readonly closed: boolean;
+  /** The `partial_json` so far. */
+  readonly input: string;
+  /** The whole input, where a server sends it with the block instead of in deltas. */
+  readonly given: Json.JsonRecord | undefined;
+}
+
+/** The calls of one message, immutable. */
+export interface Calls {
+  readonly count: number;
+  readonly open: ReadonlyArray<OpenCall>;
+  /** Provider-executed calls without a result. */
+  readonly waiting: ReadonlyArray<Call>;
+  /** Argument text held in `open`, in UTF-16 code units. */
+  readonly characters: number;
+  /** A block of a runtime call was closed over arguments that are no JSON. */
+  readonly broken: boolean;
+  /** Argument text came of which nobody knows the call: one without text may have lost it. */
+  readonly astray: boolean;
+}
+
+/** The calls of a message before its first block. */
+export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false, astray: false };
+
+/** The next calls with what became known of them; undefined past a limit. */
+export type Change = readonly [Calls, ReadonlyArray<CallSignal>] | undefined;
+
+/** A `*tool_use` block opens. The same block sent twice is one call; an empty id proves nothing. */
+export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Change => {
+  const id = Json.string(block.id);
+  const type = Json.string(block.type);
+  if (id !== "" && calls.open.some((call) => !call.closed && call.index === index && call.id === id))
+    return [calls, []];
+  const executor = type === "tool_use" ? "runtime" : "provider";
+  const given = Json.record(block.input) ?? Json.record(Json.parse(Json.string(block.input))?.json);
+  const call: Call = { ordinal: calls.count, id, tool: toolOf(block, type), executor };
+  const open = {
+    ...call,
+    index,
+    closed: false,
+    input: "",
+    given: given && Object.keys(given).length > 0 ? given : undefined,
+  };
+  const waiting = executor === "provider" ? [...calls.waiting, call] : calls.waiting;
+  if (calls.open.length >= openCallsMax || waiting.length > openCallsMax) return undefined;
+  return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
+};
+
+/** A block type that nobody knows names itself, which no table holds: its effect is unknown. */
+const toolOf = (block: Json.JsonRecord, type: string): string => {
+  const name = Json.string(block.name);
+  if (type === "mcp_tool_use") return mcpName(Json.string(block.server_name), name);
+  return label(type === "tool_use" || type === "server_tool_use" ? name || type : type);
+};
+
+/**
+ * A piece of arguments. Gateways number a block and its deltas differently: with one call open there is no doubt whose it is.
+ * Where its block was never opened, some call runs and who runs it was lost: the worse case is taken, a provider-executed
+ * call of unknown effect.
+ */
+export const append = (calls: Calls, index: string, piece: string): Change => {
+  const own = calls.open.findLastIndex((call) => call.index === index && !call.closed);
+  const running = calls.open.filter((call) => !call.closed);
+  const only = running.length === 1 && running[0] !== undefined ? calls.open.indexOf(running[0]) : -1;
+  const at = own === -1 ? only : own;
+  const call = calls.open[at];
+  if (call === undefined && piece === "") return [calls, []];
+  if (call === undefined) return begin({ ...calls, astray: true }, index, { type: "lost_tool_use" });
+  const characters = calls.characters + piece.length;
+  if (characters > inputCharactersMax) return undefined;
+  return [{ ...calls, open: calls.open.with(at, { ...call, input: call.input + piece }), characters }, []];
+};
+
+/**
+ * A block closes. A runtime call is ready only if its arguments are JSON. One without any waits for the end: a limit that was
+ * met before the first character leaves the same block.
+ */
+export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArray<CallSignal>] => {
+  const at = calls.open.findLastIndex((call) => call.index === index && !call.closed);
+  const call = calls.open[at];
+  if (call === undefined) return [calls, []];
+  if (call.executor === "runtime" && call.given === undefined && call.input.trim() === "") {
+    const closed = { ...calls, open: calls.open.with(at, { ...call, closed: true }) };
+    return [closed, [signal(call, "input_complete")]];
+  }
+  const next = { ...calls, open: calls.open.toSpliced(at, 1), characters: calls.characters - call.input.length };
+  if (call.executor === "provider") return [next, [signal(call, "input_complete")]];
+  const ready = readyOf(call);
+  return ready.length === 0 ? [{ ...next, broken: true }, []] : [next, ready];
+};
+
+/**
+ * A `*tool_result` block settles the oldest waiting call with its id. Without one it is of a call that an earlier turn began
+ * (a paused turn goes on here) or that was lost: it counts as a call of its own, so that it is not missed.
+ */
+export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, ReadonlyArray<CallSignal>] => {
+  const id = Json.string(block.tool_use_id);
+  const at = calls.waiting.findIndex((call) => call.id === id);
+  const call = calls.waiting[at];
+  if (call !== undefined) return [{ ...calls, waiting: calls.waiting.toSpliced(at, 1) }, [signal(call, "settled")]];
+  const type = Json.string(block.type);
+  const name = type.replace(/_tool_result$/, "");
+  const lost: Call = { ordinal: calls.count, id, tool: label(lookup(name) ? name : type), executor: "provider" };
+  return [{ ...calls, count: calls.count + 1 }, [signal(lost, "settled")]];
+};
+
+/**
+ * The message ended and the model says that it ended its calls itself: those whose block was never closed are whole all
+ * the same, where their text is JSON. `broken` says that some call cannot be read.
+ */
+export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal>; readonly broken: boolean } => {
+  const isLost = (call: OpenCall): boolean => calls.astray && call.given === undefined && call.input.trim() === "";
+  const unclosed = calls.open
+    .filter((call) => call.executor === "runtime")
+    .map((call) => (isLost(call) ? [] : readyOf(call)));
+  return { ready: unclosed.flat(), broken: calls.broken || unclosed.some((ready) => ready.length === 0) };
+};
+
+/** The signal of a whole call; nothing for one that cannot be read. No text at all is a call without arguments. */
+const readyOf = (call: OpenCall): ReadonlyArray<CallSignal> => {
+  const blank = call.input.trim() === "";
+  if (!blank && Json.parse(call.input) === undefined) return [];
+  return [{ ...signal(call, "ready"), input: blank ? JSON.stringify(call.given ?? {}) : call.input }];
+};
+
+const signal = (call: Call, phase: CallSignal["phase"]): CallSignal => ({
+  choice: 0,
+  ordinal: call.ordinal,
+  ...(call.id === "" ? {} : { id: label(call.id) }),
+  tool: call.tool,
+  executor: call.executor,
+  phase,
+});

@@ -1,0 +1,200 @@
+/**
+ * Checks and prepares what a continuation is built from: a copy of the body, the kept items, and how each whole call is
+ * closed. Everything that comes in is of unknown origin: a runtime may have read it back from its own storage.
+ */
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
+import * as Json from "../../domain/Json.ts";
+import type { ProtocolId } from "../stream/Protocol.ts";
+import { Received, type ReceivedItem } from "./Received.ts";
+
+/** Largest request body that is continued, as JSON, in UTF-16 code units. Anthropic takes 32 MB, the others less. */
+export const bodyCharactersMax = 32 * 1024 * 1024;
+
+/**
+ * A continuation that cannot be built; `field` names what is wrong.
+ *
+ * `not_json` and `too_large`: body or received state. `invalid`: a field is not what its protocol says. `several_choices`:
+ * no protocol can go on with several answers at once. `structured_output`: an answer that must be whole JSON cannot go on in
+ * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`:
+ * the provider keeps the conversation itself, so that its content is not known here. `contradiction`: a result for a call
+ * that did not run, or two for one.
+ */
+export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
+  reason: Schema.Literals([
+    "not_json",
+    "too_large",
+    "invalid",
+    "several_choices",
+    "structured_output",
+    "not_text",
+    "server_state",
+    "contradiction",
+  ]),
+  field: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** What became of a call: what `AttemptContext.calls` of a run says, of which nothing more is read. */
+export interface CallOutcome {
+  readonly attempt: number;
+  readonly call: string;
+  readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
+}
+
+/** The result of a settled call, as its runtime has it. */
+export interface CallResult {
+  readonly attempt: number;
+  readonly call: string;
+  /** A text, or what the protocol takes in its place: a list of content blocks, Gemini's response object, a whole output item. */
+  readonly output: unknown;
+  /** The tool says that it failed. Default false. */
+  readonly failed?: boolean;
+}
+
+/** What a continuation is built from. */
+export interface ContinuationInput {
+  /** The request body that the broken attempt sent, as parsed JSON. It is not changed. */
+  readonly body: unknown;
+  /** What was received and kept of the broken answer: of `Continuation.collect`, or read back from storage. */
+  readonly received: unknown;
+  /** What became of every call of the run; calls of other answers are not looked at. */
+  readonly calls: ReadonlyArray<CallOutcome>;
+  /** The results of settled calls, as far as they are there. */
+  readonly results: ReadonlyArray<CallResult>;
+}
+
+/** How a call is closed: by its result, or by a sentence that says why there is none. */
+export interface Closing {
+  readonly output: unknown;
+  readonly failed: boolean;
+}
+
+/** A piece of the answer; a call that is whole has its closing. */
+export interface KeptItem {
+  readonly type: ReceivedItem["type"];
+  readonly whole: boolean;
+  readonly json: Json.JsonRecord;
+  readonly closing: Closing | undefined;
+}
+
+/** What a builder gets. */
+export interface Prepared {
+  /** A copy. */
+  readonly body: Json.JsonRecord;
+  readonly items: ReadonlyArray<KeptItem>;
+  /** The answer came to its end. */
+  readonly whole: boolean;
+}
+
+/** What the model is told of a call that has no result. */
+export const sentences: Readonly<Record<CallOutcome["outcome"], string>> = {
+  settled:
+    "This tool call ran to its end, but its result was lost when the connection broke. Do not run it again just to see the result; check what it did if you need to know.",
+  not_run: "This tool call was not run: the connection broke before it started. Call it again if it is still needed.",
+  unknown:
+    "The outcome of this tool call is unknown: the connection broke before it was recorded. It may have taken effect or not. Check before you call it again.",
+  it_ran:
+    "This tool call was confirmed to have run; its result is not available. Do not call it again to get the result.",
+  it_did_not_run: "This tool call was confirmed not to have run. Call it again if it is still needed.",
+};
+
+/** Makes the error of a field. */
+export const refusal = (
+  reason: ContinuationError["reason"],
+  field: string,
+  message: string,
+): Result.Result<never, ContinuationError> =>
+  Result.fail(new ContinuationError({ reason, field, message: `${field}: ${message}` }));
+
+/**
+ * Checks the input.
+ *
+ * @param protocol the protocol that the body is of
+ */
+export const prepare = (protocol: ProtocolId, input: ContinuationInput): Result.Result<Prepared, ContinuationError> =>
+  Result.gen(function* () {
+    const body = yield* copyOf(input.body);
+    const received = yield* readReceived(protocol, input.received);
+    const results = yield* resultsOf(received, input);
+    const whole = received.whole === true;
+    // The rest of an answer would begin with what the caller has seen already.
+    if (!whole && received.items.some(isUntold))
+      return yield* refusal("not_text", "received", "something was shown that cannot be sent back");
+    const items = received.items
+      .filter((item) => !isUntold(item))
+      .map((item): KeptItem => {
+        const key = keyOf(item);
+        return {
+          type: item.type,
+          whole: item.whole,
+          json: item.json,
+          closing: item.type === "call" && item.whole ? closingOf(results.get(key), outcomeOf(input, key)) : undefined,
+        };
+      });
+    return { body, items, whole };
+  });
+
+const isUntold = ({ json, type }: ReceivedItem): boolean => type === "text" && json.untold === true;
+
+const copyOf = (body: unknown): Result.Result<Json.JsonRecord, ContinuationError> => {
+  const text = jsonOf(body);
+  const copy = text === undefined ? undefined : Json.record(Json.parse(text)?.json);
+  if (text === undefined || copy === undefined) return refusal("not_json", "body", "expected a JSON object");
+  if (text.length > bodyCharactersMax)
+    return refusal("too_large", "body", `expected at most ${bodyCharactersMax} characters of JSON, got ${text.length}`);
+  return Result.succeed(copy);
+};
+
+/** Undefined for what JSON cannot say (a cycle, a BigInt). */
+const jsonOf = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // The caller of this gets a typed error that names the field.
+    return undefined;
+  }
+};
+
+const decodeReceived = Schema.decodeUnknownResult(Received);
+
+const readReceived = (protocol: ProtocolId, value: unknown): Result.Result<Received, ContinuationError> => {
+  const decoded = decodeReceived(value);
+  if (Result.isFailure(decoded)) return refusal("invalid", "received", String(decoded.failure.message));
+  const received = decoded.success;
+  if (received.protocol !== protocol)
+    return refusal("invalid", "received.protocol", `expected ${protocol}, got ${received.protocol}`);
+  if (received.overflow) return refusal("too_large", "received", "more came than was held");
+  if (received.choices > 1)
+    return refusal("several_choices", "received.choices", `expected one choice, got ${received.choices}`);
+  return Result.succeed(received);
+};
+
+type Results = ReadonlyMap<string, CallResult>;
+
+const resultsOf = (received: Received, input: ContinuationInput): Result.Result<Results, ContinuationError> => {
+  const known = new Set(received.items.flatMap((item) => (item.type === "call" && item.whole ? [keyOf(item)] : [])));
+  const results = new Map<string, CallResult>();
+  for (const [at, result] of input.results.entries()) {
+    const key = keyOf(result);
+    if (!known.has(key)) continue;
+    const outcome = outcomeOf(input, key);
+    if (results.has(key)) return refusal("contradiction", `results[${at}]`, `a second result for the call ${key}`);
+    if (outcome === "not_run" || outcome === "it_did_not_run")
+      return refusal("contradiction", `results[${at}]`, `a result for the call ${key}, which is said to be ${outcome}`);
+    results.set(key, result);
+  }
+  return Result.succeed(results);
+};
+
+const keyOf = ({ attempt, call }: { readonly attempt: number; readonly call?: string }): string =>
+  `${attempt}/${call ?? ""}`;
+
+/** A call that no ledger row speaks of may have run. */
+const outcomeOf = ({ calls }: ContinuationInput, key: string): CallOutcome["outcome"] =>
+  calls.find((call) => keyOf(call) === key)?.outcome ?? "unknown";
+
+const closingOf = (result: CallResult | undefined, outcome: CallOutcome["outcome"]): Closing =>
+  result === undefined
+    ? { output: sentences[outcome], failed: outcome !== "settled" && outcome !== "it_ran" }
+    : { output: result.output, failed: result.failed === true };

@@ -1,0 +1,102 @@
+/**
+ * Builds the next request of Gemini from a broken answer.
+ *
+ * The answer goes back as one `model` content with its thought signatures where they stood; thoughts themselves are not
+ * wanted back. Each `functionCall` has one `functionResponse`, in the same order, in the content directly behind it. A tool
+ * of Google's goes back only with its result.
+ */
+import * as Result from "effect/Result";
+import * as Json from "../../domain/Json.ts";
+import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { closingWords, freeText } from "../continuation/Words.ts";
+
+/** Builds the body; one of Code Assist holds the request one level deeper. */
+export const googleGemini = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+  Result.gen(function* () {
+    const inner = body.contents === undefined ? Json.record(body.request) : undefined;
+    const request = inner ?? body;
+    const field = inner === undefined ? "contents" : "request.contents";
+    if (!Array.isArray(request.contents)) return yield* refusal("invalid", field, "expected a list");
+    const config = Json.record(request.generationConfig) ?? {};
+    if ((Json.natural(config.candidateCount) ?? 1) > 1)
+      return yield* refusal("several_choices", "generationConfig.candidateCount", "expected one candidate");
+    const contents: ReadonlyArray<unknown> = request.contents;
+    const { answer, lostHosted, responses } = partsOf(items);
+    const spoken = answer.length > 0 && responses.length === 0;
+    yield* freeText(spoken && !whole, structured(config));
+    const words = closingWords(items, { spoken, lostHosted, whole });
+    const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
+    const answered = answer.length === 0 ? contents : withParts(contents, "model", answer);
+    const next = { ...request, contents: user.length === 0 ? answered : withParts(answered, "user", user) };
+    return inner === undefined ? next : { ...body, request: next };
+  });
+
+interface Parts {
+  readonly answer: ReadonlyArray<Json.JsonRecord>;
+  readonly responses: ReadonlyArray<Json.JsonRecord>;
+  readonly lostHosted: boolean;
+}
+
+const partsOf = (items: ReadonlyArray<KeptItem>): Parts => {
+  const answer: Array<Json.JsonRecord> = [];
+  const responses: Array<Json.JsonRecord> = [];
+  const answered = pairs(items);
+  let lostHosted = false;
+  for (const item of items) {
+    const { closing, json, type, whole } = item;
+    if (type === "text" && (whole || Json.string(json.text) !== "")) answer.push(json);
+    if (answered.has(item)) answer.push(json);
+    else if (type === "hosted") lostHosted = true;
+    if (closing === undefined) continue;
+    const id = json.id === undefined ? {} : { id: json.id };
+    const args: unknown = Json.parse(Json.string(json.input))?.json ?? {};
+    const signature = json.thoughtSignature === undefined ? {} : { thoughtSignature: json.thoughtSignature };
+    answer.push({ functionCall: { ...id, name: json.name, args }, ...signature });
+    responses.push({ functionResponse: { ...id, name: json.name, response: responseOf(closing) } });
+  }
+  // A signature in an empty part belongs to what came before it; alone it says nothing.
+  return { answer: answer.every(isEmpty) ? [] : answer, responses, lostHosted };
+};
+
+const isEmpty = (part: Json.JsonRecord): boolean => part.text === "";
+
+/** Hosted calls with their results: by id, and without one by their order. */
+const pairs = (items: ReadonlyArray<KeptItem>): ReadonlySet<KeptItem> => {
+  const found = new Set<KeptItem>();
+  for (const result of items.filter((item) => item.type === "result")) {
+    const call = items.find(
+      (item) =>
+        item.type === "hosted" && !found.has(item) && kindOf(item) === kindOf(result) && idOf(item) === idOf(result),
+    );
+    if (call !== undefined) found.add(call).add(result);
+  }
+  return found;
+};
+
+const kindOf = ({ json }: KeptItem): string =>
+  json.executableCode !== undefined || json.codeExecutionResult !== undefined ? "code" : "tool";
+
+const idOf = ({ json }: KeptItem): unknown =>
+  Json.record(json.executableCode ?? json.codeExecutionResult ?? json.toolCall ?? json.toolResponse)?.id;
+
+/** The API takes objects only, and reads a result under `output` and what went wrong under `error`. */
+const responseOf = ({ failed, output }: Closing): unknown =>
+  Json.record(output) ?? (failed ? { error: output } : { output });
+
+/** Adds parts to the last content where it is of that role, else as a content of their own. */
+const withParts = (
+  contents: ReadonlyArray<unknown>,
+  role: "model" | "user",
+  parts: ReadonlyArray<Json.JsonRecord>,
+): ReadonlyArray<unknown> => {
+  const last = Json.record(contents.at(-1));
+  // A content without a role is the user's.
+  if (last === undefined || (last.role ?? "user") !== role) return [...contents, { role, parts }];
+  return contents.with(-1, { ...last, parts: [...Json.list(last.parts), ...parts] });
+};
+
+const structured = (config: Json.JsonRecord): string | undefined => {
+  if (Json.string(config.responseMimeType) === "application/json") return "generationConfig.responseMimeType";
+  const schema = ["responseSchema", "responseJsonSchema"].find((name) => Json.record(config[name]) !== undefined);
+  return schema === undefined ? undefined : `generationConfig.${schema}`;
+};

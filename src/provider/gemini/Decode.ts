@@ -1,0 +1,245 @@
+/**
+ * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, of the Gemini API and of Vertex AI.
+ *
+ * The terminal rule (law L5). There is no terminal event: a stream is complete when the bytes end cleanly and the last
+ * content of every candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only
+ * together with the clean end (`terminal_at_end`), and content without one takes it back. A prompt that was blocked has no
+ * candidates: `promptFeedback.blockReason` stands for the finish. `MALFORMED_FUNCTION_CALL` and `UNEXPECTED_TOOL_CALL` are
+ * a finish whose call cannot be read. STOP behind a tool of Google's that has not answered (code without its result) says
+ * that the model waits for it: more has to come.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import { failed, none, type Observation } from "../../domain/Observation.ts";
+import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import * as Payload from "../stream/Payload.ts";
+import type { End, Part, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
+import * as GeminiCalls from "./Calls.ts";
+
+/** Most candidates of one stream; the API allows 8. */
+export const candidatesMax = 128;
+
+/** Most argument text that a stream may gather over all its calls, in UTF-16 code units. */
+export const argumentCharactersMax = 16 * 1024 * 1024;
+
+interface Candidate {
+  readonly index: number;
+  readonly calls: ReadonlyArray<GeminiCalls.Call>;
+  /** The finishReason that came with, or after, the last content. */
+  readonly finish: string | undefined;
+  /** Tools that metadata told of before the finish. */
+  readonly hosted: ReadonlyArray<string>;
+}
+
+/** The fold's state, immutable. */
+export interface State {
+  readonly tolerance: Tolerance;
+  readonly candidates: ReadonlyArray<Candidate>;
+  readonly argumentCharacters: number;
+  readonly blocked: string | undefined;
+  readonly failure: Failure | undefined;
+}
+
+/** The state before the first event. */
+export const initial = (tolerance: Tolerance = {}): State => ({
+  tolerance,
+  candidates: [],
+  argumentCharacters: 0,
+  blocked: undefined,
+  failure: undefined,
+});
+
+/** Takes one event. */
+export const step = (state: State, event: SseEvent): readonly [State, Part] => {
+  // Gateways close every stream with the sentinel of the OpenAI family: here it is evidence of nothing.
+  if (Payload.isDone(event.data)) {
+    const observation = atEnd(state, { ...none, quiet: true });
+    return [state, { protocol: "google-gemini", event, json: undefined, observation }];
+  }
+  const parsed = Json.parse(event.data);
+  if (parsed === undefined) {
+    const part = Payload.unparsed("google-gemini", event);
+    const { failure } = part.observation;
+    if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
+    return [{ ...state, failure: state.failure ?? failure }, part];
+  }
+  // Errors come in a list of one, as without `alt=sse`.
+  const outer = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]) ?? {};
+  // Code Assist, the endpoint of Gemini CLI, wraps every chunk.
+  const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
+  const failure = errorOf(event, outer);
+  const [next, observation] =
+    failure === undefined ? onChunk(state, chunk) : [{ ...state, failure: state.failure ?? failure }, failed(failure)];
+  return [next, { protocol: "google-gemini", event, json: parsed.json, observation }];
+};
+
+/** The bytes ended cleanly. */
+export const halt = (state: State): End => {
+  if (state.failure !== undefined) return { complete: false, failure: state.failure };
+  return finishOf(state) === undefined ? { complete: false, failure: { kind: "truncated" } } : { complete: true };
+};
+
+/** What a part proves. */
+export const observe = (part: Part): Observation => part.observation;
+
+/** Google Gemini, `streamGenerateContent` with `alt=sse`. */
+export const protocol: Protocol<State> = { id: "google-gemini", initial, step, halt, observe };
+
+const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {
+  const named = event.event === "error";
+  const error = Payload.saysError(chunk.error);
+  if (!named && !error && (chunk.candidates ?? chunk.response) !== undefined) return undefined;
+  const failure = classifyEvent(error || !named ? chunk : { error: chunk });
+  return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
+};
+
+/** The finish of the stream if it ended here. */
+const finishOf = (state: State): string | undefined => {
+  const { candidates } = state;
+  if (candidates.length === 0) return state.blocked;
+  const open = candidates.some(({ calls, finish }) => finish === undefined || (finish === "STOP" && waits(calls)));
+  return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
+};
+
+/** Whether a tool that runs at Google has been called and has not answered; a limit may end the answer there. */
+const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
+  calls.some((call) => call.executor === "provider" && call.open);
+
+const onChunk = (state: State, chunk: Json.JsonRecord): readonly [State, Observation] => {
+  const seen: Seen = { shows: "nothing", text: 0, reasoning: 0, calls: [], textAfterCall: false, failure: undefined };
+  const candidates = Json.list(chunk.candidates);
+  let next = state;
+  for (const entry of candidates) next = onCandidate(next, Json.record(entry) ?? {}, seen);
+  const blocked = Json.string(Json.record(chunk.promptFeedback)?.blockReason);
+  if (blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED") next = { ...next, blocked: label(blocked) };
+  const observation = observed(seen, candidates.length, usageOf(chunk));
+  const failure = state.failure ?? seen.failure;
+  if (failure !== undefined) return [{ ...next, failure }, withFailure(observation, seen.failure, next)];
+  return [next, atEnd(next, observation)];
+};
+
+/** Every part after the last finish says again that the stream may end here: one that does not takes it back. */
+const atEnd = (state: State, observation: Observation): Observation => {
+  const finish = finishOf(state);
+  return finish === undefined ? observation : { ...observation, terminal_at_end: true, finish };
+};
+
+/** What the candidates of one chunk said, gathered in place. */
+interface Seen {
+  shows: Observation["shows"];
+  text: number;
+  reasoning: number;
+  calls: Observation["calls"];
+  textAfterCall: boolean;
+  failure: Failure | undefined;
+}
+
+const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State => {
+  const index = Json.natural(entry.index) ?? 0;
+  const position = state.candidates.findIndex((candidate) => candidate.index === index);
+  const before = state.candidates[position] ?? { index, calls: [], finish: undefined, hosted: [] };
+  const gathering: GeminiCalls.Gathering = {
+    candidate: index,
+    calls: before.calls,
+    signals: [],
+    characters: 0,
+    invalid: false,
+  };
+  let content = false;
+  for (const part of Json.list(Json.record(entry.content)?.parts)) {
+    if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
+  }
+  const reason = Payload.reason(entry.finishReason);
+  const ended = reason !== "";
+  const hosted = [...new Set([...before.hosted, ...hostedIn(entry)])];
+  // Metadata comes with the text that it is about; as a call it stands at the finish, where the text is over.
+  if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
+  seen.calls = [...seen.calls, ...gathering.signals];
+  seen.failure ??= failureOf(gathering, ended ? reason : "");
+  const argumentCharacters = state.argumentCharacters + gathering.characters;
+  if (
+    argumentCharacters > argumentCharactersMax ||
+    gathering.calls.length > GeminiCalls.callsMax ||
+    index >= candidatesMax
+  )
+    seen.failure ??= { kind: "protocol", reason: "oversize" };
+  const finish = ended ? label(reason) : content ? undefined : before.finish;
+  const candidate: Candidate = { index, calls: gathering.calls, finish, hosted };
+  const candidates = position === -1 ? [...state.candidates, candidate] : state.candidates.with(position, candidate);
+  return { ...state, candidates, argumentCharacters };
+};
+
+/** Reads one part of the content; whether there was anything in it. */
+const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: Seen): boolean => {
+  if (GeminiCalls.take(gathering, part)) return true;
+  const characters = Json.string(part.text).length;
+  const media = Json.record(part.inlineData) ?? Json.record(part.fileData);
+  if (characters === 0 && media === undefined) return false;
+  if (part.thought === true) {
+    if (seen.shows === "nothing") seen.shows = "reasoning";
+    seen.reasoning += characters;
+    return true;
+  }
+  seen.shows = "text";
+  seen.text += characters;
+  if (gathering.signals.length > 0 || seen.calls.length > 0) seen.textAfterCall = true;
+  return true;
+};
+
+const unreadable = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
+
+const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | undefined => {
+  // STOP says that the model was done, so a call that still waits for arguments is broken; at a limit it is only cut.
+  const broken = reason === "STOP" && GeminiCalls.isOpen(gathering.calls);
+  return unreadable.has(reason) || broken || gathering.invalid
+    ? { kind: "invalid_tool_input", in_band: true }
+    : undefined;
+};
+
+/** Google's own tools, by the metadata that their results leave. */
+const hostedIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
+  const grounding = Json.record(entry.groundingMetadata);
+  const found: Array<string> = [];
+  if (grounding !== undefined && (grounding.searchEntryPoint || Json.list(grounding.webSearchQueries).length > 0))
+    found.push("google_search");
+  if (Json.list(Json.record(entry.urlContextMetadata)?.urlMetadata).length > 0) found.push("url_context");
+  return found;
+};
+
+/** A call that cannot be read is the one failure that stands with the marker: where every candidate has finished. */
+const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
+  if (failure === undefined) return observation;
+  const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;
+  return finish === undefined ? { ...observation, failure } : { ...observation, failure, terminal: true, finish };
+};
+
+const observed = (seen: Seen, candidates: number, usage: Observation["usage"]): Observation => {
+  if (seen.shows === "nothing" && seen.calls.length === 0) {
+    return usage === undefined ? none : { ...none, quiet: candidates === 0, usage };
+  }
+  return {
+    ...none,
+    progress: seen.calls.length > 0 || seen.shows === "text" ? "output" : "reasoning",
+    shows: seen.shows,
+    characters: seen.shows === "text" ? seen.text : seen.reasoning,
+    calls: seen.calls,
+    ...(seen.shows === "text" && seen.calls.length > 0 && !seen.textAfterCall ? { text_before_calls: true } : {}),
+    ...(usage === undefined ? {} : { usage }),
+  };
+};
+
+/** Thinking is output that is billed as such; tool use is input. */
+const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
+  const usage = Json.record(chunk.usageMetadata);
+  if (usage === undefined) return undefined;
+  return Payload.usage(
+    sum(usage.promptTokenCount, usage.toolUsePromptTokenCount),
+    sum(usage.candidatesTokenCount, usage.thoughtsTokenCount),
+  );
+};
+
+const sum = (one: unknown, other: unknown): number | undefined => {
+  const known = [Json.natural(one), Json.natural(other)].filter((count) => count !== undefined);
+  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
+};

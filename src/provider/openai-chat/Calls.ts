@@ -1,0 +1,264 @@
+/**
+ * Gathers the tool calls of one choice of a chat completion from its deltas.
+ *
+ * OpenAI gives every call an index of its own, an id and a name in its first delta, and argument text in the rest. Servers
+ * that imitate it leave the index out, repeat index 0 for every call, send the id empty, anew in every delta or as `0`,
+ * and put a whole call into one delta; all of these are read here.
+ */
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import type { CallSignal } from "../../domain/Observation.ts";
+import type { Executor } from "../../domain/SideEffects.ts";
+import * as JsonScan from "../stream/JsonScan.ts";
+import { isBlank } from "../stream/Payload.ts";
+
+/** Most calls of one choice. */
+export const callsMax = 512;
+
+/** One call as gathered so far. */
+export interface Call {
+  /** The server's index, `hosted` and its index for a call that the provider runs; undefined where it sent none. */
+  readonly key: number | string | undefined;
+  readonly id: string;
+  readonly tool: string;
+  readonly executor: Executor;
+  readonly input: string;
+  /** How far the input has come as JSON: no delta reads what came before it (L11). */
+  readonly scan: JsonScan.JsonScan;
+  /** The input is whole JSON: an object with fields, one without, or another value. */
+  readonly whole: "object" | "empty" | "value" | undefined;
+  /** A custom tool: its input is any text. */
+  readonly text: boolean;
+  readonly settled: boolean;
+  /** Said to be ready. */
+  readonly ready: boolean;
+}
+
+/** What a delta did to the calls: the calls after it, what became known, and how many code units of arguments came. */
+export interface Gathered {
+  readonly calls: ReadonlyArray<Call>;
+  readonly signals: ReadonlyArray<CallSignal>;
+  readonly characters: number;
+  /** A call of the caller began. */
+  readonly begins: boolean;
+}
+
+/** The server's index of a choice or call: a number, which some send as text. */
+export const indexOf = (index: unknown): number | undefined =>
+  typeof index === "string" && /^\d{1,6}$/.test(index) ? Number(index) : Json.natural(index);
+
+/**
+ * Takes the call fields of a delta: `tool_calls`, the first form `function_call`, and Groq's `executed_tools`.
+ *
+ * @param calls the choice's calls so far
+ * @param choice the choice's index
+ * @param delta the delta
+ */
+export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.JsonRecord): Gathered => {
+  const gathered: Gathering = { calls, signals: [], characters: 0, begins: false };
+  const entries = Json.record(delta.tool_calls) === undefined ? Json.list(delta.tool_calls) : [delta.tool_calls];
+  for (const entry of entries) take(gathered, choice, Json.record(entry) ?? {});
+  const legacy = Json.record(delta.function_call);
+  // Servers that fill both forms say the same call twice.
+  if (legacy !== undefined && entries.length === 0) takeCall(gathered, choice, { function: legacy });
+  for (const entry of Json.list(delta.executed_tools)) takeExecuted(gathered, choice, Json.record(entry) ?? {});
+  return gathered;
+};
+
+/**
+ * Closes the calls of a choice that has finished.
+ *
+ * @param finish whether more may come: then only a call whose arguments can be read is closed, and none without arguments
+ * @returns the calls, a signal for each runtime call, and whether an argument text could not be read
+ */
+export const close = (
+  calls: ReadonlyArray<Call>,
+  choice: number,
+  finish: "sure" | "unsure",
+): { readonly calls: ReadonlyArray<Call>; readonly signals: ReadonlyArray<CallSignal>; readonly invalid: boolean } => {
+  let invalid = false;
+  const signals: Array<CallSignal> = [];
+  const closed = calls.map((call, ordinal) => {
+    if (call.executor === "provider" || call.ready) return call;
+    const valid = call.tool !== "" && (call.text || isReadable(call));
+    if (finish === "unsure" && (!valid || call.text || isEmpty(call))) return call;
+    invalid ||= !valid;
+    if (!valid) signals.push(signal(call, choice, ordinal, "input_complete"));
+    else signals.push({ ...signal(call, choice, ordinal, "ready"), input: inputOf(call) });
+    return valid ? { ...call, ready: true } : call;
+  });
+  return { calls: closed, signals, invalid };
+};
+
+/**
+ * Whether the arguments of every call can be read.
+ *
+ * @param blank whether no arguments at all are `{}`
+ */
+export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =>
+  calls.every(
+    (call) =>
+      call.executor === "provider" ||
+      (call.tool !== "" && (call.text ? blank : isReadable(call) && (blank || !isEmpty(call)))),
+  );
+
+/** No argument text at all is a call without arguments. */
+const isEmpty = (call: Call): boolean => call.scan.phase === "blank";
+
+const isReadable = (call: Call): boolean => isEmpty(call) || call.whole !== undefined;
+
+const inputOf = (call: Call): string => (call.text || !isEmpty(call) ? call.input : "{}");
+
+interface Gathering {
+  calls: ReadonlyArray<Call>;
+  readonly signals: Array<CallSignal>;
+  characters: number;
+  begins: boolean;
+}
+
+/** Zhipu lists its own tools among the calls, by type and with their output; a function's type is often left out. */
+const take = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
+  const hosted = Json.record(entry[Json.string(entry.type)]);
+  if (hosted === undefined || entry.function || entry.custom) takeCall(gathering, choice, entry);
+  else takeExecuted(gathering, choice, { ...entry, output: hosted.outputs });
+};
+
+const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
+  const custom = Json.record(entry.custom);
+  const called = Json.record(entry.function) ?? custom ?? {};
+  const delta: Delta = {
+    key: indexOf(entry.index),
+    id: Json.string(entry.id),
+    tool: Json.string(called.name),
+    input: inputText(called.arguments ?? called.input),
+    text: custom !== undefined,
+  };
+  const ordinal = belongsTo(gathering.calls, delta);
+  const call = ordinal === undefined ? undefined : gathering.calls[ordinal];
+  gathering.characters += delta.input.length;
+  if (ordinal === undefined || call === undefined) {
+    // Servers that fill every field send calls of nothing beside text.
+    if (delta.id === "" && delta.tool === "" && delta.input === "") return;
+    const begun: Call = { ...delta, ...grown(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
+    gathering.begins = true;
+    gathering.signals.push(signal(begun, choice, gathering.calls.length, "input_started"));
+    gathering.calls = [...gathering.calls, begun];
+    return;
+  }
+  gathering.calls = gathering.calls.with(ordinal, {
+    ...call,
+    id: call.id === "" ? delta.id : call.id,
+    tool: call.tool === "" ? delta.tool : call.tool,
+    ...joined(call, delta.input),
+  });
+};
+
+const unsettled = { settled: false, ready: false };
+
+type Input = Pick<Call, "input" | "scan" | "whole">;
+
+const fresh: Input = { input: "", scan: JsonScan.start, whole: undefined };
+
+/** An input with a further piece. It is parsed once, where its end has come. */
+const grown = (before: Input, piece: string, text: boolean): Input => {
+  const input = before.input + piece;
+  const scan = text ? before.scan : JsonScan.scan(before.scan, piece);
+  if (scan.phase === before.scan.phase && scan.phase !== "word") return { input, scan, whole: before.whole };
+  return { input, scan, whole: scan.phase === "whole" || scan.phase === "word" ? wholeOf(input) : undefined };
+};
+
+const wholeOf = (input: string): Call["whole"] => {
+  const parsed = Json.parse(input);
+  if (parsed === undefined) return undefined;
+  const said = Json.record(parsed.json);
+  return said === undefined ? "value" : Object.keys(said).length === 0 ? "empty" : "object";
+};
+
+/**
+ * The argument text with a further piece. Nothing may follow whole JSON, so that what follows it stands in its place: the
+ * same arguments said again, or those that an empty object held the place for.
+ */
+const joined = (call: Call, piece: string): Input => {
+  if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
+  const held = !call.text && !isBlank(piece) && (call.whole === "empty" || saysAgain(call, piece));
+  return grown(held ? fresh : call, piece, call.text);
+};
+
+const saysAgain = (call: Call, piece: string): boolean => call.whole === "object" && piece.trim() === call.input.trim();
+
+interface Delta {
+  readonly key: number | undefined;
+  readonly id: string;
+  readonly tool: string;
+  readonly input: string;
+  readonly text: boolean;
+}
+
+/** The call that a delta goes on with; undefined when it begins one. */
+const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined => {
+  const sameKey = calls.findLastIndex((call) => call.executor === "runtime" && call.key === delta.key);
+  const sameId = delta.id === "" ? -1 : calls.findLastIndex((call) => call.id === delta.id);
+  const last = calls.findLastIndex((call) => call.executor === "runtime");
+  const ordinal = delta.key !== undefined ? sameKey : sameId !== -1 ? sameId : last;
+  const call = calls[ordinal];
+  return call === undefined || begins(call, delta) ? undefined : ordinal;
+};
+
+/** Whether a delta that has the place of `call` begins another one all the same. */
+const begins = (call: Call, delta: Delta): boolean => {
+  // Only a delta with a name can begin a call, and one with the call's own id goes on with it.
+  if (delta.tool === "" || call.tool === "") return false;
+  if (delta.id !== "" && delta.id === call.id) return false;
+  if (delta.tool !== call.tool) return true;
+  const whole = call.whole !== undefined;
+  // The same name with another id is a second call, unless the first one's arguments are still open: then ids are made up per delta.
+  if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
+  return whole && delta.input !== "";
+};
+
+/** Arguments are JSON as text; some servers send the object itself. */
+const inputText = (value: unknown): string =>
+  typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
+
+/** Groq's compound systems run tools themselves and say so with the tool's kind, its arguments and, later, its output. */
+const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
+  const key = `hosted ${indexOf(entry.index) ?? Json.string(entry.id)}`;
+  const type = Json.string(entry.type) || Json.string(entry.name);
+  const settled = [entry.output, entry.search_results, entry.code_results, entry.browser_results].some(isPresent);
+  const ordinal = gathering.calls.findIndex((call) => call.key === key);
+  const known = gathering.calls[ordinal];
+  const call: Call = known ?? {
+    key,
+    id: Json.string(entry.id),
+    tool: executedNames.get(type) ?? type,
+    executor: "provider",
+    ...fresh,
+    text: false,
+    ...unsettled,
+  };
+  const at = known === undefined ? gathering.calls.length : ordinal;
+  if (known === undefined) gathering.signals.push(signal(call, choice, at, "input_started"));
+  if (settled && !call.settled) gathering.signals.push(signal(call, choice, at, "settled"));
+  const next = { ...call, settled: call.settled || settled };
+  gathering.calls = known === undefined ? [...gathering.calls, next] : gathering.calls.with(at, next);
+};
+
+const isPresent = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
+
+/** Groq's kinds by the names of the hosted-tool table. */
+const executedNames: ReadonlyMap<string, string> = new Map([
+  ["search", "web_search"],
+  ["browser_search", "web_search"],
+  ["visit", "web_fetch"],
+  ["visit_website", "web_fetch"],
+  ["python", "code_interpreter"],
+]);
+
+const signal = (call: Call, choice: number, ordinal: number, phase: CallSignal["phase"]): CallSignal => ({
+  choice,
+  ordinal,
+  executor: call.executor,
+  phase,
+  ...(call.id === "" ? {} : { id: label(call.id) }),
+  ...(call.tool === "" ? {} : { tool: label(call.tool) }),
+});

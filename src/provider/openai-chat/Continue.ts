@@ -1,0 +1,118 @@
+/**
+ * Builds the next request of OpenAI Chat Completions from a broken answer, also for the servers that imitate it.
+ *
+ * The answer goes back as one assistant message; each of its calls is followed by its `tool` message. Reasoning goes back
+ * only beside calls, where DeepSeek, Moonshot and OpenRouter want it; in front of text they ignore or refuse it.
+ */
+import * as Result from "effect/Result";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { closingWords, freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
+import { textOf as messageText } from "./Delta.ts";
+
+/** Builds the body. */
+export const openAiChat = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+  Result.gen(function* () {
+    if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
+    if ((Json.natural(body.n) ?? 1) > 1) return yield* refusal("several_choices", "n", "expected one choice");
+    const messages: ReadonlyArray<unknown> = body.messages;
+    const text = textIn(items);
+    const { calls, results } = callsOf(items, messages);
+    const spoken = isSaid(text) && results.length === 0;
+    yield* freeText(spoken && !whole, structured(body));
+    const words = closingWords(items, { spoken, lostHosted: false, whole });
+    const said = isSaid(text) || results.length > 0;
+    const answer = { role: "assistant", content: isSaid(text) ? text : null, ...calls };
+    const answered = said ? withAnswer(messages, answer) : messages;
+    const told = words === undefined ? [] : [{ role: "user", content: words }];
+    return { ...body, messages: [...answered, ...results, ...told] };
+  });
+
+/** The text of all deltas; what was stored before has the one message of a server that sends no deltas beside it. */
+const textIn = (items: ReadonlyArray<KeptItem>): string => {
+  const text = items.find((item) => item.type === "text");
+  if (text !== undefined) return Json.string(text.json.text);
+  const message = items.find((item) => item.type === "note" && item.json.message !== undefined);
+  return messageText(Json.record(message?.json.message) ?? {});
+};
+
+interface Calls {
+  /** The fields of the assistant message. */
+  readonly calls: Json.JsonRecord;
+  readonly results: ReadonlyArray<Json.JsonRecord>;
+}
+
+const callsOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknown>): Calls => {
+  const notes = items.filter((item) => item.type === "note").map((item) => item.json);
+  const whole = items.flatMap(({ closing, json }) => (closing === undefined ? [] : [{ closing, json }]));
+  const [first] = whole;
+  if (first === undefined) return { calls: {}, results: [] };
+  const reasoning = reasoningOf(items);
+  if (notes.some((note) => note.legacy === true)) {
+    const name = Json.string(first.json.name);
+    return {
+      calls: { ...reasoning, function_call: { name, arguments: Json.string(first.json.input) } },
+      results: [{ role: "function", name, content: textOf(first.closing.output) }],
+    };
+  }
+  // Servers that say `0` for every call take it back: only ids that are empty, or stand twice here, are made anew.
+  const idOf = idMaker([]);
+  const calls: Array<Json.JsonRecord> = [];
+  const results: Array<Json.JsonRecord> = [];
+  for (const { closing, json } of whole) {
+    const note = notes.find((it) => it.id !== undefined && label(Json.string(it.id)) === json.id);
+    const id = idOf(Json.string(note?.id ?? json.id));
+    calls.push(callOf(id, json, note));
+    results.push({ role: "tool", tool_call_id: id, ...nameOf(messages, json), content: contentOf(closing.output) });
+  }
+  return { calls: { ...reasoning, tool_calls: calls }, results };
+};
+
+const callOf = (id: string, json: Json.JsonRecord, note: Json.JsonRecord | undefined): Json.JsonRecord => {
+  const name = Json.string(json.name);
+  const input = Json.string(json.input);
+  const extra = note?.extra_content === undefined ? {} : { extra_content: note.extra_content };
+  return note?.custom === true
+    ? { id, type: "custom", custom: { name, input }, ...extra }
+    : { id, type: "function", function: { name, arguments: input }, ...extra };
+};
+
+/** Some servers want the tool's name beside its result; who wrote the body knows. */
+const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Json.JsonRecord => {
+  const named = messages.some((message) => {
+    const { name, role } = Json.record(message) ?? {};
+    return role === "tool" && name !== undefined;
+  });
+  return named ? { name } : {};
+};
+
+/** A text, or a list of text parts. */
+const contentOf = (output: unknown): unknown =>
+  Array.isArray(output) && output.length > 0 && output.every((part) => Json.record(part)?.type === "text")
+    ? output
+    : textOf(output);
+
+const reasoningOf = (items: ReadonlyArray<KeptItem>): Json.JsonRecord => {
+  const reasoning = items.filter((item) => item.type === "reasoning").map((item) => item.json);
+  const text = Json.string(reasoning.find((json) => json.reasoning_content !== undefined)?.reasoning_content);
+  const details = reasoning.filter((json) => json.reasoning_content === undefined);
+  return {
+    ...(text === "" ? {} : { reasoning_content: text }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+  };
+};
+
+/** An answer that went on with an assistant message of the caller's becomes one with it. */
+const withAnswer = (messages: ReadonlyArray<unknown>, answer: Json.JsonRecord): ReadonlyArray<unknown> => {
+  const last = Json.record(messages.at(-1));
+  if (last?.role !== "assistant" || last.tool_calls !== undefined) return [...messages, answer];
+  const { partial: _partial, prefix: _prefix, ...before } = last;
+  const content = messageText(last) + Json.string(answer.content);
+  return messages.with(-1, { ...before, ...answer, content: content === "" ? null : content });
+};
+
+const structured = (body: Json.JsonRecord): string | undefined => {
+  const type = Json.string(Json.record(body.response_format)?.type);
+  return type.startsWith("json") ? "response_format" : undefined;
+};

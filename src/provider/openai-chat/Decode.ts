@@ -1,0 +1,338 @@
+/**
+ * Decodes streams of OpenAI Chat Completions and of the many servers that imitate it.
+ *
+ * The terminal rule (law L5). A stream is complete when every choice has sent its `finish_reason`:
+ *
+ * - with `choices` given (the request's `n`), when that many have finished;
+ * - without it, when all choices from 0 to the highest seen have; if one below the highest was never seen, the finish is
+ *   the marker only together with a clean end or `[DONE]`;
+ * - `[DONE]` stands for the finish of the other choices where at least one has finished (LiteLLM finishes choice 0 only), and
+ *   for that of a choice whose audio has said when it expires (OpenAI's audio models never send a finish);
+ * - `[DONE]` without a finish is the marker where the server never sends the field `finish_reason` at all (Snowflake), and
+ *   on demand (`doneWithoutFinish: true`) also where it sends it as null; never after an error.
+ *
+ * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit speaks.
+ *
+ * A finish that comes with a call, or with the first content of its choice, may stand in every chunk (gateways in front of
+ * Gemini do that): it is the marker only together with a clean end or `[DONE]`, and content without one takes it back.
+ *
+ * `[DONE]` is not needed after a finish: healthy servers leave it out. The first marker wins, and an error object or
+ * `finish_reason: "error"` is never one.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import { type CallSignal, failed, none, type Observation } from "../../domain/Observation.ts";
+import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import * as Payload from "../stream/Payload.ts";
+import type { End, Part, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
+import * as ChatCalls from "./Calls.ts";
+import * as ChatDelta from "./Delta.ts";
+import * as ChatFinish from "./Finish.ts";
+
+/** Most choices of one stream (the API's own limit for `n`). */
+export const choicesMax = 128;
+
+/** Most argument text that a stream may gather over all its calls, in UTF-16 code units. */
+export const argumentCharactersMax = 16 * 1024 * 1024;
+
+interface Choice {
+  readonly index: number;
+  readonly calls: ReadonlyArray<ChatCalls.Call>;
+  readonly finish: string | undefined;
+  /** The finish came after content that had none, so that this server does not send one with everything. */
+  readonly sure: boolean;
+  /** Content came without a finish. */
+  readonly spoke: boolean;
+  /** Content came as deltas, so that a whole message repeats it. */
+  readonly streamed: boolean;
+  /** The finish says that the calls are whole. */
+  readonly whole: boolean;
+  /** Its audio is over: the last delta of audio says when the audio expires. */
+  readonly audioOver: boolean;
+}
+
+/** The fold's state. Immutable; a text delta leaves it as it is. */
+export interface State {
+  readonly tolerance: Tolerance;
+  readonly choices: ReadonlyArray<Choice>;
+  readonly argumentCharacters: number;
+  /** The server sends the field `finish_reason`, be it null. */
+  readonly saysFinish: boolean;
+  /** A choice finished with a call that cannot be read. */
+  readonly invalid: boolean;
+  readonly terminal: boolean;
+  readonly failure: Failure | undefined;
+}
+
+/** The state before the first event. */
+export const initial = (tolerance: Tolerance = {}): State => ({
+  tolerance,
+  choices: [],
+  argumentCharacters: 0,
+  saysFinish: false,
+  invalid: false,
+  terminal: false,
+  failure: undefined,
+});
+
+/** Takes one event. */
+export const step = (state: State, event: SseEvent): readonly [State, Part] => {
+  if (Payload.isDone(event.data)) return withPart(onDone(state), event, undefined);
+  const parsed = Json.parse(event.data);
+  if (parsed === undefined) {
+    const part = Payload.unparsed("openai-chat", event);
+    return [fail(state, part.observation.failure), part];
+  }
+  // Errors come in a list of one (Google's compatible endpoint).
+  const chunk = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]);
+  const failure = errorOf(event, chunk);
+  if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
+  return withPart(chunk === undefined ? [state, none] : onChunk(state, chunk), event, parsed.json);
+};
+
+/** The bytes ended cleanly. */
+export const halt = (state: State): End => {
+  if (state.failure !== undefined) return { complete: false, failure: state.failure };
+  const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
+  const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
+  if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
+  // A finish that only the clean end made sure of leaves nobody else to say that a call cannot be read.
+  const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
+  return unread ? { complete: false, failure: ChatFinish.invalidToolInput } : { complete: true };
+};
+
+/** What a part proves. */
+export const observe = (part: Part): Observation => part.observation;
+
+/** OpenAI Chat Completions. */
+export const protocol: Protocol<State> = { id: "openai-chat", initial, step, halt, observe };
+
+const noCalls: ReadonlyArray<CallSignal> = [];
+
+type Stepped = readonly [State, Observation];
+
+const withPart = ([state, observation]: Stepped, event: SseEvent, json: unknown): readonly [State, Part] => [
+  state,
+  { protocol: "openai-chat", event, json, observation },
+];
+
+/** After the marker an error changes nothing. */
+const fail = (state: State, failure: Failure | undefined): State =>
+  state.terminal || state.failure !== undefined ? state : { ...state, failure };
+
+const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
+  const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
+  // Looked for only where an error can be: this runs for every delta.
+  const error = Payload.saysError(chunk?.error);
+  if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
+  const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
+  return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
+};
+
+const onDone = (state: State): Stepped => {
+  const quiet: Observation = { ...none, quiet: true };
+  if (state.terminal) return [state, { ...quiet, closes: "now" }];
+  if (state.failure !== undefined || state.choices.length === 0) return [state, quiet];
+  const open = state.choices.filter((choice) => choice.finish === undefined);
+  const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
+  const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
+  // No arguments at all are no proof here: this server would not say that they were cut.
+  if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
+    return [state, quiet];
+  let { invalid } = state;
+  const calls: Array<CallSignal> = [];
+  const choices = state.choices.map((choice) => {
+    if (choice.finish !== undefined && (choice.sure || !choice.whole)) return { ...choice, sure: true };
+    const closed = ChatCalls.close(choice.calls, choice.index, "sure");
+    calls.push(...closed.signals);
+    invalid ||= closed.invalid;
+    return { ...choice, calls: closed.calls, finish: choice.finish ?? "done", sure: true };
+  });
+  const progress = calls.length > 0 ? "output" : "started";
+  return finish({ ...state, choices, invalid }, { ...quiet, quiet: calls.length === 0, progress, calls }, true);
+};
+
+const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
+  const seen: Seen = { text: 0, shows: "nothing", reasoning: 0, input: false, calls: noCalls, failure: undefined };
+  let next = state;
+  const choices = Json.list(chunk.choices);
+  for (const entry of choices) next = onChoice(next, Json.record(entry) ?? {}, seen, chunk);
+  const observation = observed(seen, choices.length, usageOf(chunk));
+  if (seen.failure !== undefined) return [fail(next, seen.failure), { ...observation, failure: seen.failure }];
+  if (next.terminal || next.failure !== undefined) return [next, observation];
+  return finish(next, observation, false);
+};
+
+/** What the choices of one chunk said, gathered in place. */
+interface Seen {
+  text: number;
+  shows: Observation["shows"];
+  reasoning: number;
+  /** A part of a call's input came, which says nothing new about the call. */
+  input: boolean;
+  calls: ReadonlyArray<CallSignal>;
+  failure: Failure | undefined;
+}
+
+const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.JsonRecord): State => {
+  const index = ChatCalls.indexOf(entry.index) ?? 0;
+  const message = entry.delta === undefined || entry.delta === null ? Json.record(entry.message) : undefined;
+  const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
+  const position = state.choices.findIndex((choice) => choice.index === index);
+  const before: Choice = state.choices[position] ?? { ...fresh, index };
+  // A message that repeats the whole answer at its end (MiniMax) shows nothing new, and repeats its calls.
+  const spoke = message !== undefined && before.streamed ? false : look(delta, seen);
+  const streamed = before.streamed || (spoke && message === undefined);
+  const repeats = message !== undefined && before.calls.length > 0;
+  const gathered = hasCalls(delta) && !repeats ? ChatCalls.gather(before.calls, index, delta) : undefined;
+  if (gathered !== undefined) {
+    seen.input = true;
+    seen.calls = [...seen.calls, ...gathered.signals];
+  }
+  const reason = Payload.reason(entry.finish_reason);
+  const saysFinish = state.saysFinish || "finish_reason" in entry;
+  const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
+  const says = Payload.saysError(entry.error);
+  const audioOver = before.audioOver || endsAudio(delta);
+  if (
+    position !== -1 &&
+    gathered === undefined &&
+    reason === "" &&
+    saysFinish === state.saysFinish &&
+    streamed === before.streamed &&
+    audioOver === before.audioOver
+  ) {
+    if (says) seen.failure ??= classifyEvent({ error: entry.error });
+    if (!goesOn || (before.spoke && before.finish === undefined)) return state;
+  }
+  let choice: Choice = { ...before, audioOver, streamed, calls: gathered?.calls ?? before.calls };
+  if (goesOn) choice = { ...choice, spoke: true, finish: undefined };
+  let invalid = false;
+  if (reason !== "" && !before.sure) {
+    const native = Payload.reason(entry.native_finish_reason);
+    const sure = before.spoke && !gathered?.begins;
+    const ended = end(choice, { reason, native }, sure, says ? { error: entry.error } : chunk);
+    choice = ended.choice;
+    invalid = ended.invalid;
+    seen.calls = [...seen.calls, ...ended.signals];
+    seen.failure ??= ended.failure;
+  } else if (says) seen.failure ??= classifyEvent({ error: entry.error });
+  const argumentCharacters = state.argumentCharacters + (gathered?.characters ?? 0);
+  if (argumentCharacters > argumentCharactersMax || choice.calls.length > ChatCalls.callsMax || index >= choicesMax)
+    seen.failure ??= { kind: "protocol", reason: "oversize" };
+  const choices = position === -1 ? [...state.choices, choice] : state.choices.with(position, choice);
+  return { ...state, choices, argumentCharacters, saysFinish, invalid: state.invalid || invalid };
+};
+
+const hasCalls = (delta: Json.JsonRecord): boolean =>
+  isObject(delta.tool_calls) || isObject(delta.function_call) || isObject(delta.executed_tools);
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+const endsAudio = (delta: Json.JsonRecord): boolean =>
+  isObject(delta.audio) && Json.natural(Json.record(delta.audio)?.expires_at) !== undefined;
+
+const fresh: Choice = {
+  index: 0,
+  calls: [],
+  finish: undefined,
+  sure: false,
+  spoke: false,
+  streamed: false,
+  whole: false,
+  audioOver: false,
+};
+
+/** Whether the delta shows anything. */
+const look = (delta: Json.JsonRecord, seen: Seen): boolean => {
+  const shown = ChatDelta.shown(delta);
+  if (shown.text) seen.shows = "text";
+  else if (shown.reasoning && seen.shows === "nothing") seen.shows = "reasoning";
+  seen.text += shown.textCharacters;
+  seen.reasoning += shown.reasoningCharacters;
+  return shown.text || shown.reasoning;
+};
+
+/** The choice's finish, and beside it the word of the server behind a gateway; empty where there is none. */
+interface Finish {
+  readonly reason: string;
+  readonly native: string;
+}
+
+interface Ended {
+  readonly choice: Choice;
+  readonly signals: ReadonlyArray<CallSignal>;
+  readonly invalid: boolean;
+  readonly failure: Failure | undefined;
+}
+
+const end = (choice: Choice, { native, reason }: Finish, sure: boolean, carrier: unknown): Ended => {
+  const ending = ChatFinish.ending(reason, native);
+  if (ending === "failed") {
+    const failure = classifyEvent(carrier) ?? ChatFinish.failureOf(reason);
+    return { choice: { ...choice, finish: undefined }, signals: [], invalid: false, failure };
+  }
+  const whole = ending === "whole";
+  const { calls, invalid, signals } = whole
+    ? ChatCalls.close(choice.calls, choice.index, sure ? "sure" : "unsure")
+    : { calls: choice.calls, invalid: ending === "invalid_call", signals: noCalls };
+  return {
+    choice: { ...choice, calls, finish: label(reason), sure: sure || invalid, whole },
+    signals,
+    invalid,
+    failure: undefined,
+  };
+};
+
+/** Raises the marker with this part if every choice has finished. */
+const finish = (state: State, observation: Observation, done: boolean): Stepped => {
+  const { choices, tolerance } = state;
+  const first = choices.find((choice) => choice.finish !== undefined)?.finish;
+  if (first === undefined || choices.some((choice) => choice.finish === undefined)) return [state, observation];
+  const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
+  const sure = choices.every((choice) => choice.sure);
+  if ((choices.length < expected || !sure) && !done && !state.invalid) {
+    return tolerance.choices === undefined || choices.length >= expected
+      ? [state, { ...observation, terminal_at_end: true, finish: first }]
+      : [state, observation];
+  }
+  const closes = done ? {} : ({ closes: "later" } as const);
+  const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
+  if (!state.invalid) return [{ ...state, terminal: true }, marked];
+  // The one case of a marker with a failure: everything was seen, and a call in it cannot be read.
+  const failure = ChatFinish.invalidToolInput;
+  return [
+    { ...state, failure },
+    { ...marked, failure },
+  ];
+};
+
+const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Observation => {
+  const shows = seen.shows;
+  const calls = seen.calls;
+  if (shows === "nothing" && !seen.input && calls.length === 0) {
+    return usage === undefined ? none : { ...none, quiet: choices === 0, usage };
+  }
+  return {
+    ...none,
+    progress: shows === "reasoning" && !seen.input && calls.length === 0 ? "reasoning" : "output",
+    shows,
+    characters: shows === "text" ? seen.text : seen.reasoning,
+    calls,
+    // In one delta the content stands before the calls; with several choices, or an older call going on, who knows.
+    ...(shows === "text" && choices === 1 && allBegin(calls) ? { text_before_calls: true } : {}),
+    ...(usage === undefined ? {} : { usage }),
+  };
+};
+
+const allBegin = (calls: ReadonlyArray<CallSignal>): boolean =>
+  calls.length > 0 &&
+  calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
+
+/** Usage stands at the top, and in Groq's streams under `x_groq`. */
+const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
+  const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
+  if (usage === undefined) return undefined;
+  return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, usage.completion_tokens ?? usage.output_tokens);
+};

@@ -1,0 +1,71 @@
+/**
+ * Reads a `finish_reason` of a chat completion: did the choice end, was it cut, or did the server fail.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+
+/**
+ * `whole`: the choice ended by itself and its calls are whole. `cut`: it ended at a limit or a filter; that is the marker,
+ * and its calls may be cut. `failed`: the server broke off, which is never the marker. `invalid_call`: it ended with a
+ * call that the server could not read.
+ */
+export type Ending = "whole" | "cut" | "failed" | "invalid_call";
+
+const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
+  // OpenAI, Mistral (model_length), Anthropic and Gemini behind compatible endpoints.
+  ...["length", "model_length", "max_tokens", "max_output_tokens", "content_filter", "safety", "refusal"].map(
+    (reason) => [reason, "cut"] as const,
+  ),
+  // The API's own name for a window that is full, Cohere, watsonx, and Gemini's and Bedrock's filters behind gateways.
+  ...[
+    "model_context_window_exceeded",
+    "context_length_exceeded",
+    "max_length",
+    "token_limit",
+    "time_limit",
+    "error_limit",
+  ].map((reason) => [reason, "cut"] as const),
+  ...["error_toxic", "content-filter", "content_filtered", "guardrail_intervened", "recitation", "blocklist"].map(
+    (reason) => [reason, "cut"] as const,
+  ),
+  ...["prohibited_content", "spii", "image_safety", "language"].map((reason) => [reason, "cut"] as const),
+  // TensorRT-LLM, Cohere, watsonx: the server gave up.
+  ...["timeout", "server_error", "internal_error"].map((reason) => [reason, "failed"] as const),
+  ...["cancelled", "canceled", "user_cancel"].map((reason) => [reason, "failed"] as const),
+  // Zhipu GLM: `sensitive` is its content filter, `network_error` an inference that broke.
+  ["sensitive", "cut"],
+  ["network_error", "failed"],
+  // OpenRouter and Mistral.
+  ["error", "failed"],
+  // DeepSeek: "the request is interrupted due to insufficient resource of the inference system".
+  ["insufficient_system_resource", "failed"],
+  // vLLM and SGLang: the engine dropped the request.
+  ["abort", "failed"],
+  ["aborted", "failed"],
+  ["malformed_function_call", "invalid_call"],
+  ["unexpected_tool_call", "invalid_call"],
+]);
+
+/**
+ * The ending that a reason names; a reason that no row knows is an end as any other.
+ *
+ * @param native the word of the server behind a gateway (OpenRouter's `native_finish_reason`): a limit or a filter that it
+ *   names may have cut a call, whatever the gateway makes of it
+ */
+export const ending = (reason: string, native = ""): Ending => {
+  const known = endings.get(reason.toLowerCase());
+  if ((known ?? "whole") === "whole" && endings.get(native.toLowerCase()) === "cut") return "cut";
+  if (known !== undefined) return known;
+  // Gemini's compatible endpoint: `function_call_filter: MALFORMED_FUNCTION_CALL`.
+  return /malformed_function_call|unexpected_tool_call/i.test(reason) ? "invalid_call" : "whole";
+};
+
+/** The failure of a `failed` ending without an error object beside it. */
+export const failureOf = (reason: string): Failure => {
+  const by = reason.toLowerCase();
+  if (by === "insufficient_system_resource") return { kind: "overloaded", in_band: true };
+  if (/^(?:user_)?(?:abort|cancel)/.test(by)) return { kind: "cancelled", by: "provider", in_band: true };
+  return { kind: "server_error", in_band: true };
+};
+
+/** What a finish with a call that cannot be read is: the marker was seen, and the call is not usable. */
+export const invalidToolInput: Failure = { kind: "invalid_tool_input", in_band: true };

@@ -1,0 +1,280 @@
+/**
+ * Follows the output items of a response while they come: which are open, which calls they are, what was shown of them.
+ *
+ * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or be told by nothing but the
+ * final response.
+ */
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import * as Observation from "../../domain/Observation.ts";
+import * as ResponsesItem from "./Item.ts";
+import {
+  type Call,
+  type Change,
+  callOf,
+  differs,
+  find,
+  fresh,
+  inputCharactersMax,
+  type Key,
+  keyFor,
+  keyOf,
+  type Output,
+  produced,
+  put,
+  type Slot,
+  settled,
+  signal,
+} from "./Slots.ts";
+
+/** `response.output_item.added`. */
+export const added = (output: Output, frame: Json.JsonRecord): Change => {
+  const item = Json.record(frame.item);
+  if (item === undefined) return [output, Observation.none];
+  const key = keyOf(frame);
+  const slot = output.slots.get(key);
+  // The same item sent twice is one; another call under the index of an open one is another call.
+  const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
+  return again ? [output, produced] : open(settled(output), key, item);
+};
+
+/** `response.output_item.done`: a call is whole now, or has its result. */
+export const done = (output: Output, frame: Json.JsonRecord): Change => {
+  const item = Json.record(frame.item);
+  if (item === undefined) return [output, Observation.none];
+  const id = Json.string(item.call_id);
+  const named = ([, slot]: readonly [Key, Slot]) => !slot.done && slot.callId === id && slot.type === item.type;
+  const found = id === "" ? undefined : [...output.slots].find(named);
+  return close(settled(output), found?.[0] ?? keyOf(frame), item);
+};
+
+/** A delta of text, a refusal or a transcript. */
+export const show = (output: Output, frame: Json.JsonRecord, characters: number): Change => {
+  if (characters === 0) return [output, Observation.lifecycle];
+  const key = keyOf(frame);
+  const slot = output.slots.get(key);
+  if (slot?.visible) return [output, Observation.text(characters)];
+  return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters));
+};
+
+/** The whole of a text: it shows something only where no delta did. */
+export const showWhole = (output: Output, frame: Json.JsonRecord, characters: number): Change =>
+  output.slots.get(keyOf(frame))?.visible ? [output, Observation.none] : show(output, frame, characters);
+
+/**
+ * An event about a call of a type: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
+ *
+ * @param type the item's type, `web_search_call`
+ * @param field `arguments`, `input`, `code`, …; empty for the call itself
+ * @param status `delta`, `done`, `in_progress`, `completed`, `failed`, …
+ */
+export const about = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change =>
+  aboutOf(status === "delta" ? output : settled(output), frame, type, field, status);
+
+const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
+  const key = keyFor(output, frame);
+  const slot = output.slots.get(key);
+  if (slot?.call === undefined) {
+    if (slot !== undefined && !slot.done) return [output, produced];
+    // The server skipped `added`. The output of a call streams under an index of its own.
+    const own = field.startsWith("output") ? `${type}_output` : type;
+    const opened = open(settled(output), key, { ...frame, type: own, id: frame.item_id });
+    return opened && merge(opened[1], about(opened[0], frame, type, field, status));
+  }
+  if (status === "partial_image") return [output, { ...produced, shows: "text" }];
+  if (slot.done || slot.type !== type || slot.call.settled) return [output, produced];
+  if (field === "" && (status === "completed" || status === "failed")) return settle(output, key, slot);
+  const holds = slot.call.executor === "runtime" && (type === "function_call" || type === "custom_tool_call");
+  if (status === "delta" && holds) return gather(output, key, slot, Json.string(frame.delta));
+  if (status !== "done" || slot.input !== undefined) return [output, produced];
+  const told = Json.string(frame.arguments ?? frame.input) || (slot.streamed ?? "");
+  if (output.characters + told.length > inputCharactersMax) return undefined;
+  // A shell call has many commands: the end of one is not the end of its input.
+  if (type === "shell_call") return [output, produced];
+  const next = holds ? { ...output, characters: output.characters + told.length } : output;
+  const signals = [signal(slot.call, "input_complete")];
+  return put(next, key, holds ? { ...slot, input: told } : slot, Observation.calls(signals));
+};
+
+/** A piece of a runtime call's input. */
+const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => {
+  const characters = output.characters + piece.length;
+  if (characters > inputCharactersMax) return undefined;
+  const { growing } = output;
+  const before = growing?.key === key ? output : settled(output);
+  const text = (growing?.key === key ? growing.text : (slot.streamed ?? "")) + piece;
+  return [{ ...before, characters, growing: { key, text } }, produced];
+};
+
+/**
+ * The final response: what it tells that no event did. Calls that lacked only the end of their item are whole when the
+ * response is complete.
+ *
+ * @param complete whether the response ended by itself; a limit or a filter may have cut its last call
+ */
+export const rest = (output: Output, response: Json.JsonRecord, complete: boolean): Change => {
+  const items = Json.list(response.output)
+    .map(Json.record)
+    .filter((item) => item !== undefined);
+  const told = (type: unknown) => items.filter((item) => item.type === type).length;
+  const known = [...output.slots.values()];
+  let change: Change = [settled(output), Observation.none];
+  for (const [index, item] of items.entries()) {
+    const key = find(output, index, item);
+    // Gateways leave items out of the final list and so move the others: then their number says what was seen.
+    if (key === undefined && known.filter((slot) => slot.type === item.type).length >= told(item.type)) continue;
+    if (key !== undefined && output.slots.get(key)?.done) continue;
+    change = change && merge(change[1], close(change[0], key ?? `final:${index}`, item));
+  }
+  if (!complete || change === undefined) return change;
+  for (const [key, slot] of change[0].slots)
+    if (!slot.done && toldOf(slot) !== undefined && slot.call !== undefined)
+      change = change && merge(change[1], ready(change[0], key, slot, slot.call, untold(slot), true));
+  return change;
+};
+
+/** The input of a call whose item never finished. */
+const untold = (slot: Slot): string =>
+  slot.type === "custom_tool_call" ? (toldOf(slot) ?? "") : ResponsesItem.jsonInput(toldOf(slot) ?? "");
+
+const toldOf = (slot: Slot): string | undefined => slot.input ?? slot.streamed;
+
+// items
+
+const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
+  const read = ResponsesItem.read(item, output.hostsXSearch);
+  const slot = fresh(Json.string(item.type), item);
+  switch (read.role) {
+    case "message":
+      return read.characters === 0
+        ? put(output, key, slot, Observation.lifecycle)
+        : put(output, key, { ...slot, visible: true }, Observation.text(read.characters));
+    case "reasoning":
+      return put(output, key, slot, Observation.reasoning(0));
+    case "call": {
+      const call = callOf(output, item, read);
+      // A server that sends the whole call at once may send nothing more of it.
+      const whole = call.executor === "runtime" && slot.type === "function_call" ? Json.string(item.arguments) : "";
+      const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
+      const characters = output.characters + (kept.input?.length ?? 0);
+      const next = { ...output, characters, calls: output.calls + 1 };
+      return put(next, key, { ...slot, ...kept, call }, Observation.calls([signal(call, "input_started")]));
+    }
+    case "result":
+      return result(output, key, slot, "input_complete");
+    case "other":
+      return put(output, key, slot, produced);
+  }
+};
+
+const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
+  const before = output.slots.get(key);
+  const read = ResponsesItem.read(item, output.hostsXSearch);
+  const same = before !== undefined && before.type === item.type && !(before.done && differs(before, item));
+  if (same && before.done) return [output, produced];
+  const moved = read.role === "call" && before?.call !== undefined && before.call.executor !== read.executor;
+  const slot = same && !moved ? before : fresh(Json.string(item.type), item);
+  const ended = { ...slot, callId: Json.string(item.call_id) || slot.callId, done: true };
+  switch (read.role) {
+    case "message":
+      return slot.visible || read.characters === 0
+        ? put(output, key, ended, Observation.none)
+        : put(output, key, { ...ended, visible: true }, Observation.text(read.characters));
+    case "reasoning":
+      return put(output, key, ended, Observation.reasoning(0));
+    case "result":
+      return result(output, key, ended, "settled");
+    case "other":
+      return put(output, key, ended, produced);
+    case "call": {
+      const call = slot.call ?? callOf(output, item, read);
+      const named = { ...call, tool: call.tool || read.tool };
+      const next = slot.call === undefined ? { ...output, calls: output.calls + 1 } : output;
+      if (read.executor === "runtime")
+        return ready(next, key, ended, named, ResponsesItem.inputOf(item, toldOf(slot)), slot.call !== undefined);
+      const phase = read.settledBy === "item" || call.settled ? "settled" : "input_complete";
+      const seen = Observation.calls([signal(named, phase)]);
+      const shown: Observation.Observation = read.picture ? { ...seen, shows: "text" } : seen;
+      return put(next, key, { ...ended, call: { ...named, settled: phase === "settled" } }, shown);
+    }
+  }
+};
+
+/**
+ * A runtime call is ready when its input is whole; one that was cut stays as it was.
+ *
+ * @param begun whether a part before this one said that the call began
+ */
+const ready = (
+  output: Output,
+  key: Key,
+  slot: Slot,
+  call: Call,
+  input: string | "broken" | undefined,
+  begun: boolean,
+): Change => {
+  const { input: held, streamed, ...rest } = slot;
+  const broken = output.broken || input === "broken";
+  const next = { ...output, broken, characters: output.characters - (held?.length ?? 0) - (streamed?.length ?? 0) };
+  const signals: ReadonlyArray<Observation.CallSignal> =
+    input !== undefined && input !== "broken"
+      ? [{ ...signal(call, "ready"), input }]
+      : begun
+        ? []
+        : [signal(call, "input_started")];
+  const seen = signals.length > 0 ? Observation.calls(signals) : produced;
+  return put(next, key, { ...rest, call, done: true }, seen);
+};
+
+const settle = (output: Output, key: Key, slot: Slot): Change => {
+  if (slot.call === undefined || slot.call.executor === "runtime") return [output, produced];
+  const call = { ...slot.call, settled: true };
+  return put(output, key, { ...slot, call }, Observation.calls([signal(call, "settled")]));
+};
+
+/**
+ * The result of a provider-executed call: it settles the call with its `call_id`, or the one before it that waits for such
+ * a result. Where none is known, or the call was taken for the caller's own, it counts as a call of its own: what ran at
+ * the provider is never missed.
+ */
+const result = (output: Output, key: Key, slot: Slot, phase: "input_complete" | "settled"): Change => {
+  const type = slot.type.replace(/_output$/, "");
+  const waits = ([, { call, callId, ...other }]: readonly [Key, Slot]): boolean =>
+    call?.executor === "provider" &&
+    !call.settled &&
+    (slot.callId === "" || callId === ""
+      ? other.type === type || other.type === `${type}_call`
+      : callId === slot.callId);
+  const found = slot.call ? undefined : [...output.slots].find(waits);
+  const own = slot.call ?? found?.[1].call;
+  const lost = { ordinal: output.calls, id: slot.callId, tool: label(slot.type), executor: "provider" as const };
+  const call = { ...(own ?? lost), settled: phase === "settled" };
+  const next = own === undefined ? { ...output, calls: output.calls + 1 } : output;
+  const kept =
+    found === undefined ? next : { ...next, slots: new Map(next.slots).set(found[0], { ...found[1], call }) };
+  return put(kept, key, { ...slot, call }, Observation.calls([signal(call, phase)]));
+};
+
+/** Two observations of one part, in their order. */
+const merge = (first: Observation.Observation, change: Change): Change => {
+  if (change === undefined) return undefined;
+  const [output, second] = change;
+  const text = first.shows === "text" || second.shows === "text";
+  const ordered = second.shows !== "text" || first.calls.length === 0;
+  const calls = [...first.calls, ...second.calls];
+  const progress =
+    first.progress === "output" ? first.progress : second.progress === "started" ? first.progress : second.progress;
+  const merged: Observation.Observation = {
+    ...Observation.none,
+    progress,
+    shows: text ? "text" : second.shows === "nothing" ? first.shows : second.shows,
+    characters: first.characters + second.characters,
+    calls,
+    ...(text && calls.length > 0 && ordered && first.text_before_calls !== false
+      ? { text_before_calls: true }
+      : text && calls.length > 0
+        ? { text_before_calls: false }
+        : {}),
+  };
+  return [output, merged];
+};

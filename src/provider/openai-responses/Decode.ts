@@ -1,0 +1,215 @@
+/**
+ * Decodes streams of OpenAI Responses and of those who speak it (Azure, xAI, OpenRouter, Copilot, local servers).
+ *
+ * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins and what follows changes nothing, also
+ * not the `[DONE]` of OpenRouter. `response.failed`, `response.cancelled`, `error`, and a final response that carries an
+ * error never are it, and after one of them no marker counts. A second `response.created` after output is two answers
+ * spliced together: damage. Before output it is a harmless repeat.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import * as Observation from "../../domain/Observation.ts";
+import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import { done, isBlank, saysError, unparsedNamed, usage } from "../stream/Payload.ts";
+import type { End, Part, Protocol, SseEvent } from "../stream/Protocol.ts";
+import * as ResponsesOutput from "./Calls.ts";
+import * as ResponsesItem from "./Item.ts";
+import * as ResponsesSlots from "./Slots.ts";
+
+// state
+
+/** The fold's state, immutable. */
+export interface State {
+  readonly created: boolean;
+  readonly output: ResponsesSlots.Output;
+  /** The marker or the failure, whichever came first. */
+  readonly end: End | undefined;
+}
+
+const start: State = { created: false, output: ResponsesSlots.none, end: undefined };
+
+/** The state before the first event. */
+export const initial = (): State => start;
+
+// step, halt, observe
+
+/** Takes one event: the next state, and the event as a part with what it proves. */
+export const step = (state: State, event: SseEvent): readonly [State, Part] => {
+  const parsed = event.data === done ? undefined : Json.parse(event.data);
+  const [next, observation] = fold(state, event, parsed);
+  return [next, { protocol: protocol.id, event, json: parsed?.json, observation }];
+};
+
+/** What the end of the bytes means: complete only after `response.completed` or `response.incomplete`. */
+export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
+
+/** What a part proves. */
+export const observe = (part: Part): Observation.Observation => part.observation;
+
+/** OpenAI Responses. */
+export const protocol: Protocol<State> = { id: "openai-responses", initial, step, halt, observe };
+
+type Step = readonly [State, Observation.Observation];
+
+const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } | undefined): Step => {
+  const frame = Json.record(parsed?.json);
+  if (isBlank(event.data) || isKeepAlive(event, frame)) return [state, Observation.ping];
+  if (state.end !== undefined) return [state, late(event, frame)];
+  if (event.data === done) return [state, Observation.none];
+  if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
+  if (frame === undefined) return other(state, event, {});
+  // Some servers say the type in the `event:` line alone.
+  return typed(
+    state,
+    event,
+    frame.type === undefined && event.event !== "message" ? { ...frame, type: event.event } : frame,
+  );
+};
+
+const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
+  const { output } = state;
+  switch (frame.type) {
+    case "response.output_text.delta":
+    case "response.refusal.delta":
+    case "response.audio.transcript.delta":
+    case "response.output_audio_transcript.delta":
+      return take(state, ResponsesOutput.show(output, frame, Json.string(frame.delta).length));
+    case "response.output_text.done":
+    case "response.refusal.done":
+      return take(state, ResponsesOutput.showWhole(output, frame, ResponsesItem.partText(frame).length));
+    case "response.content_part.added":
+    case "response.content_part.done":
+      return take(state, part(output, frame));
+    case "response.audio.delta":
+    case "response.output_audio.delta":
+      return [state, Observation.text(0)];
+    case "response.output_item.added":
+      return take(state, ResponsesOutput.added(output, frame));
+    case "response.output_item.done":
+      return take(state, ResponsesOutput.done(output, frame));
+    case "response.output_text.annotation.added":
+      return [state, ResponsesSlots.produced];
+    case "response.created":
+      return created(state, frame);
+    case "response.completed":
+    case "response.incomplete":
+    case "response.done":
+      return finished(state, frame);
+    default:
+      return other(state, event, frame);
+  }
+};
+
+/** Not of the API: servers in between keep a long stream alive with an event of such a name. */
+const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boolean =>
+  event.event === "ping" ||
+  frame?.type === "ping" ||
+  frame?.type === "keepalive" ||
+  frame?.type === "response.keepalive";
+
+/** Data that is no JSON. */
+const plain = (state: State, observation: Observation.Observation): Step =>
+  observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
+
+/** After the marker or a failure parts pass through and prove nothing; a late error is named and changes nothing. */
+const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
+  const failure = frame && errorOf(event, frame);
+  return failure === undefined ? Observation.none : Observation.failed(failure);
+};
+
+const take = (state: State, change: ResponsesSlots.Change): Step => {
+  if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
+  const [output, observation] = change;
+  return [output === state.output ? state : { ...state, output }, observation];
+};
+
+const created = (state: State, frame: Json.JsonRecord): Step => {
+  if (state.created && !ResponsesSlots.isEmpty(state.output)) return damaged(state);
+  const tools = Json.list(Json.record(frame.response)?.tools);
+  const hostsXSearch = tools.some((tool) => Json.record(tool)?.type === "x_search");
+  return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
+};
+
+/** A content part repeats its text when it ends; one that shows reasoning is told by `response.reasoning_text`. */
+const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
+  const content = Json.record(frame.part) ?? {};
+  if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
+  return ResponsesOutput.showWhole(output, frame, ResponsesItem.partText(content).length);
+};
+
+/** `response.<item type>_call[_<field>].<status>`: the events of all calls are named alike, also those to come. */
+const aboutCall = /^response\.([a-z_]*?_call)(?:_([a-z_]+))?\.([a-z_]+)$/;
+
+const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
+  const type = Json.string(frame.type);
+  const failure = errorOf(event, frame);
+  if (failure !== undefined) return fail(state, failure);
+  if (type.startsWith("response.reasoning")) return [state, Observation.reasoning(Json.string(frame.delta).length)];
+  const [, call, field = "", status = ""] = aboutCall.exec(type) ?? [];
+  if (call === undefined) return [state, Observation.none];
+  return take(state, ResponsesOutput.about(state.output, frame, call, field, status));
+};
+
+/**
+ * The error that an event carries, in any of its shapes. An `error` beside the status of a call (a hosted MCP server that
+ * failed) is that call's, and the stream goes on.
+ */
+const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined => {
+  const type = Json.string(frame.type);
+  if (type === "response.cancelled" || type === "response.canceled")
+    return { kind: "cancelled", by: "provider", in_band: true };
+  const plain = type === "error" || type === "response.failed";
+  const named = plain || type === "response.error" || event.event === "error";
+  const own = named || !type.startsWith("response.") ? frame.error : undefined;
+  const error = [own, Json.record(frame.response)?.error].find(saysError);
+  if (!named && error === undefined) return type.startsWith("response.") ? undefined : classifyEvent(frame);
+  // An error whose fields stand bare in the event, or in a response that does not say that it failed, is boxed.
+  const boxed = plain ? frame : { error: error ?? frame };
+  return classifyEvent(boxed) ?? { kind: "server_error", in_band: true };
+};
+
+// the end
+
+const finished = (state: State, frame: Json.JsonRecord): Step => {
+  const response = Json.record(frame.response) ?? {};
+  const failure = finalFailure(frame, response);
+  if (failure !== undefined) return fail(state, failure);
+  const reason = Json.string(Json.record(response.incomplete_details)?.reason);
+  const complete = frame.type !== "response.incomplete" && response.status !== "incomplete";
+  const change = ResponsesOutput.rest(state.output, response, complete);
+  if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
+  const [{ broken }, seen] = change;
+  const told = Json.record(response.usage);
+  const totals = usage(told?.input_tokens, told?.output_tokens);
+  const observation: Observation.Observation = {
+    ...seen,
+    terminal: true,
+    finish: label(reason || (complete ? "completed" : "incomplete")),
+    ...(totals === undefined ? {} : { usage: totals }),
+  };
+  const ended = { ...state, output: ResponsesSlots.none };
+  // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be read.
+  if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation];
+  const invalid = { kind: "invalid_tool_input", in_band: true } as const;
+  return [
+    { ...ended, end: { complete: false, failure: invalid } },
+    { ...observation, failure: invalid },
+  ];
+};
+
+/** A final response that carries an error, or says that it failed, is not the marker. */
+const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
+  if (response.status === "cancelled" || response.status === "canceled")
+    return { kind: "cancelled", by: "provider", in_band: true };
+  const error = [frame.error, response.error].find(saysError);
+  if (error === undefined && response.status !== "failed") return undefined;
+  return (error !== undefined ? classifyEvent({ error }) : undefined) ?? { kind: "server_error", in_band: true };
+};
+
+const fail = (state: State, failure: Failure): Step => [
+  { ...state, output: ResponsesSlots.none, end: { complete: false, failure } },
+  Observation.failed(failure),
+];
+
+const damaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });

@@ -1,0 +1,142 @@
+/**
+ * Holds what is known of each output item of a response.
+ *
+ * Items are known by their `output_index`, because ids change from event to event at some gateways.
+ */
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
+import * as Observation from "../../domain/Observation.ts";
+import type { Executor } from "../../domain/SideEffects.ts";
+import type * as ResponsesItem from "./Item.ts";
+
+/** Most items of a response that are remembered. Deep research, the longest known, stays in the hundreds. */
+export const itemsMax = 4096;
+
+/** Most argument text held of calls whose item has not finished, in UTF-16 code units. */
+export const inputCharactersMax = 16 * 1024 * 1024;
+
+/** An item that is a call, as its signals name it. */
+export interface Call {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly tool: string;
+  readonly executor: Executor;
+  readonly settled: boolean;
+}
+
+/** What is known of one item. */
+export interface Slot {
+  readonly type: string;
+  readonly itemId: string;
+  readonly callId: string;
+  readonly call?: Call;
+  readonly done: boolean;
+  /** Some of its text was shown. */
+  readonly visible: boolean;
+  /** The whole input, told before the item finished. */
+  readonly input?: string;
+  /** The input as its deltas gathered it, for servers whose later events leave it out. */
+  readonly streamed?: string;
+}
+
+/** What an item is known by. */
+export type Key = number | string;
+
+/** The output of one response, immutable. */
+export interface Output {
+  readonly slots: ReadonlyMap<Key, Slot>;
+  readonly calls: number;
+  /** Input text held in `slots` and `growing`, in UTF-16 code units. */
+  readonly characters: number;
+  /** The input that comes delta by delta now, apart from its slot: a delta does not copy every item of the response (L11). */
+  readonly growing?: { readonly key: Key; readonly text: string };
+  /** A finished runtime call has arguments that are no JSON. */
+  readonly broken: boolean;
+  /** The response exposes xAI's `x_search`. */
+  readonly hostsXSearch: boolean;
+}
+
+/** The output with the input that was growing in its slot, as everything but the next delta of it wants it. */
+export const settled = ({ growing, ...output }: Output): Output => {
+  const slot = growing && output.slots.get(growing.key);
+  if (growing === undefined || slot === undefined) return output;
+  return { ...output, slots: new Map(output.slots).set(growing.key, { ...slot, streamed: growing.text }) };
+};
+
+/** The output before the first item. */
+export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken: false, hostsXSearch: false };
+
+/** The next output with what the part proves; undefined past a limit. */
+export type Change = readonly [Output, Observation.Observation] | undefined;
+
+/** Output that shows nothing by itself. */
+export const produced: Observation.Observation = { ...Observation.none, progress: "output" };
+
+/** A slot of an item of which nothing else is known yet. */
+export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
+  type,
+  itemId: Json.string(item.id),
+  callId: Json.string(item.call_id),
+  done: false,
+  visible: false,
+});
+
+/** The index is the item's key; without one its id, which is better than nothing. */
+export const keyOf = (frame: Json.JsonRecord): Key =>
+  typeof frame.output_index === "number"
+    ? frame.output_index
+    : Json.string(frame.item_id) || Json.string(Json.record(frame.item)?.id);
+
+/** The key of an event about an item: where two items share an index, their ids tell them apart. */
+export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
+  const key = keyOf(frame);
+  const id = Json.string(frame.item_id);
+  if (id === "" || output.slots.get(key)?.itemId === id) return key;
+  for (const [other, slot] of output.slots) if (slot.itemId === id && !slot.done) return other;
+  return key;
+};
+
+/** Servers that number every item 0 tell two calls apart by their ids. */
+export const differs = (slot: Slot, item: Json.JsonRecord): boolean => {
+  const id = Json.string(item.call_id);
+  return slot.callId !== "" && id !== "" && slot.callId !== id;
+};
+
+/** The key of an item of the final response: by its id, else by its place in the list. */
+export const find = (output: Output, index: number, item: Json.JsonRecord): Key | undefined => {
+  const id = Json.string(item.call_id);
+  for (const [key, slot] of output.slots) if (id !== "" && slot.callId === id && slot.type === item.type) return key;
+  return output.slots.get(index)?.type === item.type ? index : undefined;
+};
+
+/** Puts a slot; another item that had its key is kept under a key that no server sends. */
+export const put = (output: Output, key: Key, slot: Slot, observation: Observation.Observation): Change => {
+  const before = output.slots.get(key);
+  const slots = new Map(output.slots);
+  if (before?.call !== undefined && before.call.ordinal !== slot.call?.ordinal)
+    slots.set(`call:${before.call.ordinal}`, before);
+  slots.set(key, slot);
+  return slots.size > itemsMax ? undefined : [{ ...output, slots }, observation];
+};
+
+/** The call that an item begins. */
+export const callOf = (output: Output, item: Json.JsonRecord, read: ResponsesItem.Call): Call => ({
+  ordinal: output.calls,
+  id: Json.string(item.call_id) || Json.string(item.id),
+  tool: read.tool,
+  executor: read.executor,
+  settled: false,
+});
+
+/** What a part says about a call. */
+export const signal = (call: Call, phase: Observation.CallSignal["phase"]): Observation.CallSignal => ({
+  choice: 0,
+  ordinal: call.ordinal,
+  ...(call.id === "" ? {} : { id: label(call.id) }),
+  ...(call.tool === "" ? {} : { tool: call.tool }),
+  executor: call.executor,
+  phase,
+});
+
+/** Whether anything but the frame of a response came. */
+export const isEmpty = (output: Output): boolean => output.slots.size === 0;

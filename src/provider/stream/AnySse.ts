@@ -1,0 +1,90 @@
+/**
+ * Reads any server-sent-event stream: every event is a part, and the caller says which one is the last.
+ *
+ * There is no rule of its own for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
+ */
+import * as Json from "../../domain/Json.ts";
+import { none, type Observation } from "../../domain/Observation.ts";
+import type { End, Part, Protocol, SseEvent } from "./Protocol.ts";
+
+/** What the caller knows of a stream. The functions must be pure and must not throw. */
+export interface Rules {
+  /** Whether this event is the last that has to come. `json` is its parsed data; undefined where it is no JSON. */
+  readonly terminal?: (event: SseEvent, json: unknown) => boolean;
+  /** A clean end of the bytes is the terminal marker, where no event is. Default false: a cut is often a clean end. */
+  readonly cleanEnd?: boolean;
+  /** What an event proves. Default: all of its data is text that the caller sees, so that it is never repeated unasked. */
+  readonly observe?: (event: SseEvent, json: unknown) => Observation;
+  /** A JSON document is an answer too, as one event. Default false. */
+  readonly documents?: boolean;
+}
+
+/** The fold's state: what a clean end would mean, and whether an event has settled it. */
+export interface State {
+  readonly end: End;
+  readonly settled: boolean;
+}
+
+/**
+ * Makes a protocol of rules.
+ *
+ * @param rules which event is the last, and what events prove
+ */
+export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
+  id: "sse",
+  documents: rules.documents ?? false,
+  initial: () => ({ end: rules.cleanEnd === true ? complete : truncated, settled: false }),
+  step: (state, event) => {
+    const json = Json.parse(event.data)?.json;
+    const observation = mark(rules, observed(rules, event, json), rules.terminal?.(event, json) === true);
+    return [next(state, observation), { protocol: "sse", event, json, observation }];
+  },
+  halt: ({ end }) => end,
+  observe,
+});
+
+/** What a part proves. */
+export const observe = (part: Part<"sse">): Observation => part.observation;
+
+/** Reads from a part the cursor that `Last-Event-ID` takes (WHATWG HTML, 9.2.3): the `cursor` option of `StreamProcessor.run`. */
+export const cursor = (part: Part<"sse">): string | undefined => part.event.id;
+
+/**
+ * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message, and
+ * a server may send it as a JSON document instead of a stream. A JSON-RPC error is such a response: the method has failed,
+ * the stream has not.
+ *
+ * @param id the id of the request
+ */
+export const jsonRpc = (id: string | number): Rules => ({
+  documents: true,
+  terminal: (_event, json) => {
+    // Revision 2025-03-26 of MCP allows batches.
+    const messages = Array.isArray(json) ? json : [json];
+    return messages.some((message) => {
+      const response = Json.record(message);
+      return response?.id === id && ("result" in response || "error" in response);
+    });
+  },
+});
+
+const complete: End = { complete: true };
+const truncated: End = { complete: false, failure: { kind: "truncated" } };
+
+const observed = ({ observe }: Rules, event: SseEvent, json: unknown): Observation =>
+  observe === undefined
+    ? { ...none, progress: "output", shows: "text", characters: event.data.length }
+    : observe(event, json);
+
+/** An event that carries an error is never the marker. */
+const mark = (rules: Rules, observation: Observation, terminal: boolean): Observation => {
+  if (observation.failure !== undefined) return observation;
+  if (terminal) return { ...observation, terminal: true };
+  return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;
+};
+
+/** The first marker or failure stays. */
+const next = (state: State, { failure, terminal }: Observation): State => {
+  if (state.settled || (failure === undefined && !terminal)) return state;
+  return { end: failure === undefined ? complete : { complete: false, failure }, settled: true };
+};

@@ -1,0 +1,303 @@
+/**
+ * Frames a server-sent-event stream (WHATWG HTML, 9.2.6), sans IO: bytes go in, frames come out, nothing waits.
+ *
+ * It differs from a browser's EventSource in five ways, because a broken stream must be told from a whole one: comments are
+ * frames (they prove that the connection lives), every byte is counted, an event without its blank line is given out by
+ * `end` alone, an `error:` field is an error event, and a body that is no stream at all is a failure.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import type { SseComment, SseEvent } from "./Protocol.ts";
+
+/** What a framer may hold. */
+export interface Limits {
+  /** Longest line, in bytes, without its line end. */
+  readonly lineBytesMax: number;
+  /** Most data in one event over all its `data:` lines, in bytes. */
+  readonly eventBytesMax: number;
+}
+
+/** 16 MiB each: the largest frames known are base64 images of a few megabytes in one `data:` line. */
+export const defaultLimits: Limits = { lineBytesMax: 16 * 1024 * 1024, eventBytesMax: 16 * 1024 * 1024 };
+
+/** What a framer gives out: an event, or a comment, which proves only that the connection lives. */
+export type Frame = SseEvent | SseComment;
+
+/**
+ * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed.
+ *
+ * A CR ends a line at once, so that no event waits for a byte that may never come; the LF of a CRLF counts for the frame
+ * after it. Lines that are no event (blank, or `id:` and `retry:` alone) count for the next frame.
+ */
+export interface Framer {
+  /** Takes the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
+  readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
+  /** The bytes are over: gives the event that lacks its blank line or line end, if any. Whether it is whole is for its data to say. */
+  readonly end: () => ReadonlyArray<SseEvent>;
+  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`; sticky: nothing is framed after it. */
+  readonly failure: Failure | undefined;
+  /** Bytes that belong to no frame yet. */
+  readonly unframed: number;
+  /** After `end`: the bytes ended inside the fields of an event that has no data yet, so more was to come. */
+  readonly cut: boolean;
+}
+
+/** Makes a framer for one response body. */
+export const makeFramer = (limits: Partial<Limits> = {}): Framer => new ByteFramer({ ...defaultLimits, ...limits });
+
+/** Whether a frame is a comment. */
+export const isComment = (frame: Frame): frame is SseComment => "comment" in frame;
+
+const LF = 10;
+const CR = 13;
+const SPACE = 32;
+const COLON = 58;
+const nothing: ReadonlyArray<never> = [];
+const notAStream: Failure = { kind: "protocol", reason: "not_a_stream" };
+const oversize: Failure = { kind: "protocol", reason: "oversize" };
+const damaged: Failure = { kind: "protocol", reason: "damaged_frame" };
+
+/** Largest buffer for a line that spans chunks that is kept for the next such line, in bytes. */
+const bufferBytesKept = 65_536;
+
+const empty = new Uint8Array(0);
+
+// A BOM at the start is stripped as bytes; one inside the data is text (ignoreBOM keeps it). Bad UTF-8 becomes U+FFFD.
+// Whole lines are decoded, so one decoder without memory serves all framers.
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+class ByteFramer implements Framer {
+  failure: Failure | undefined = undefined;
+  cut = false;
+  readonly #limits: Limits;
+  #line = empty;
+  #lineLength = 0;
+  #afterCr = false;
+  #atStart = true;
+  #ended = false;
+  /** A field that this format knows, or a comment, was seen: it is a stream. */
+  #recognised = false;
+  #nonsense = false;
+  #data: string | undefined = undefined;
+  #dataBytes = 0;
+  #event = "";
+  #id: string | undefined = undefined;
+  #retry: number | undefined = undefined;
+  #pendingBytes = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  get unframed(): number {
+    return this.#pendingBytes + this.#lineLength;
+  }
+
+  feed(bytes: Uint8Array): ReadonlyArray<Frame> {
+    if (this.failure !== undefined || this.#ended) return nothing;
+    const out: Array<Frame> = [];
+    let at = 0;
+    // The next LF and CR are found once each and kept: a stream that uses only one of them stays linear.
+    let lf = -1;
+    let cr = -1;
+    while (at < bytes.length && this.failure === undefined) {
+      if (this.#afterCr) {
+        this.#afterCr = false;
+        if (bytes[at] === LF) {
+          this.#pendingBytes += 1;
+          at += 1;
+          continue;
+        }
+      }
+      if (lf < at) lf = indexOrEnd(bytes, LF, at);
+      if (cr < at) cr = indexOrEnd(bytes, CR, at);
+      const stop = Math.min(lf, cr);
+      if (stop === bytes.length) {
+        this.#keep(bytes, at, stop);
+        break;
+      }
+      this.#afterCr = stop === cr;
+      if (this.#lineLength === 0) this.#take(bytes, at, stop, 1, out);
+      else this.#takeKept(bytes, at, stop, out);
+      at = stop + 1;
+    }
+    return out;
+  }
+
+  end(): ReadonlyArray<SseEvent> {
+    if (this.failure !== undefined || this.#ended) return nothing;
+    this.#ended = true;
+    const out: Array<Frame> = [];
+    const length = this.#lineLength;
+    const comment = this.#line[0] === COLON;
+    if (length > 0 && !comment) {
+      const nonsense = this.#nonsense || !isFieldBegun(this.#line, length);
+      this.#lineLength = 0;
+      this.#take(this.#line, 0, length, 0, out);
+      this.#nonsense = nonsense;
+    }
+    if (this.failure !== undefined) return nothing;
+    if (this.#nonsense && !this.#recognised) this.failure = notAStream;
+    this.cut = this.#data === undefined && (this.#event !== "" || (length > 0 && !comment));
+    this.#dispatch(out);
+    return out.filter((frame): frame is SseEvent => !isComment(frame));
+  }
+
+  /** Keeps the start of a line whose end has not come, in a buffer that doubles: linear over any number of chunks. */
+  #keep(bytes: Uint8Array, from: number, to: number): void {
+    const needed = this.#lineLength + to - from;
+    if (needed > this.#limits.lineBytesMax) {
+      this.failure = oversize;
+      return;
+    }
+    if (needed > this.#line.length) {
+      const larger = new Uint8Array(Math.max(needed, this.#line.length * 2, 256));
+      larger.set(this.#line.subarray(0, this.#lineLength));
+      this.#line = larger;
+    }
+    this.#line.set(bytes.subarray(from, to), this.#lineLength);
+    this.#lineLength = needed;
+    if (this.#recognised) return;
+    const first = firstByte(this.#line, 0, needed);
+    if (first !== undefined && opensBody(first)) this.failure = notAStream;
+  }
+
+  #takeKept(bytes: Uint8Array, from: number, to: number, out: Array<Frame>): void {
+    this.#keep(bytes, from, to);
+    if (this.failure !== undefined) return;
+    const line = this.#line;
+    const length = this.#lineLength;
+    this.#lineLength = 0;
+    this.#take(line, 0, length, 1, out);
+    if (line.length > bufferBytesKept) this.#line = empty;
+  }
+
+  /** Takes one whole line; `ending` is 1 for its line end, 0 where the bytes ended instead. */
+  #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number, out: Array<Frame>): void {
+    this.#pendingBytes += stop - lineStart + ending;
+    if (stop - lineStart > this.#limits.lineBytesMax) {
+      this.failure = oversize;
+      return;
+    }
+    let start = lineStart;
+    if (this.#atStart) {
+      this.#atStart = false;
+      if (bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf && stop - start >= 3)
+        start += 3;
+    }
+    if (start === stop) this.#dispatch(out);
+    else if (bytes[start] === COLON) this.#comment(bytes, start, stop, stop - lineStart + ending, out);
+    else this.#field(bytes, start, stop);
+  }
+
+  #comment(bytes: Uint8Array, start: number, stop: number, size: number, out: Array<Frame>): void {
+    this.#recognised = true;
+    // Inside an event the comment takes only its own line, so that the event keeps the bytes of its lines.
+    const taken = this.#data === undefined ? this.#pendingBytes : size;
+    this.#pendingBytes -= taken;
+    out.push({ comment: this.#value(bytes, start, stop), bytes: taken });
+  }
+
+  #field(bytes: Uint8Array, start: number, stop: number): void {
+    if (isNamed(bytes, start, stop, "data")) {
+      this.#addData(bytes, start + 4, stop);
+    } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
+      // Not of the standard: llama.cpp writes `error: {…}` where an event of that name is meant.
+      this.#event = "error";
+      this.#addData(bytes, start + 5, stop);
+    } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
+    else if (isNamed(bytes, start, stop, "id")) {
+      const id = this.#value(bytes, start + 2, stop);
+      if (!id.includes("\u0000")) this.#id = id;
+    } else if (isNamed(bytes, start, stop, "retry")) {
+      const retry = this.#value(bytes, start + 5, stop);
+      if (/^[0-9]{1,15}$/.test(retry)) this.#retry = Number(retry);
+    } else {
+      this.#unknown(bytes, start, stop);
+      return;
+    }
+    this.#recognised = true;
+  }
+
+  #addData(bytes: Uint8Array, colon: number, stop: number): void {
+    this.#dataBytes += stop - colon;
+    if (this.#dataBytes > this.#limits.eventBytesMax) {
+      this.failure = oversize;
+      return;
+    }
+    const value = this.#value(bytes, colon, stop);
+    this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+  }
+
+  /** A line of no known field is ignored, as the standard says, unless it opens a JSON or HTML body in place of a frame. */
+  #unknown(bytes: Uint8Array, start: number, stop: number): void {
+    const first = firstByte(bytes, start, stop);
+    if (first === undefined) return;
+    if (opensBody(first)) this.failure = this.#recognised ? damaged : notAStream;
+    this.#nonsense = true;
+  }
+
+  /** The text after the colon at `colon`, without one leading space; empty where the line ends before a colon. */
+  #value(bytes: Uint8Array, colon: number, stop: number): string {
+    if (colon >= stop) return "";
+    const from = bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
+    return from >= stop ? "" : utf8.decode(bytes.subarray(from, stop));
+  }
+
+  #dispatch(out: Array<Frame>): void {
+    const data = this.#data;
+    const event = this.#event;
+    this.#event = "";
+    if (data === undefined) return;
+    const frame: { -readonly [K in keyof SseEvent]: SseEvent[K] } = {
+      event: event === "" ? "message" : event,
+      data,
+      bytes: this.#pendingBytes,
+    };
+    if (this.#id !== undefined) frame.id = this.#id;
+    if (this.#retry !== undefined) frame.retry = this.#retry;
+    this.#data = undefined;
+    this.#dataBytes = 0;
+    this.#retry = undefined;
+    this.#pendingBytes = 0;
+    out.push(frame);
+  }
+}
+
+const indexOrEnd = (bytes: Uint8Array, byte: number, from: number): number => {
+  const index = bytes.indexOf(byte, from);
+  return index === -1 ? bytes.length : index;
+};
+
+/** Whether the line is the field `name`: the name alone, or the name and a colon. */
+const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): boolean => {
+  const end = start + name.length;
+  if (end > stop || (end < stop && bytes[end] !== COLON)) return false;
+  for (let index = 0; index < name.length; index++) {
+    if (bytes[start + index] !== name.charCodeAt(index)) return false;
+  }
+  return true;
+};
+
+const fieldNames = ["data", "event", "id", "retry", "error"];
+
+/** Whether a cut line may still become a field that this format knows (after a BOM, or a part of one). */
+const isFieldBegun = (bytes: Uint8Array, length: number): boolean => {
+  const text = new TextDecoder().decode(bytes.subarray(0, Math.min(length, 16)));
+  const name = text.replace(/^\uFFFD+$/, "").split(":")[0] ?? "";
+  return fieldNames.some((field) => field.startsWith(name));
+};
+
+/** How far blanks before a body are looked through, in bytes. */
+const blankBytesMax = 64;
+
+const firstByte = (bytes: Uint8Array, start: number, stop: number): number | undefined => {
+  const bom = bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf ? 3 : 0;
+  for (let at = start + bom; at < Math.min(stop, start + blankBytesMax); at++) {
+    const byte = bytes[at];
+    if (byte !== SPACE && byte !== 9) return byte;
+  }
+  return undefined;
+};
+
+/** `{`, `[` and `<`: no field of the format begins so, a JSON body, a JSON array (Gemini without `alt=sse`) and HTML do. */
+const opensBody = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;

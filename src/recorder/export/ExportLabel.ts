@@ -1,0 +1,138 @@
+/**
+ * Decides which names may leave the house, and numbers the others.
+ *
+ * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may hold a key, a prompt or a
+ * path. Nothing passes because it looks harmless: a name passes when it is made of known words and few digits, or when the
+ * caller gave it as a name of its own. What does not pass becomes `label_1`, `label_2`, …: equal names get equal numbers
+ * within one export, and a number, unlike a hash, cannot be guessed back.
+ */
+
+import { Choice, Rule } from "../../domain/Decision.ts";
+import { ClockName, kinds } from "../../domain/Failure.ts";
+import { AttemptMode } from "../../domain/RunFacts.ts";
+import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
+// The table makes its codes known when it loads; without it such a code is numbered.
+import "../../failure/tables/ProviderErrors.ts";
+import { families, isVendor, modelWords, words } from "./ExportWords.ts";
+
+/** Longest name that is exported, in UTF-16 code units; a longer one is numbered. */
+export const nameCharactersMax = 64;
+
+/** Most words and numbers of one name. */
+const tokensMax = 8;
+
+/** Most digits of a name: a status, or a counter. More are a telephone number, an address or a key. */
+const digitsMax = 3;
+
+/** Most digits of a model's name beside its date: `llama-4-maverick-17b-128e-fp8`. */
+const modelDigitsMax = 8;
+
+/** What every exported name looks like, also one of the caller's own. */
+const shape = /^[A-Za-z0-9_][A-Za-z0-9_.:+/-]*$/;
+
+/** A name of this look is ours: one that came from outside is numbered, so that the two cannot be confused. */
+const placeholder = /^label_\d+$/i;
+
+/** Replaces names within one export: the same text always by the same name. */
+export class ExportLabels {
+  readonly #own: ReadonlySet<string>;
+  readonly #numbered = new Map<string, string>();
+
+  /** @param own names that the caller's own program gives, which may come out as they are */
+  constructor(own: Iterable<string> = []) {
+    this.#own = new Set(own);
+  }
+
+  /** The name itself where it may come out, else its number. */
+  of(text: string): string {
+    if (text === "" || isPublic(text) || (this.#own.has(text) && isShaped(text))) return text;
+    const known = this.#numbered.get(text);
+    if (known !== undefined) return known;
+    const made = `label_${this.#numbered.size + 1}`;
+    this.#numbered.set(text, made);
+    return made;
+  }
+}
+
+/** Numbers the ids of incidents: a run id is the caller's and may be anybody's name, so none comes out. */
+export class ExportIds {
+  readonly #numbered = new Map<string, string>();
+
+  of(id: string): string {
+    const made = this.#numbered.get(id) ?? `incident_${this.#numbered.size + 1}`;
+    this.#numbered.set(id, made);
+    return made;
+  }
+}
+
+/**
+ * Whether a name is made of nothing but known words and few digits.
+ *
+ * @param text a name of unknown origin
+ */
+export const isPublic = (text: string): boolean => {
+  if (!isShaped(text)) return false;
+  if (count.test(text) || reported.has(text)) return true;
+  if (codeLabel(text) !== undefined && /[A-Za-z]/.test(text) && digitsOf(text) <= digitsMax) return true;
+  const [vendor, routedTo, more] = text.split("/");
+  if (vendor === undefined || more !== undefined) return false;
+  return routedTo === undefined ? isWorded(vendor) : isVendor(vendor) && isWorded(routedTo);
+};
+
+const isShaped = (text: string): boolean =>
+  text.length <= nameCharactersMax && shape.test(text) && !placeholder.test(text);
+
+const isWorded = (name: string): boolean => {
+  const tokens = tokensOf(name.replace(date, ""));
+  if (tokens.length === 0 || tokens.length > tokensMax) return false;
+  const isModel = tokens.some(isFamily);
+  const digits = tokens.reduce((sum, token) => sum + digitsOf(token), 0);
+  if (digits > (isModel ? modelDigitsMax : digitsMax) || dotted.test(name)) return false;
+  const [known, numbers] = isModel ? [isModelWord, modelNumber] : [isWord, plainNumber];
+  return tokens.some(known) && tokens.every((token) => known(token) || numbers.test(token));
+};
+
+/** What this package itself reports as a detail or an end. */
+const reported: ReadonlySet<string> = new Set([
+  ...Rule.literals,
+  ...Choice.literals,
+  ...AttemptMode.literals,
+  ...ClockName.literals,
+  ...Object.keys(kinds),
+  ...["accepted_partial", "record_failed", "consumer_finished", "caller_failed", "completed", "defect"],
+  ...["not_started", "not_resumable"],
+]);
+
+/** A version, a status, or the key of a call: `1`, `429`, `0.12`. */
+const count = /^\d{1,3}(?:\.\d{1,5})?$/;
+
+/** The day of a model's release: `20250929`, `2024-08-06`. */
+const date = /(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)/;
+
+/** An IP address has words before it as often as not. */
+const dotted = /\d\.\d+\.\d+\.\d/;
+
+/** `4`, `4o`, `70b`, `32k`, `8x7b`, `v3`, `a22b`: letters only where model names have them. */
+const modelNumber = /^(?:\d{1,4}[bkmeo]?|[vrkmqaf]p?\d{1,3}[bk]?|\d{1,2}x\d{1,3}[be])$/;
+
+const plainNumber = /^v?\d{1,3}$/;
+
+/** Splits at separators and where camelCase begins a new word; `GPT4` and `http2` stay whole. */
+const tokensOf = (name: string): ReadonlyArray<string> =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[\s_.:+-]+/)
+    .filter((token) => token !== "");
+
+const stem = (token: string): string => token.replace(/\d{1,2}$/, "");
+const isFamily = (token: string): boolean =>
+  families.has(token) || (token !== stem(token) && families.has(stem(token)));
+const isWord = (token: string): boolean => words.has(token) || codeWord(token);
+const isModelWord = (token: string): boolean => isFamily(token) || modelWords.has(token) || isWord(token);
+
+/** A word of error codes, taken alone. */
+const codeWord = (token: string): boolean => /[a-z]/.test(token) && codeLabel(token) !== undefined;
+
+const digitsOf = (text: string): number => text.replace(/\D/g, "").length;

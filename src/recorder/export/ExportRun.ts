@@ -1,0 +1,65 @@
+/**
+ * Copies what a run's record holds beside its incidents: attempts, calls and questions, field by field.
+ */
+import { incidentsMax, toolRowsMax } from "../../domain/Limits.ts";
+import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../RunRecord.ts";
+import type { RunExport } from "./ExportDocument.ts";
+import type { ExportIds, ExportLabels } from "./ExportLabel.ts";
+import * as Values from "./ExportValues.ts";
+
+/** How a run stands. The digest of its transcript is not read: it tells two equal prompts from two others. */
+export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
+  state,
+  ...(parked === undefined ? {} : { parked }),
+  resumes,
+  ...(budget === undefined ? {} : { budget: Values.budget(budget) }),
+  ...(policy === undefined ? {} : { policy: labels.of(policy) }),
+});
+
+/** An attempt. */
+export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
+  const { request, run } = it;
+  return {
+    attempt: it.attempt,
+    mode: it.mode,
+    started_ms: it.started_ms,
+    facts: Values.facts(it.facts, labels),
+    ...(request === undefined ? {} : { request }),
+    ...(run === undefined ? {} : { run: Values.run(run) }),
+  };
+};
+
+/** The newest questions. */
+export const questions = (
+  list: ReadonlyArray<QuestionRecord>,
+  labels: ExportIds,
+): ReadonlyArray<RunExport["questions"][number]> =>
+  list.slice(-incidentsMax).map((it) => {
+    const { answer, answered_by, asked_at, attempt: after, default_choice, expires_at } = it;
+    return {
+      revision: it.revision,
+      incident: labels.of(it.incident),
+      rule: it.rule,
+      choices: Values.offered(it.choices),
+      ...(after === undefined ? {} : { attempt: after }),
+      ...(default_choice === undefined ? {} : { default_choice }),
+      ...(asked_at === undefined ? {} : { asked_at }),
+      ...(expires_at === undefined ? {} : { expires_at }),
+      ...(answer === undefined ? {} : { answer }),
+      ...(answered_by === undefined ? {} : { answered_by }),
+    };
+  });
+
+/** The newest calls. */
+export const calls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
+  list.slice(-toolRowsMax).map((it) => {
+    const { verdict, verdict_by } = it;
+    return {
+      attempt: it.attempt,
+      call: labels.of(it.call),
+      id: labels.of(it.id),
+      tool: labels.of(it.tool),
+      ...(verdict === undefined ? {} : { verdict }),
+      ...(verdict_by === undefined ? {} : { verdict_by }),
+    };
+  });

@@ -1,0 +1,198 @@
+/**
+ * Copies the values of an incident field by field: what is not named here is not exported.
+ *
+ * Every name goes through `ExportLabels`. Enums and numbers are copied as they are; the document's schema refuses whatever
+ * is neither. Nothing is spread but objects that were built here.
+ */
+import type { AttemptFacts, Counters, ToolRow } from "../../domain/AttemptFacts.ts";
+import { Choice, type Decision } from "../../domain/Decision.ts";
+import { type Failure, type Fingerprint, resolve } from "../../domain/Failure.ts";
+import { toolRowsMax } from "../../domain/Limits.ts";
+import type { Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
+import type { Counts, SideEffects } from "../../domain/SideEffects.ts";
+import type { DecisionInput } from "../../policy/DecisionInput.ts";
+import type { ExportLabels } from "./ExportLabel.ts";
+
+/** Highest token count that is exported: a provider says it, and no model has more. */
+export const tokensMax = 999_999_999;
+
+/** A record holds more of something than a recorder keeps; the encoder answers `too_large`. */
+export class TooMany extends Error {}
+
+/** What a decision was taken on, with names replaced. */
+export const input = (it: DecisionInput, labels: ExportLabels): DecisionInput => ({
+  facts: facts(it.facts, labels),
+  failure: failure(it.failure, labels),
+  run: run(it.run),
+  budget: budget(it.budget),
+  jitter: it.jitter,
+});
+
+/** The facts of an attempt. */
+export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => ({
+  delivery: it.delivery,
+  progress: it.progress,
+  shown: it.shown,
+  text_through: it.text_through,
+  call_through: it.call_through,
+  settled_through: it.settled_through,
+  tools: rows(it.tools).map(
+    (row): ToolRow => ({
+      call: labels.of(row.call),
+      tool: labels.of(row.tool),
+      executor: row.executor,
+      effect: row.effect,
+      phase: row.phase,
+    }),
+  ),
+  terminal_seen: it.terminal_seen,
+  side_effects: sideEffects(it.side_effects),
+  counters: counters(it.counters),
+});
+
+/** Id and model of a provider. */
+export const provider = (it: Provider, labels: ExportLabels): Provider => {
+  const { id, model, reasoning } = it;
+  return {
+    id: labels.of(id),
+    ...(model === undefined ? {} : { model: labels.of(model) }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+  };
+};
+
+/**
+ * A decision with names replaced.
+ *
+ * @param because the facts that forced it, said anew: a stored sentence is never copied
+ */
+export const decision = (it: Decision, because: ReadonlyArray<string>, labels: ExportLabels): Decision => {
+  const { mode, calls, choices, may_repeat, default_choice } = it;
+  return {
+    action: it.action,
+    rule: it.rule,
+    ...(mode === undefined ? {} : { mode }),
+    delay_ms: it.delay_ms,
+    policy_version: labels.of(it.policy_version),
+    because,
+    ...(calls === undefined
+      ? {}
+      : {
+          calls: rows(calls).map((call) => ({
+            call: labels.of(call.call),
+            tool: labels.of(call.tool),
+            phase: call.phase,
+          })),
+        }),
+    ...(choices === undefined ? {} : { choices: offered(choices) }),
+    ...(may_repeat === undefined ? {} : { may_repeat: rows(may_repeat).map((call) => labels.of(call)) }),
+    ...(default_choice === undefined ? {} : { default_choice }),
+  };
+};
+
+/** The choices of a question, which are fewer than their kinds. */
+export const offered = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
+  if (choices.length > Choice.literals.length) throw new TooMany();
+  return [...choices];
+};
+
+const rows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
+  if (list.length > toolRowsMax) throw new TooMany();
+  return [...list];
+};
+
+/** The flags are said even where they were left open: what a replaced code would have meant stays known. */
+const failure = (it: Failure, labels: ExportLabels): Failure => {
+  const known = resolve(it);
+  const { retry_after_ms, status, code, fingerprint } = known;
+  const common = {
+    retryable: known.retryable,
+    not_processed: known.not_processed,
+    in_band: known.in_band,
+    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    ...(status === undefined ? {} : { status }),
+    ...(code === undefined ? {} : { code: labels.of(code) }),
+    ...(fingerprint === undefined ? {} : { fingerprint: printOf(fingerprint, labels) }),
+  };
+  switch (known.kind) {
+    case "transport": {
+      const { operation, http2_code } = known;
+      return {
+        kind: known.kind,
+        ...common,
+        ...(operation === undefined ? {} : { operation }),
+        ...(http2_code === undefined ? {} : { http2_code: labels.of(http2_code) }),
+      };
+    }
+    case "stalled":
+      return { kind: known.kind, ...common, clock: known.clock };
+    case "rejected":
+      return { kind: known.kind, ...common, reason: known.reason };
+    case "protocol":
+      return { kind: known.kind, ...common, reason: known.reason };
+    case "cancelled":
+      return { kind: known.kind, ...common, by: known.by };
+    default:
+      return { kind: known.kind, ...common };
+  }
+};
+
+const printOf = ({ name, code, depth }: Fingerprint, labels: ExportLabels): Fingerprint => ({
+  name: labels.of(name),
+  ...(code === undefined ? {} : { code: labels.of(code) }),
+  depth,
+});
+
+/** The run's side of a decision: flags and counters. */
+export const run = (it: RunFacts): RunFacts => ({
+  mode: it.mode,
+  user_cancelled: it.user_cancelled,
+  lifecycle_closed: it.lifecycle_closed,
+  can_continue: it.can_continue,
+  continue_text: it.continue_text,
+  resumable: it.resumable,
+  discardable: it.discardable,
+  can_refresh_credentials: it.can_refresh_credentials,
+  credential_refreshes: it.credential_refreshes,
+  throttle_wait_ms: it.throttle_wait_ms,
+  auto_retries: it.auto_retries,
+  not_processed_retries: it.not_processed_retries,
+  retries_after_shown: it.retries_after_shown,
+  retries_after_stall: it.retries_after_stall,
+  elapsed_ms: it.elapsed_ms,
+});
+
+/** What a run may spend. */
+export const budget = (it: Budget): Budget => ({
+  max_auto_retries: it.max_auto_retries,
+  max_not_processed: it.max_not_processed,
+  max_after_shown: it.max_after_shown,
+  max_after_stall: it.max_after_stall,
+  max_elapsed_ms: it.max_elapsed_ms,
+  max_retry_after_ms: it.max_retry_after_ms,
+});
+
+const sideEffects = (it: SideEffects | null): SideEffects | null =>
+  it === null
+    ? null
+    : {
+        guarded: it.guarded,
+        complete: it.complete,
+        reason: it.reason,
+        runtime: counts(it.runtime),
+        provider: counts(it.provider),
+      };
+
+const counts = (it: Counts): Counts => ({ read_only: it.read_only, mutating: it.mutating, unknown: it.unknown });
+
+const counters = (it: Counters): Counters => {
+  const { input_tokens, output_tokens, rows_folded, suspended_ms } = it;
+  return {
+    parts: it.parts,
+    bytes: it.bytes,
+    characters: it.characters,
+    ...(input_tokens === undefined ? {} : { input_tokens: Math.min(input_tokens, tokensMax) }),
+    ...(output_tokens === undefined ? {} : { output_tokens: Math.min(output_tokens, tokensMax) }),
+    ...(rows_folded === undefined ? {} : { rows_folded }),
+    ...(suspended_ms === undefined ? {} : { suspended_ms }),
+  };
+};

@@ -1,0 +1,222 @@
+/**
+ * Runs transactions of the store: waits for other processes' locks, makes missing tables, and says in the recorder's words
+ * what failed.
+ */
+import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import * as SqlClient from "effect/sql/SqlClient";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
+import { digester } from "../Digest.ts";
+import { monotonicMs, realClock } from "../MonotonicTime.ts";
+import type { RecorderError } from "../RecorderError.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+import * as SqlSchema from "./SqlSchema.ts";
+import type { SqlTables } from "./SqlTables.ts";
+
+/** Pause before a lock is tried again, in milliseconds. */
+const lockPauseMs = 25;
+
+/** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
+export const lockWaitMsDefault = 5_000;
+
+/** How the store uses its database. */
+export interface DatabaseOptions {
+  /** The database, as a person knows it. */
+  readonly place: string;
+  /** Longest wait for another program's lock, in milliseconds. */
+  readonly lockWaitMs?: number;
+  /** What is a program's own: the client, whose connection it may hold, and the database, whose tables are left alone. */
+  readonly shared: { readonly client: boolean; readonly tables: boolean };
+}
+
+/** The store's database. */
+export class SqlDatabase {
+  readonly tables: SqlTables;
+  readonly #options: DatabaseOptions;
+  #digest: ReturnType<typeof digester> | undefined;
+
+  readonly #patience: LockPatience;
+
+  constructor(tables: SqlTables, options: DatabaseOptions) {
+    this.tables = tables;
+    this.#options = options;
+    this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
+    this.free = options.shared.client ? this.#told(this.#apart(Effect.void, true)) : Effect.void;
+  }
+
+  /** Makes the tables where they are missing, and reads the store's key. */
+  readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
+    this.#told(this.#apart(this.#prepared, true)),
+  );
+
+  /**
+   * Runs a transaction that may write. The body may be run again; it touches nothing but the database. It is never part of
+   * a transaction of its caller, with which it could be undone.
+   */
+  write<A, E>(body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>): Effect.Effect<A, Told<E> | RecorderError> {
+    const transaction = this.#connected(body, this.tables.sql.withTransaction);
+    const written = Effect.tap(this.#withTables(transaction), this.#patience.over);
+    return this.#told(this.#apart(written, true));
+  }
+
+  /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
+  read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Told<E> | RecorderError> {
+    const snapshot = this.#connected(body, (it) =>
+      Effect.provideService(this.tables.sql.withTransaction(it), SqlClient.BeginTransaction, "BEGIN"),
+    );
+    return this.#told(this.#apart(this.#withTables(snapshot), false));
+  }
+
+  /**
+   * Fails where a write would have to wait for a transaction of its own caller. One connection is all that SQLite has for
+   * writing: the caller waits for the record, and the record would wait for the caller.
+   */
+  readonly free: Effect.Effect<void, RecorderError>;
+
+  /** The digest under the store's key. */
+  digest(content: string): Effect.Effect<string, RecorderError> {
+    return Effect.suspend(() => {
+      if (this.#digest !== undefined) return this.#digest(content);
+      return Effect.andThen(
+        this.ready,
+        Effect.suspend(() => this.digest(content)),
+      );
+    });
+  }
+
+  readonly #prepared = Effect.suspend(() =>
+    Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (key) => {
+      this.#digest = digester(key);
+    }),
+  );
+
+  /** A file that was replaced by an empty one gets its tables when they are missed. */
+  #withTables<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, E | SqlError | RecorderError> {
+    return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepared, body));
+  }
+
+  /** Leaves a transaction that the caller is in: the store has its own. */
+  #apart<A, E>(body: Effect.Effect<A, E>, writes: boolean): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
+    if (!this.#options.shared.client) return body;
+    const { sql } = this.tables;
+    return Effect.contextWith((context: Context.Context<never>) => {
+      if (Context.getOrUndefined(context, sql.transactionService) === undefined) return body;
+      const alone = Effect.updateContext(body, (it: Context.Context<never>) =>
+        Context.omit(sql.transactionService)(it),
+      );
+      return sql.onDialectOrElse({
+        sqlite: () =>
+          Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
+            if (!open) return alone;
+            // A read sees what is committed, as the caller has written nothing of the store, and needs no other connection.
+            return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
+          }),
+        orElse: () => alone,
+      });
+    });
+  }
+
+  /** A program that holds the connection for longer than a lock is waited for is told like a lock. */
+  #connected<A, E>(
+    body: Effect.Effect<A, E>,
+    begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
+  ): Effect.Effect<A, E | SqlError | SqlFailure.ConnectionHeld> {
+    if (!this.#options.shared.client) return begin(body);
+    return Effect.suspend(() => {
+      let begun = false;
+      const marked = Effect.suspend(() => {
+        begun = true;
+        return body;
+      });
+      const late = Effect.suspend(() => {
+        if (begun) return Effect.never;
+        this.#patience.waits();
+        return Effect.fail(new SqlFailure.ConnectionHeld());
+      });
+      return Effect.raceFirst(begin(marked), Effect.andThen(inRealTime(this.#patience.leftMs), late));
+    });
+  }
+
+  #told<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Told<E> | RecorderError> {
+    const explained = (cause: unknown) => {
+      const error = SqlFailure.explained(cause, this.#options.place);
+      return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
+    };
+    return patiently(body, this.#patience).pipe(
+      Effect.catch((error): Effect.Effect<never, Told<E> | RecorderError> => {
+        if (isOfDatabase(error)) return explained(error);
+        // What is no failure of the database is the body's own.
+        return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Told<E>));
+      }),
+      // A cleanup that failed dies inside of the transaction; its caller is told like of any other failure.
+      Effect.catchDefect(explained),
+      // A program that traces its runs wants spans of them, and not of every statement here.
+      Effect.withTracerEnabled(false),
+    );
+  }
+}
+
+/** What is left of a failure when those of the database were put into the recorder's words. */
+type Told<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
+
+const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
+  isSqlError(error) || error instanceof SqlFailure.RowChanged || error instanceof SqlFailure.ConnectionHeld;
+
+/** Whether the transaction that the caller's services name goes on: a fiber may outlive the one that it was forked in. */
+const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
+  Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
+
+/**
+ * How long a lock is waited for: once, by whoever meets it, and not anew by every write that comes after. A process that is
+ * to end while its store is locked has several things to write one after the other, and ends all the same.
+ */
+class LockPatience {
+  readonly #waitMs: number;
+  #metAt = 0;
+  #lastMetAt = Number.NEGATIVE_INFINITY;
+
+  constructor(waitMs: number) {
+    this.#waitMs = waitMs;
+  }
+
+  /** The lock was met (again): whether to try again. One that nobody has met for so long as it is waited for is another one. */
+  waits(): boolean {
+    const now = monotonicMs(realClock);
+    if (now - this.#lastMetAt > this.#waitMs) this.#metAt = now;
+    this.#lastMetAt = now;
+    return now - this.#metAt < this.#waitMs;
+  }
+
+  /** How long a lock that is met now is still waited for, in milliseconds: at least so long that it is tried. */
+  get leftMs(): number {
+    const now = monotonicMs(realClock);
+    const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
+    return Math.max(lockPauseMs, left);
+  }
+
+  /** A write got through. */
+  readonly over: Effect.Effect<void> = Effect.sync(() => {
+    this.#lastMetAt = Number.NEGATIVE_INFINITY;
+  });
+}
+
+const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience): Effect.Effect<A, E, R> =>
+  Effect.catchIf(
+    body,
+    (error) => isLocked(error) && patience.waits(),
+    () =>
+      Effect.andThen(
+        pause,
+        Effect.suspend(() => patiently(body, patience)),
+      ),
+  );
+
+/** Another process's lock takes real time, also where a test moves the clock of this one. */
+const inRealTime = (ms: number): Effect.Effect<void> => Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);
+
+const pause = inRealTime(lockPauseMs);
+
+const isLocked = (error: unknown): boolean =>
+  error instanceof SqlFailure.RowChanged || (isSqlError(error) && SqlFailure.explained(error, "").reason === "locked");

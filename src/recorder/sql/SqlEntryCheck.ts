@@ -1,0 +1,58 @@
+/**
+ * Looks whether what is to be written could be read back: entries are plain data, and the schema that reads is the judge.
+ *
+ * A record is a fold over its entries, and the fold makes nothing that its entries do not hold: where each entry can be read,
+ * so can the record.
+ */
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
+import * as SchemaIssue from "effect/SchemaIssue";
+import { label } from "../../domain/Limits.ts";
+import type { RecorderError } from "../RecorderError.ts";
+import * as RunRecord from "../RunRecord.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+
+/** As a plain question: an entry of the right type may hold a value that its schema refuses. */
+const isEntry: (value: unknown) => boolean = Schema.is(RunRecord.Entry);
+const read = Schema.decodeUnknownResult(RunRecord.Entry);
+const format = SchemaIssue.makeFormatterStandardSchemaV1();
+
+/**
+ * Gives entries as they will be read.
+ *
+ * @returns the entries themselves where they are what their types say; read back where JSON makes them so, for a fold over
+ *   a value that is undefined makes one that cannot be read. Otherwise an error that names the first field that misfits
+ */
+export const readable = (
+  runId: string,
+  entries: ReadonlyArray<RunRecord.Entry>,
+): ReadonlyArray<RunRecord.Entry> | RecorderError => {
+  if (entries.every(isEntry)) return entries;
+  const all: Array<RunRecord.Entry> = [];
+  for (const [index, entry] of entries.entries()) {
+    const found = isEntry(entry) ? Result.succeed(entry) : readBack(entry);
+    if (Result.isFailure(found)) return SqlFailure.invalid(runId, index, `${nameOf(entry)}${found.failure}`);
+    all.push(found.success);
+  }
+  return all;
+};
+
+/** What a program without types hands over may be no entry at all. */
+const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(String(entry?._tag ?? "entry"));
+
+/** Written and read as the store does it: JSON leaves out what is undefined, and makes null of what is no finite number. */
+const readBack = (entry: RunRecord.Entry): Result.Result<RunRecord.Entry, string> =>
+  Result.flatMap(
+    Result.try({ try: (): unknown => JSON.parse(JSON.stringify(entry)), catch: () => ": expected plain data" }),
+    (json) => Result.mapError(read(json), ({ issue }) => told(issue)),
+  );
+
+/** The path and what was expected there; never the value, which may be a user's text. */
+const told = (issue: SchemaIssue.Issue): string => {
+  const first = format(issue).issues[0];
+  const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
+  const field = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
+  return `${field}: ${lowered((first?.message ?? "Expected an entry").replace(/, (?:got|actual)\b.*$/s, ""))}`;
+};
+
+const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

@@ -1,0 +1,135 @@
+/**
+ * Says in the recorder's words what went wrong in its database, and counts it.
+ */
+import * as Effect from "effect/Effect";
+import * as Metric from "effect/Metric";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
+import { RecorderError } from "../RecorderError.ts";
+import { FileGone } from "./sqlite/SqlFile.ts";
+import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
+
+/** A row is not as the transaction read it: another one was faster. The transaction begins anew. */
+export class RowChanged extends Error {
+  override readonly name = "RowChanged";
+}
+
+/** The program's own transaction holds the connection that the recorder would need. */
+export class ConnectionHeld extends Error {
+  override readonly name = "ConnectionHeld";
+}
+
+/** Commits of the SQL recorder. */
+export const commits = Metric.counter("stream_recovery.recorder_commits", {
+  description: "Transactions that the recorder has committed for writes",
+  incremental: true,
+});
+
+/** What the SQL recorder could not write or read, by reason (`error.type`). */
+export const failures = Metric.counter("stream_recovery.recorder_failures", {
+  description: "Failures of the recorder's database",
+  incremental: true,
+});
+
+/** What is said of the store as a whole, and what to do about it. */
+const ofStore = {
+  locked:
+    "is locked by another program for longer than this one waits; nothing was written. Close what holds it open, or try again",
+  held: "is inside of a transaction of this program, which the record must not wait for or be undone with; nothing was written. Run the stream outside of that transaction, or give the recorder a database of its own",
+  disk_full: "has no room left on its disk; nothing was written. Free some space or prune old runs, then go on",
+  read_only: "cannot be written: the file, its folder or its disk is read-only. Make it writable, or name another file",
+  corrupt:
+    "is damaged or no database of stream-recovery. Move it away (a new one is made) or put a backup in its place; nothing was changed",
+  gone: "was deleted, moved or replaced while it was open; nothing was written. From now on the file at that path is used",
+  unavailable: "could not be used; nothing was written. Look at the cause",
+} as const;
+
+/** What is said of one run. */
+const ofRun = {
+  unknown_run: "the run was never started in this recorder",
+  run_exists: "a run with this id is already recorded",
+  run_ended: "the run has ended and takes no further entries",
+  owned: "a living process drives the run",
+  invalid: "what was to be written could not be read back; nothing of it was written",
+  fenced: "the run was given back, or another process has taken it over or may do so; this one does not drive it on",
+  corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
+} as const;
+
+/** A refusal that concerns one run. */
+export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unknown): RecorderError =>
+  new RecorderError({
+    reason,
+    run_id,
+    message: `${run_id}: ${ofRun[reason]}`,
+    ...(cause === undefined ? {} : { cause }),
+  });
+
+/**
+ * A write that could not be read back.
+ *
+ * @param entry which entry of the write, from 0
+ * @param field what does not fit, as a path into its entry, and what was expected there
+ */
+export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
+  new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
+
+/**
+ * Puts a failure of the database into a sentence.
+ *
+ * @param place the database, as a person knows it
+ */
+export const explained = (cause: unknown, place: string): RecorderError => {
+  const kind = kindOf(isSqlError(cause) ? cause.reason.cause : cause);
+  const lost = kind === undefined && isSqlError(cause) ? kindOfReason(cause) : kind;
+  const said = lost ?? "unavailable";
+  return new RecorderError({
+    reason: said === "gone" ? "unavailable" : said === "held" ? "locked" : said,
+    run_id: "",
+    message: `${place} ${ofStore[said]}`,
+    cause,
+  });
+};
+
+/** Counts a failure of the database; a refusal that concerns one run is none. */
+export const count = (error: RecorderError): Effect.Effect<void> =>
+  Metric.update(Metric.withAttributes(failures, [["error.type", error.reason]]), 1);
+
+/** Counts a damaged row; what else concerns one run is no failure of the database. */
+export const countDamage = (error: unknown): Effect.Effect<void> =>
+  error instanceof RecorderError && error.reason === "corrupt" ? count(error) : Effect.void;
+
+type Kind = keyof typeof ofStore;
+
+const kindOf = (cause: unknown): Kind | undefined => {
+  if (cause instanceof FileGone) return "gone";
+  if (cause instanceof ConnectionHeld) return "held";
+  if (cause instanceof RowChanged) return "locked";
+  const byCode = byResultCode.get(primaryCode(cause) ?? -1);
+  if (byCode !== undefined) return byCode;
+  if (cause instanceof Error && "code" in cause && typeof cause.code === "string") return bySystemCode.get(cause.code);
+  return undefined;
+};
+
+/** SQLite's primary result codes (sqlite.org/rescode.html). */
+const byResultCode: ReadonlyMap<number, Kind> = new Map([
+  [5, "locked"],
+  [6, "locked"],
+  [8, "read_only"],
+  [11, "corrupt"],
+  [13, "disk_full"],
+  [26, "corrupt"],
+]);
+
+/** What making the file or its folder says. */
+const bySystemCode: ReadonlyMap<string, Kind> = new Map([
+  ["EACCES", "read_only"],
+  ["EPERM", "read_only"],
+  ["EROFS", "read_only"],
+  ["ENOSPC", "disk_full"],
+  ["EDQUOT", "disk_full"],
+]);
+
+/** What Effect says of any database. */
+const kindOfReason = ({ reason }: SqlError): Kind | undefined =>
+  reason._tag === "LockTimeoutError" || reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+    ? "locked"
+    : undefined;

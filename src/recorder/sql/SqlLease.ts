@@ -1,0 +1,321 @@
+/**
+ * Says which process drives a run: one lease a process, renewed while it lives, fenced for ever by whoever takes over.
+ *
+ * A lease that has expired and that no process has fenced is still good: a laptop that slept loses nothing, and the first
+ * beat after an outage renews it. What decides is the fence, and it is set, read and obeyed inside of transactions only.
+ * When a lease may be fenced is said by `SqlLeaseWatch`.
+ */
+import * as Effect from "effect/Effect";
+import type { SqlError } from "effect/sql/SqlError";
+import type { RunRecord } from "../RunRecord.ts";
+import { RowChanged } from "./SqlFailure.ts";
+import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./SqlLeaseWatch.ts";
+import type { SqlTables } from "./SqlTables.ts";
+
+/** Most records of driven runs that are kept in memory beside their rows, so that a write need not read them. */
+const recordsMax = 10_000;
+
+/** Most runs that are remembered as lost to another process; the oldest are forgotten, as their streams are over. */
+const lostRunsMax = 10_000;
+
+/** Beats in a lease: two may be late before another process doubts. */
+export const beatsInLease = 3;
+
+/** What this process knows of a run that it drives. */
+export interface Driven {
+  readonly lease: string;
+  /** The record as this process last wrote it. */
+  readonly known?: { readonly version: number; readonly record: RunRecord };
+  /** The run is lost, and what drove it here was told so: it writes nothing more. */
+  readonly told?: true;
+}
+
+/** How this process holds its lease. */
+export interface LeaseOptions {
+  readonly leaseMs: number;
+  /** Names the process for a person: `4711@host`. */
+  readonly label: string;
+  /** Wall clock, milliseconds since the epoch: what a person reads, and a hint to other processes. */
+  readonly now: () => number;
+  /** Monotonic clock, in milliseconds. */
+  readonly elapsed: () => number;
+}
+
+/** The lease as a transaction holds it; it counts once that is committed. */
+export interface Held {
+  readonly id: string;
+  /** When the transaction renewed the lease, by the monotonic clock; undefined where it did not. */
+  readonly beatAt: number | undefined;
+}
+
+/** A lease that owns open runs, as its row says; without a row it was forgotten. */
+export interface Owner {
+  readonly id: string;
+  readonly gone: boolean;
+  readonly lease: WatchedLease;
+}
+
+interface OwnerRow {
+  readonly owner: string;
+  readonly fenced: number | null;
+  readonly beats: number | null;
+  readonly lease_ms: number | null;
+  readonly expires_at: number | null;
+}
+
+/** What a heartbeat found: the lease that it would renew, and how it holds it; undefined where another process has fenced it. */
+export interface Beat {
+  readonly id: string;
+  readonly held: Held | undefined;
+}
+
+/** The lease of this process and the runs that it drives under it. */
+export class SqlLease {
+  readonly #tables: SqlTables;
+  readonly #options: LeaseOptions;
+  readonly #driven = new Map<string, Driven>();
+  readonly #watch: SqlLeaseWatch;
+  readonly #listeners = new Set<(runId: string) => boolean>();
+  /** Runs that were to be given back while the store took nothing. */
+  readonly #leaving = new Set<string>();
+  #id: string | undefined;
+  /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
+  #next: string | undefined;
+  /** Runs that are driven under the lease as it is now. */
+  #needs = 0;
+  #beatAt = Number.NEGATIVE_INFINITY;
+
+  constructor(tables: SqlTables, options: LeaseOptions) {
+    this.#tables = tables;
+    this.#options = options;
+    this.#watch = new SqlLeaseWatch(options.leaseMs);
+  }
+
+  /** The lease as far as this process knows; none before its first write. */
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /** From one heartbeat to the next, in milliseconds. */
+  get beatMs(): number {
+    return this.#options.leaseMs / beatsInLease;
+  }
+
+  /** Whether a run is driven under the lease: one without runs need not be renewed, as nobody waits for its end. */
+  get isNeeded(): boolean {
+    return this.#needs > 0;
+  }
+
+  /** Whether the lease has to be renewed: runs are driven under it, or the leases of others are watched. */
+  get isToBeat(): boolean {
+    return this.isNeeded || (this.#id !== undefined && this.#watch.isOn(this.#options.elapsed()));
+  }
+
+  /** How long the lease was not renewed, in milliseconds; 0 where no run needs it. */
+  get silentMs(): number {
+    return this.isNeeded ? this.#options.elapsed() - this.#beatAt : 0;
+  }
+
+  /**
+   * Gives the lease that is good in this transaction: the one held, else a new one. Nothing is remembered before the
+   * transaction is committed: `adopt` is what its caller does then.
+   */
+  readonly hold: Effect.Effect<Held, SqlError> = Effect.suspend(() => this.#hold(false));
+
+  /** As `hold`, and renews the lease where the next look at others is due: who watches their leases has to beat itself. */
+  readonly holdWatching: Effect.Effect<Held, SqlError> = Effect.suspend(() =>
+    this.#hold(this.#watch.isDue(this.#options.elapsed())),
+  );
+
+  /** Takes note that a lease is committed; the runs of an earlier one are lost. */
+  adopt({ beatAt, id }: Held): void {
+    if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
+    if (this.#id !== id) {
+      this.#lose();
+      this.#id = id;
+      if (this.#next === id) this.#next = undefined;
+    }
+    if (beatAt !== undefined) this.#watch.beaten(beatAt, id);
+  }
+
+  /** Takes note that another process has fenced a lease: if it is the one that is held, what was driven under it is lost. */
+  lose(id: string): void {
+    if (this.#id === id) this.#lose();
+  }
+
+  /**
+   * Tells of each run that is lost to another process, as soon as that is known.
+   *
+   * @param listener gives whether it has driven the run, which it stops then
+   * @returns ends it
+   */
+  onLost(listener: (runId: string) => boolean): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #lose(): void {
+    const lost = [...this.#driven];
+    for (const [runId] of lost.slice(0, -lostRunsMax)) this.#driven.delete(runId);
+    for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
+      this.#driven.set(runId, { lease, ...(told === undefined ? {} : { told }) });
+    }
+    this.#id = undefined;
+    this.#needs = 0;
+    this.#leaving.clear();
+    for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
+  }
+
+  #isHeard(runId: string): boolean {
+    let heard = false;
+    for (const listener of this.#listeners) heard = listener(runId) || heard;
+    return heard;
+  }
+
+  /** What is known of a run that this process drives or has lost. */
+  driven(runId: string): Driven | undefined {
+    return this.#driven.get(runId);
+  }
+
+  /** Takes note that this process drives a run. */
+  drive(runId: string, lease: string, known?: Driven["known"]): void {
+    const before = this.#driven.get(runId);
+    const keeps = known !== undefined && (before !== undefined || this.#driven.size < recordsMax);
+    if (lease === this.#id && before?.lease !== lease) this.#needs += 1;
+    this.#driven.set(runId, { lease, ...(keeps ? { known } : {}) });
+  }
+
+  /** Runs that are to be given back and are not yet. */
+  get leaving(): ReadonlyArray<string> {
+    return [...this.#leaving];
+  }
+
+  /** Takes note that a run is to be given back; `leave` says that it was. */
+  part(runId: string): void {
+    if (this.#driven.has(runId)) this.#leaving.add(runId);
+  }
+
+  /** Takes note that this process does not drive a run any more. A run that it has lost stays lost. */
+  leave(runId: string): void {
+    this.#leaving.delete(runId);
+    const mine = this.#driven.get(runId);
+    if (mine === undefined) return;
+    if (mine.lease !== this.#id) {
+      this.tell(runId);
+      return;
+    }
+    this.#driven.delete(runId);
+    this.#needs -= 1;
+  }
+
+  /** Takes note that what drove a lost run here knows of it. Until then this process does not take the run over again. */
+  tell(runId: string): void {
+    const mine = this.#driven.get(runId);
+    if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
+  }
+
+  /** Renews the lease; undefined where there is none. */
+  readonly beat: Effect.Effect<Beat | undefined, SqlError> = Effect.suspend(() => {
+    const id = this.#id;
+    return id === undefined ? Effect.undefined : Effect.map(this.#renew(id), (held) => ({ id, held }));
+  });
+
+  /** Ends the lease: whatever this process still drives may be taken over at once. */
+  readonly end: Effect.Effect<void, SqlError> = Effect.suspend(() => {
+    const { leases, sql } = this.#tables;
+    return this.#id === undefined
+      ? Effect.void
+      : Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${this.#id}`);
+  });
+
+  /** Fences a lease for ever, as it was seen: one that was renewed since is held. */
+  fence({ beats, id }: WatchedLease): Effect.Effect<void, SqlError | RowChanged> {
+    const { leases, sql } = this.#tables;
+    return Effect.flatMap(
+      sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${id} AND fenced = 0 AND beats = ${beats} RETURNING id`,
+      ({ length }) => (length === 1 ? Effect.void : Effect.fail(new RowChanged())),
+    );
+  }
+
+  /**
+   * The leases of other processes that own open runs, and how each stands. It costs as much as there are such processes,
+   * however many runs they drive.
+   */
+  readonly owners: Effect.Effect<ReadonlyArray<Owner>, SqlError> = Effect.suspend(() => {
+    const { leases, runs, sql } = this.#tables;
+    const rows = sql<OwnerRow>`WITH RECURSIVE o (owner) AS (
+        SELECT MIN(owner) FROM ${runs} WHERE owner IS NOT NULL
+        UNION ALL SELECT (SELECT MIN(r.owner) FROM ${runs} r WHERE r.owner > o.owner) FROM o WHERE o.owner IS NOT NULL)
+      SELECT o.owner, l.fenced, l.beats, l.lease_ms, l.expires_at FROM o LEFT JOIN ${leases} l ON l.id = o.owner
+      WHERE o.owner IS NOT NULL`;
+    return Effect.map(rows, (all) =>
+      all.map((row) => this.#ownerOf(row)).filter(({ gone, id }) => gone || id !== this.#id),
+    );
+  });
+
+  /** How a lease stands now. */
+  standing(lease: WatchedLease): LeaseStanding {
+    return this.#watch.standing(lease, this.#options.elapsed());
+  }
+
+  /** Takes note of a committed transaction that renewed this lease and saw those of others. */
+  looked(held: Held, owners: ReadonlyArray<Owner>): void {
+    this.adopt(held);
+    if (held.beatAt === undefined) return;
+    const others = owners.filter(({ gone }) => !gone).map(({ lease }) => lease);
+    this.#watch.looked(held.beatAt, held.id, others);
+  }
+
+  /** From one look at silent leases to the next, in milliseconds. */
+  get pauseMs(): number {
+    return this.#watch.pauseMs;
+  }
+
+  /** Longest wait for leases to be over or held, in milliseconds. */
+  longestMs(owners: ReadonlyArray<Owner>): number {
+    return this.#watch.longestMs(owners.map(({ lease }) => lease));
+  }
+
+  #ownerOf({ beats, expires_at, fenced, lease_ms, owner }: OwnerRow): Owner {
+    const [left, leaseMs] = [Number(expires_at ?? 0) - this.#options.now(), Number(lease_ms ?? 0)];
+    return {
+      id: owner,
+      gone: fenced === null || Number(fenced) !== 0,
+      // An end that is further away than the lease is long was written by another clock.
+      lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
+    };
+  }
+
+  readonly #hold = Effect.fnUntraced(function* (this: SqlLease, beating: boolean) {
+    const { leases, sql } = this.#tables;
+    if (this.#id !== undefined) {
+      // A thread that is busy may miss its heartbeat and still write.
+      if (beating || this.#options.elapsed() - this.#beatAt >= this.beatMs) {
+        const renewed = yield* this.#renew(this.#id);
+        if (renewed !== undefined) return renewed;
+      } else {
+        const rows = yield* sql`SELECT id FROM ${leases} WHERE id = ${this.#id} AND fenced = 0`;
+        if (rows.length > 0) return { id: this.#id, beatAt: undefined };
+      }
+    }
+    // One that an earlier transaction has just made is the same: two leases would lose the runs of the first.
+    const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);
+    if (made !== undefined) return made;
+    const [id, beatAt] = [globalThis.crypto.randomUUID(), this.#options.elapsed()];
+    this.#next = id;
+    const { label, leaseMs, now } = this.#options;
+    yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
+      VALUES (${id}, ${label}, ${now()}, ${now() + leaseMs}, 0, 1, ${leaseMs})`;
+    return { id, beatAt };
+  });
+
+  readonly #renew = Effect.fnUntraced(function* (this: SqlLease, id: string) {
+    const { leases, sql } = this.#tables;
+    const { elapsed, leaseMs, now } = this.#options;
+    const beatAt = elapsed();
+    const rows = yield* sql`UPDATE ${leases}
+      SET beats = beats + 1, expires_at = ${now() + leaseMs}, lease_ms = ${leaseMs}
+      WHERE id = ${id} AND fenced = 0 RETURNING id`;
+    return rows.length === 0 ? undefined : { id, beatAt };
+  });
+}

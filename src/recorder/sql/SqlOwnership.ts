@@ -1,0 +1,208 @@
+/**
+ * Finds runs that no process drives, and gives them to the process that takes them over.
+ *
+ * A run whose driver is silent is waited for, at most as long as `SqlLeaseWatch` needs to tell a dead process from a late one.
+ * A caller that waits holds nothing, and may leave at any moment.
+ */
+import type * as Clock from "effect/Clock";
+import { millis } from "effect/Duration";
+import * as Effect from "effect/Effect";
+import type { SqlError } from "effect/sql/SqlError";
+import { monotonicMs } from "../MonotonicTime.ts";
+import type { RecorderError } from "../RecorderError.ts";
+import type { RunRecord } from "../RunRecord.ts";
+import type { SqlDatabase } from "./SqlDatabase.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+import type { Held, Owner, SqlLease } from "./SqlLease.ts";
+import type { LeaseStanding } from "./SqlLeaseWatch.ts";
+import * as SqlRuns from "./SqlRuns.ts";
+import * as SqlStore from "./SqlStore.ts";
+import type { SqlTables } from "./SqlTables.ts";
+
+/** The process that takes runs over, and where. */
+export interface Ownership {
+  readonly database: SqlDatabase;
+  readonly lease: SqlLease;
+  readonly clock: Clock.Clock;
+  /** Longest that silent processes are waited for at once, in milliseconds; they are watched on. */
+  readonly waitMs: number;
+}
+
+/** What a transaction came to. `silent`: leases that it needs are looked at again after a pause. */
+type Step<A> =
+  | { readonly _tag: "silent"; readonly owners: ReadonlyArray<Owner> }
+  | { readonly _tag: "done"; readonly value: A };
+
+/** Takes a run over; see `RunRecorder.claim`. */
+export const claim = (given: Ownership, runId: string): Effect.Effect<RunRecord, RecorderError> =>
+  waiting(given, (isLast) => claimNow(given, runId, isLast));
+
+const claimNow = (given: Ownership, runId: string, isLast: boolean): Effect.Effect<Step<RunRecord>, RecorderError> => {
+  const { database, lease } = given;
+  return Effect.map(database.write(claiming(given, runId, isLast)), (found): Step<RunRecord> => {
+    if (found._tag === "silent") {
+      lease.looked(found.held, found.owners);
+      return found;
+    }
+    const { held, stored } = found;
+    lease.adopt(held);
+    lease.drive(runId, held.id, { version: stored.version + 1, record: stored.record });
+    return { _tag: "done", value: stored.record };
+  });
+};
+
+const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, runId: string, isLast: boolean) {
+  const { runs, sql } = database.tables;
+  const held = yield* lease.hold;
+  const [owned] = yield* sql<Owned>`SELECT state, owner FROM ${runs} WHERE run_id = ${runId}`;
+  if (owned === undefined) return yield* SqlFailure.refused("unknown_run", runId);
+  if (owned.state === "ended") return yield* SqlFailure.refused("run_ended", runId);
+  const mine = lease.driven(runId);
+  // What drives it here does not know yet that it has lost it, and would write on.
+  const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
+  if (owned.owner === held.id || isHere) return yield* SqlFailure.refused("owned", runId);
+  if (owned.owner !== null) {
+    const owners = yield* lease.owners;
+    const standing = yield* standingOf(lease, owners, owned.owner);
+    const isSilent = standing === "silent" && !isLast;
+    if (standing !== "over" && !isSilent) return yield* SqlFailure.refused("owned", runId);
+    if (isSilent) return { _tag: "silent" as const, held: yield* lease.holdWatching, owners };
+  }
+  const stored = yield* SqlStore.load(database.tables, runId);
+  if (stored === undefined) return yield* SqlFailure.refused("unknown_run", runId);
+  yield* SqlStore.own(database.tables, runId, stored.version, held.id);
+  return { _tag: "claimed" as const, held, stored };
+});
+
+interface Owned {
+  readonly state: string;
+  readonly owner: string | null;
+}
+
+/** How the lease of an owner stands; one that is over is fenced. */
+const standingOf = (
+  lease: SqlLease,
+  owners: ReadonlyArray<Owner>,
+  owner: string,
+): Effect.Effect<LeaseStanding, SqlError | SqlFailure.RowChanged> => {
+  const found = owners.find(({ id }) => id === owner);
+  // The lease that this process held until now is not among those of others.
+  if (found === undefined) return Effect.succeed("held");
+  if (found.gone) return Effect.succeed("over");
+  const standing = lease.standing(found.lease);
+  return standing === "over" ? Effect.as(lease.fence(found.lease), standing) : Effect.succeed(standing);
+};
+
+/**
+ * Gives a claimed run back; see `RunRecorder.release`. While the store takes nothing that is kept, and done at a heartbeat:
+ * the lease is renewed while this process lives, and no other process could take the run.
+ */
+export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    lease.part(runId);
+    return Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
+      Effect.logWarning("a run could not be given back; it is as soon as the store takes that", {
+        run_id: runId,
+        reason,
+      }),
+    );
+  });
+
+/** Gives back what was to be given back while the store took nothing. */
+export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
+  Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
+
+const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
+  Effect.suspend(() => {
+    const mine = lease.driven(runId);
+    if (mine === undefined) return Effect.void;
+    const { runs, sql } = database.tables;
+    // No row where another process has it by now: then it is lost, and stays so.
+    const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
+      WHERE run_id = ${runId} AND owner = ${mine.lease}`;
+    return Effect.map(database.write(given), () => lease.leave(runId));
+  });
+
+/**
+ * Finds what no process drives and no process has decided; see `RunRecorder.orphans`.
+ *
+ * @param waits false gives what there is now, with the runs of silent processes, and takes nothing from them; `all` waits
+ *   also for processes that no beat was seen of
+ */
+export const orphans = (
+  given: Ownership,
+  limit: number,
+  waits: boolean | "all",
+): Effect.Effect<ReadonlyArray<RunRecord>, RecorderError> => {
+  const { database, lease } = given;
+  if (waits !== false) return waiting(given, (isLast) => orphansNow(given, limit, isLast, waits === "all"));
+  const seen = Effect.gen(function* () {
+    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
+    return yield* abandoned(database.tables, lost, limit);
+  });
+  return database.read(seen);
+};
+
+const orphansNow = (
+  { database, lease }: Ownership,
+  limit: number,
+  isLast: boolean,
+  all: boolean,
+): Effect.Effect<Step<ReadonlyArray<RunRecord>>, RecorderError> => {
+  const found = Effect.gen(function* () {
+    const owners = yield* lease.owners;
+    const others = owners.filter(({ gone }) => !gone);
+    const over = others.filter((it) => lease.standing(it.lease) === "over");
+    for (const it of over) yield* lease.fence(it.lease);
+    // Watched from the first time on: a caller that asks again and again knows of a dead process when its lease is over.
+    const held = over.length < others.length ? yield* lease.holdWatching : undefined;
+    if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
+      return { _tag: "silent" as const, held, owners };
+    }
+    const lost = owners.filter((it) => it.gone || over.includes(it));
+    return { _tag: "done" as const, held, owners, value: yield* abandoned(database.tables, lost, limit) };
+  });
+  const looked = ({ held, owners }: { readonly held: Held | undefined; readonly owners: ReadonlyArray<Owner> }) =>
+    Effect.sync(() => held !== undefined && lease.looked(held, owners));
+  return Effect.tap(database.write(found), looked);
+};
+
+const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
+  standing === "over" || standing === "silent" || (all && standing === "fresh");
+
+/** Does something until no lease that it needs is silent any more: such a one is held or over within a lease. */
+const waiting = <A>(
+  { clock, lease, waitMs }: Ownership,
+  step: (isLast: boolean) => Effect.Effect<Step<A>, RecorderError>,
+): Effect.Effect<A, RecorderError> =>
+  Effect.gen(function* () {
+    let until = Number.POSITIVE_INFINITY;
+    while (true) {
+      const now = monotonicMs(clock);
+      const found = yield* step(now >= until);
+      if (found._tag === "done") return found.value;
+      until = Math.min(until, now + Math.min(waitMs, lease.longestMs(found.owners)));
+      // A caller may be uninterruptible because it must not lose what it has claimed; here it has claimed nothing.
+      yield* Effect.interruptible(clock.sleep(millis(lease.pauseMs)));
+    }
+  });
+
+/** Open runs that were not parked to wait and that have no driver, or one whose lease is over; oldest first. */
+const abandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
+  const { runs, sql } = tables;
+  const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
+  const columns = sql.literal("seq, run_id, version, owner, record");
+  const ids = lost.map(({ id }) => id);
+  return Effect.map(
+    SqlRuns.readable(tables, limit, (after, count) => {
+      const unowned = sql`SELECT * FROM (SELECT ${columns} FROM ${runs}
+        WHERE owner IS NULL AND ${undecided} AND seq > ${after ?? -1} ORDER BY seq LIMIT ${count}) AS a`;
+      if (ids.length === 0) return sql<SqlStore.Row>`${unowned}`;
+      // By owner, and not along all open runs: those of living processes are many.
+      return sql<SqlStore.Row>`${unowned} UNION ALL SELECT * FROM (SELECT ${columns} FROM ${runs}
+        WHERE ${sql.in("owner", ids)} AND ${undecided} AND seq > ${after ?? -1} ORDER BY +seq LIMIT ${count}) AS b
+        ORDER BY seq LIMIT ${count}`;
+    }),
+    (found) => found.map(({ record }) => record),
+  );
+};

@@ -1,0 +1,269 @@
+/**
+ * Keeps runs in a database: they outlive their process, and another one can take them over.
+ *
+ * It is the recorder of `RunRecorder.layerMemory` with the same record of the same entries; only where it is kept differs.
+ * The statements count on serialisable transactions, which on SQLite every transaction is.
+ */
+import { hostname } from "node:os";
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import type * as Scope from "effect/Scope";
+import * as SqlClient from "effect/sql/SqlClient";
+import { refusal } from "../Answering.ts";
+import { monotonicMs } from "../MonotonicTime.ts";
+import { RecorderError } from "../RecorderError.ts";
+import * as RunRecord from "../RunRecord.ts";
+import { type Answer, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
+import * as SqlEntryCheck from "./SqlEntryCheck.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+import { beatsInLease, SqlLease } from "./SqlLease.ts";
+import * as SqlOwnership from "./SqlOwnership.ts";
+import * as SqlRuns from "./SqlRuns.ts";
+import * as SqlStore from "./SqlStore.ts";
+import * as SqlTables from "./SqlTables.ts";
+import * as SqlWriter from "./SqlWriter.ts";
+import { defaultFile } from "./sqlite/SqlFile.ts";
+import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
+
+/** Lease of a process, in milliseconds: so long after its death its runs can be taken over. Renewed three times as often. */
+export const leaseMsDefault = 15_000;
+
+/** Longest lease and longest wait for a lock, in milliseconds. */
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** Which ended runs are forgotten by themselves. */
+export interface Retention {
+  /** Milliseconds since their end; default 30 days. */
+  readonly ageMs?: number;
+  /** Most ended runs kept; default 100,000. */
+  readonly runs?: number;
+  /** How often that is looked at, in milliseconds; default one hour, and once at the start. */
+  readonly everyMs?: number;
+}
+
+/** Ended runs are kept 30 days, and the newest 100,000 of them. */
+export const retentionDefault: Required<Retention> = {
+  ageMs: 30 * dayMs,
+  runs: 100_000,
+  everyMs: 60 * 60 * 1_000,
+};
+
+/** How runs are kept. */
+export interface SqlRunRecorderOptions {
+  /** Lease of this process, in milliseconds; default 15,000. */
+  readonly leaseMs?: number;
+  /** What is forgotten by itself; false for nothing. */
+  readonly retention?: Retention | false;
+  /**
+   * Longest wait for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It counts from
+   * when the lock was first met: while it stays, later writes try once.
+   */
+  readonly lockWaitMs?: number;
+  /** The database, as a person knows it: failures name it. */
+  readonly place?: string;
+  /**
+   * What the names of the tables begin with, so that they stand beside a program's own: 1 to 40 of a-z, 0-9 and _; default
+   * `stream_recovery_`. Tables of the first version, which had none, get it when they are opened.
+   */
+  readonly prefix?: string;
+}
+
+/** Where the file is and how it is written, besides. */
+export interface SqlFileOptions extends SqlRunRecorderOptions, Partial<SqlNodeSqlite.NodeSqliteOptions> {}
+
+/** The layers of RunRecorder over SQL. */
+export const SqlRunRecorder = {
+  /**
+   * Keeps runs in the database of a client, beside the tables of the program that it belongs to.
+   *
+   * What the recorder writes is never part of a transaction of its caller: it would be undone with it. On SQLite, which has
+   * one writer, a stream that is run inside of such a transaction cannot be recorded, and writes fail as `locked`.
+   *
+   * Fails where the database cannot be used, was made by a newer version of this package, or an option cannot be.
+   */
+  layer: (options: SqlRunRecorderOptions = {}): Layer.Layer<RunRecorder, RecorderError, SqlClient.SqlClient> =>
+    Layer.effect(RunRecorder, make(options, { client: true, tables: true })),
+
+  /**
+   * Keeps runs in one SQLite file, which any number of processes share.
+   *
+   * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
+   * @param options.leaseMs lease of this process, in milliseconds; default 15,000
+   * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
+   * @param options.retention what is forgotten by itself; false for nothing
+   * @param options.prefix what the tables' names begin with. Only where it is given the file may be another program's
+   */
+  layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
+    Layer.suspend(() => {
+      const file = options.file ?? defaultFile();
+      const shared = { client: false, tables: options.prefix !== undefined };
+      return Layer.provide(
+        Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
+        SqlNodeSqlite.layer({ ...options, file }),
+      );
+    }),
+} as const;
+
+/** What a program has besides: its own statements on the client, and its own tables. */
+interface Shared {
+  readonly client: boolean;
+  readonly tables: boolean;
+}
+
+const make = (
+  options: SqlRunRecorderOptions,
+  shared: Shared,
+): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
+  Effect.gen(function* () {
+    const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
+    const {
+      leaseMs = leaseMsDefault,
+      lockWaitMs,
+      place = "the database of runs",
+      prefix = SqlTables.prefixDefault,
+    } = options;
+    const problem =
+      SqlTables.prefixProblem(prefix) ?? msProblem("leaseMs", leaseMs, 1) ?? msProblem("lockWaitMs", lockWaitMs, 0);
+    if (problem !== undefined) return yield* problem;
+    const database = new SqlDatabase(SqlTables.make(client, prefix), {
+      place,
+      shared,
+      ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
+    });
+    const lease = new SqlLease(database.tables, {
+      leaseMs,
+      label: `${process.pid}@${hostname()}`,
+      now: () => clock.currentTimeMillisUnsafe(),
+      elapsed: () => monotonicMs(clock),
+    });
+    yield* database.ready;
+    // Who has written nothing holds no lease, and has nothing to wait for.
+    yield* Effect.addFinalizer(() =>
+      lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
+    );
+    const write = yield* SqlWriter.make(database, lease);
+    yield* Effect.forkScoped(heartbeat(database, lease));
+    const now = () => clock.currentTimeMillisUnsafe();
+    if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
+    const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
+    return {
+      ...serve({ database, lease, clock, waitMs: silentWaitMs }, write),
+      // The lock's own wait comes to its end first, and says what it is.
+      waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
+      claimWaitMs: silentWaitMs + recorderWaitMs,
+    };
+  });
+
+/** A lease of nothing would be over at once, and one without an end never. */
+const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
+  ms === undefined || (ms >= min && ms <= dayMs)
+    ? undefined
+    : new RecorderError({
+        reason: "bad_option",
+        run_id: "",
+        message: `${name}: expected ${min} to ${dayMs} milliseconds, got ${ms}`,
+      });
+
+/**
+ * Renews the lease while the recorder lives. A beat that fails is tried again sooner than the next one is due: after an
+ * outage a living process must be heard before a process that waits may take it for dead.
+ */
+const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
+  let isAway = false;
+  const renewed = Effect.suspend(() => {
+    const { silentMs } = lease;
+    return Effect.flatMap(database.write(lease.beat), (beat) => {
+      isAway = false;
+      if (beat === undefined) return Effect.void;
+      const { held, id } = beat;
+      if (held === undefined) {
+        lease.lose(id);
+        return Effect.logWarning("another process has taken over the runs of this one, which was silent for too long");
+      }
+      lease.adopt(held);
+      const late = Effect.logWarning(
+        "the lease was not renewed in time; it is good again, as no process has taken it over",
+        {
+          silent_ms: Math.round(silentMs),
+        },
+      );
+      return Effect.andThen(
+        silentMs <= lease.beatMs * beatsInLease ? Effect.void : late,
+        SqlOwnership.giveBack(database, lease),
+      );
+    });
+  });
+  const failed = ({ message }: RecorderError) => {
+    const isFirst = !isAway;
+    isAway = true;
+    return isFirst ? Effect.logWarning(`the lease was not renewed: ${message}`) : Effect.void;
+  };
+  const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renewed, failed) : Effect.void));
+  const pause = Effect.suspend(() => Effect.sleep(isAway ? lease.beatMs / triesInBeat : lease.beatMs));
+  return Effect.forever(Effect.andThen(pause, beat));
+};
+
+/** How much longer a caller waits for a call than the call waits for a lock, in milliseconds. */
+const recorderSlackMs = 1_000;
+
+/**
+ * Leases that a claim may take, of this process or of the default length: it waits for one, which may be another process's
+ * and longer. A process of a still longer lease is watched on, and its runs are taken later.
+ */
+const leasesWaited = 4;
+
+/** How often a beat that failed is tried before the next one would be due. */
+const triesInBeat = 4;
+
+const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecorder["Service"] => {
+  const { clock, database, lease } = given;
+  const { tables } = database;
+  const run = (runId: string) => Effect.map(database.read(SqlStore.load(tables, runId)), (stored) => stored?.record);
+  return RunRecorder.of({
+    durable: true,
+    write,
+    run,
+    runs: (query) => database.read(SqlRuns.list(tables, query ?? {})),
+    incidents: (runId) => Effect.map(run(runId), (record) => record?.incidents ?? []),
+    claim: (runId) => SqlOwnership.claim(given, runId),
+    release: (runId) => SqlOwnership.release(given, runId),
+    orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
+    answer: (it) => database.write(answer(database, it, () => clock.currentTimeMillisUnsafe())),
+    digest: (content) => database.digest(content),
+    prune: (query: PruneQuery) => SqlRuns.prune(database, query),
+    onLost: (listener) => lease.onLost(listener),
+  });
+};
+
+/** Whoever drives the run finds another version in its row, and reads it again before it writes. */
+const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: Answer, now: () => number) {
+  const { by, choice, revision, run_id } = given;
+  const stored = yield* SqlStore.load(database.tables, run_id);
+  const refused = refusal(stored?.record, given, now());
+  if (refused !== undefined) return yield* refused;
+  if (stored === undefined) return yield* SqlFailure.refused("unknown_run", run_id);
+  const checked = SqlEntryCheck.readable(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
+  if ("reason" in checked) return yield* checked;
+  const next = checked.reduce<RunRecord.RunRecord | RunRecord.Misfit>(
+    (record, entry) => (typeof record === "string" ? record : RunRecord.apply(record, entry)),
+    stored.record,
+  );
+  if (typeof next === "string") return yield* SqlFailure.refused(next, run_id);
+  yield* SqlStore.update(database.tables, run_id, stored, next, stored.owner);
+  return next;
+});
+
+/** Forgets what is old, now and from time to time. */
+const retain = (database: SqlDatabase, retention: Retention, now: () => number) => {
+  const { ageMs, everyMs, runs } = { ...retentionDefault, ...retention };
+  const once = Effect.suspend(() => SqlRuns.prune(database, { endedBefore: now() - ageMs, keep: runs })).pipe(
+    Effect.andThen(SqlRuns.pruneLeases(database, now())),
+  );
+  return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
+};
+
+/** What nobody waits for is told in the log; the failure was counted where it happened. */
+const reported = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
+  Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(`${what}: ${error.message}`));

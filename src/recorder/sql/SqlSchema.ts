@@ -1,0 +1,175 @@
+/**
+ * Makes the tables of the store and brings older ones up to date, by itself and in one transaction.
+ */
+import * as Effect from "effect/Effect";
+import type * as SqlClient from "effect/sql/SqlClient";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
+import { keyBytes, newKey } from "../Digest.ts";
+import { RecorderError } from "../RecorderError.ts";
+import * as SqlTables from "./SqlTables.ts";
+import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
+
+/** Version of the tables: the number of migrations. A store of a newer one is refused. */
+export const schemaVersion = 2;
+
+/**
+ * Makes the store ready: empty ones get their tables, older ones what they lack. Any number of processes may do so at once.
+ *
+ * @param place the database, as a person knows it
+ * @param shared the database is a program's own: its tables are left alone. Otherwise a file of another program is refused
+ * @returns the store's own key for digests
+ */
+export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
+  const found = yield* Effect.catchIf(version(tables), isMissingTable, () => Effect.void);
+  if (found === undefined || found < schemaVersion) {
+    yield* tables.sql.withTransaction(migrate(tables, place, shared));
+  } else if (found > schemaVersion) return yield* newerSchema(found, place);
+  return yield* digestKey(tables);
+});
+
+/** Whether a statement failed because the store has no tables (yet, or any more). */
+export const isMissingTable = (error: unknown): boolean =>
+  isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b|\b42P01\b/.test(error.message);
+
+const version = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<number | undefined, SqlError> =>
+  Effect.map(sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'schema_version'`, ([row]) =>
+    row === undefined ? undefined : Number(row.value),
+  );
+
+const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
+  const { meta, prefix, sql } = tables;
+  const names = yield* tablesIn(sql);
+  if (!names.includes(`${prefix}meta`)) {
+    if (yield* isUnprefixed(sql, names)) yield* rename(tables);
+    else if (!shared && names.length > 0) return yield* notOurs(names, place);
+  }
+  yield* sql`CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`;
+  // Another process may have been faster: what counts is what stands there inside of the transaction.
+  const found = (yield* version(tables)) ?? 0;
+  if (found > schemaVersion) return yield* newerSchema(found, place);
+  for (const migration of migrations.slice(found)) yield* migration(tables);
+  yield* sql`INSERT INTO ${meta} (name, value) VALUES ('schema_version', ${String(schemaVersion)})
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+});
+
+/** The tables of a file. A server is shared by many programs: there is nothing to tell from their tables. */
+const tablesIn = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+  sql.onDialectOrElse({
+    sqlite: () =>
+      Effect.map(sql<Named>`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`, (rows) =>
+        rows.map(({ name }) => name),
+      ),
+    orElse: () => Effect.succeed([]),
+  });
+
+interface Named {
+  readonly name: string;
+}
+
+/** The columns that tell the first version's tables, which had no prefix, from those of a program with such names. */
+const unprefixedColumns: Readonly<Record<(typeof SqlTables.tableNames)[number], ReadonlyArray<string>>> = {
+  meta: ["name", "value"],
+  leases: ["id", "label", "started_at", "expires_at", "fenced"],
+  runs: ["seq", "run_id", "version", "owner", "state", "parked", "broken", "record"],
+  incidents: ["run_id", "id", "n", "incident"],
+  questions: ["run_id", "n", "question"],
+};
+
+/** Whether these are the tables of the first version. A program's own table that is only named like one is not touched. */
+const isUnprefixed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, names: ReadonlyArray<string>) {
+  for (const table of SqlTables.tableNames) {
+    if (!names.includes(table)) return false;
+    const columns = (yield* sql<Named>`SELECT name FROM pragma_table_info(${table})`).map(({ name }) => name);
+    if (!unprefixedColumns[table].every((column) => columns.includes(column))) return false;
+  }
+  const rows = yield* sql<Named>`SELECT name FROM meta
+    WHERE (name = 'schema_version' AND value = '1') OR name = 'digest_key'`;
+  return rows.length === 2;
+});
+
+/** Gives the tables of the first version the prefix, with everything that is in them. */
+const rename = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
+  const { prefix, sql } = tables;
+  for (const name of SqlTables.tableNames) {
+    yield* sql`ALTER TABLE ${sql.literal(name)} RENAME TO ${sql.literal(prefix + name)}`;
+  }
+  // The names of indexes are those of the whole database, and they are not renamed with their table.
+  for (const name of firstIndexes) yield* sql`DROP INDEX IF EXISTS ${sql.literal(name)}`;
+  yield* indexes(tables);
+});
+
+const notOurs = (names: ReadonlyArray<string>, place: string) =>
+  new RecorderError({
+    reason: "corrupt",
+    run_id: "",
+    message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or a prefix to keep runs beside its tables`,
+  });
+
+const newerSchema = (found: number, place: string) =>
+  new RecorderError({
+    reason: "newer_schema",
+    run_id: "",
+    message: `${place} has schema version ${found}, and this program knows version ${schemaVersion}: a newer one has written it. Update this program, or name another file`,
+  });
+
+const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.SqlTables) {
+  const [row] = yield* sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'digest_key'`;
+  const key = Uint8Array.from(Buffer.from(row?.value ?? "", "hex"));
+  if (key.length === keyBytes) return key;
+  return yield* new RecorderError({
+    reason: "corrupt",
+    run_id: "",
+    message: `the store has lost its key for digests; restore the table ${prefix}meta from a backup`,
+  });
+});
+
+const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
+  const { incidents, leases, meta, questions, runs, sql } = tables;
+  const ordinal = sql.onDialectOrElse({
+    sqlite: () => sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
+    orElse: () => sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+  });
+  const key = Buffer.from(newKey()).toString("hex");
+  yield* sql`CREATE TABLE ${leases} (
+    id TEXT PRIMARY KEY, label TEXT NOT NULL, started_at DOUBLE PRECISION NOT NULL,
+    expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL)`;
+  yield* sql`CREATE TABLE ${runs} (
+    seq ${ordinal}, run_id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, owner TEXT,
+    state TEXT NOT NULL, parked TEXT, provider TEXT NOT NULL, model TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL, ended_at DOUBLE PRECISION, broken INTEGER NOT NULL, record TEXT NOT NULL)`;
+  yield* indexes(tables);
+  yield* sql`CREATE TABLE ${incidents} (
+    run_id TEXT NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, id TEXT NOT NULL, n INTEGER NOT NULL,
+    incident TEXT NOT NULL, PRIMARY KEY (run_id, id))`;
+  yield* sql`CREATE TABLE ${questions} (
+    run_id TEXT NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, n INTEGER NOT NULL,
+    question TEXT NOT NULL, PRIMARY KEY (run_id, n))`;
+  yield* sql`INSERT INTO ${meta} (name, value) VALUES ('digest_key', ${key})`;
+});
+
+/** Indexes of the first version. */
+const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
+
+/** Every list goes by seq. Few runs are open and few are broken, and neither may be looked for among all that have ended. */
+const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
+  const named = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
+  yield* sql`CREATE INDEX ${named("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
+  yield* sql`CREATE INDEX ${named("runs_driven")} ON ${runs} (seq)
+    WHERE ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
+  yield* sql`CREATE INDEX ${named("runs_kept")} ON ${runs} (seq, ended_at) WHERE ended_at IS NOT NULL`;
+  yield* sql`CREATE INDEX ${named("runs_ended")} ON ${runs} (ended_at) WHERE ended_at IS NOT NULL`;
+  yield* sql`CREATE INDEX ${named("runs_broken")} ON ${runs} (seq) WHERE broken > 0`;
+  yield* sql`CREATE INDEX ${named("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
+});
+
+/** A lease says how often it was renewed, and a sweep looks at the runs of leases that are over, never at those that live. */
+const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
+  yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
+  yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;
+  yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_driven`)}`;
+  yield* sql`CREATE INDEX ${sql.literal(`${prefix}runs_unowned`)} ON ${runs} (seq)
+    WHERE owner IS NULL AND ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
+});
+
+/** One a version, in order; a published one never changes what it makes. */
+const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<void, SqlError>> = [first, second];

@@ -1,0 +1,192 @@
+/**
+ * Keeps records of runs in rows: what is looked for in columns, the rest as JSON.
+ */
+import * as Effect from "effect/Effect";
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
+import type { SqlError } from "effect/sql/SqlError";
+import type { RecorderError } from "../RecorderError.ts";
+import { RunRecord } from "../RunRecord.ts";
+import * as SqlFailure from "./SqlFailure.ts";
+import type { SqlTables } from "./SqlTables.ts";
+
+/** A record with what its row says beside it. */
+export interface Stored {
+  /** Grows in the order in which runs were started. */
+  readonly seq: number;
+  /** Counts the writes of the row: who knows the newest version knows the record. */
+  readonly version: number;
+  /** The lease of the process that drives it. */
+  readonly owner: string | undefined;
+  readonly record: RunRecord;
+}
+
+/** What a row says without its record. */
+export interface Head {
+  readonly run_id: string;
+  readonly version: number;
+  readonly owner: string | null;
+}
+
+/** A row of `runs`. */
+export interface Row extends Head {
+  readonly seq: number;
+  readonly record: string;
+}
+
+/** Versions and owners of runs. */
+export const heads = (
+  { runs, sql }: SqlTables,
+  runIds: ReadonlyArray<string>,
+): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
+  sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
+
+/** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
+export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
+  const { runs, sql } = tables;
+  const rows = yield* sql<Row>`SELECT seq, run_id, version, owner, record FROM ${runs} WHERE run_id = ${runId}`;
+  const [stored] = yield* decoded(tables, rows);
+  if (stored?._tag === "Failure") return yield* stored.failure;
+  return stored?.success;
+});
+
+/** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
+export const decoded = Effect.fnUntraced(function* (
+  { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
+  rows: ReadonlyArray<Row>,
+) {
+  if (rows.length === 0) return [];
+  const runIds = rows.map((row) => row.run_id);
+  const incidents = yield* sql<Part>`SELECT run_id, incident AS part FROM ${ofIncidents}
+    WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
+  const questions = yield* sql<Part>`SELECT run_id, question AS part FROM ${ofQuestions}
+    WHERE run_id IN ${sql.in(runIds)} ORDER BY n`;
+  const [incidentsOf, questionsOf] = [Map.groupBy(incidents, byRun), Map.groupBy(questions, byRun)];
+  return rows.map(
+    (row): Result.Result<Stored, RecorderError> =>
+      Result.try({
+        try: () => ({
+          seq: Number(row.seq),
+          version: Number(row.version),
+          owner: row.owner ?? undefined,
+          record: decode({
+            ...plain(row.record),
+            incidents: (incidentsOf.get(row.run_id) ?? []).map(({ part }) => JSON.parse(part)),
+            questions: (questionsOf.get(row.run_id) ?? []).map(({ part }) => JSON.parse(part)),
+          }),
+        }),
+        catch: (cause) => SqlFailure.refused("corrupt", row.run_id, cause),
+      }),
+  );
+});
+
+/** Adds a run's row. */
+export const insert = Effect.fnUntraced(function* (tables: SqlTables, runId: string, record: RunRecord, owner: string) {
+  const { runs, sql } = tables;
+  const { id, model } = record.provider;
+  yield* sql`INSERT INTO ${runs}
+    (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
+    VALUES (${runId}, 1, ${isDriven(record) ? owner : null}, ${record.state}, ${record.parked ?? null}, ${id}, ${model ?? ""},
+      ${record.started_at}, ${record.end?.at ?? null}, ${record.incidents.length}, ${encode(record)})`;
+  yield* saveParts(tables, runId, undefined, record);
+});
+
+/**
+ * Writes what changed of a run as its version was read; the version becomes the next one.
+ *
+ * @param owner the lease of the process that drives the run behind this write, also of one that claimed it while it is parked
+ */
+export const update = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runId: string,
+  before: Omit<Stored, "seq">,
+  record: RunRecord,
+  owner: string | undefined,
+) {
+  const { runs, sql } = tables;
+  const rows =
+    yield* sql`UPDATE ${runs} SET version = ${before.version + 1}, owner = ${record.state === "ended" ? null : (owner ?? null)},
+    state = ${record.state}, parked = ${record.parked ?? null}, ended_at = ${record.end?.at ?? null},
+    broken = ${record.incidents.length}, record = ${encode(record)}
+    WHERE run_id = ${runId} AND version = ${before.version} RETURNING seq`;
+  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+  yield* saveParts(tables, runId, before.record, record);
+});
+
+/** Gives a run as its version was read to the process of a lease. */
+export const own = Effect.fnUntraced(function* (
+  { runs, sql }: SqlTables,
+  runId: string,
+  version: number,
+  owner: string,
+) {
+  const rows = yield* sql`UPDATE ${runs} SET owner = ${owner}, version = ${version + 1}
+    WHERE run_id = ${runId} AND version = ${version} RETURNING seq`;
+  if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+});
+
+/** Whether somebody has to drive it: it has not ended and was not parked. */
+export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
+
+interface Part {
+  readonly run_id: string;
+  readonly part: string;
+}
+
+const byRun = ({ run_id }: Part): string => run_id;
+
+const decode = Schema.decodeUnknownSync(RunRecord);
+
+const plain = (json: string): object => {
+  const value: unknown = JSON.parse(json);
+  if (typeof value !== "object" || value === null) throw new Error("the record is no JSON object");
+  return value;
+};
+
+/** Records are plain data already: what the schema would encode to is what they are. */
+const encode = (record: RunRecord): string => JSON.stringify({ ...record, incidents: [], questions: [] });
+
+const saveParts = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runId: string,
+  before: RunRecord | undefined,
+  after: RunRecord,
+) {
+  const { questions, sql } = tables;
+  if (before?.incidents !== after.incidents) {
+    yield* saveIncidents(tables, runId, before?.incidents ?? [], after.incidents);
+  }
+  if (before?.questions === after.questions) return;
+  if (before !== undefined && before.questions.length > 0) {
+    yield* sql`DELETE FROM ${questions} WHERE run_id = ${runId}`;
+  }
+  for (const [n, question] of after.questions.entries()) {
+    yield* sql`INSERT INTO ${questions} (run_id, n, question) VALUES (${runId}, ${n}, ${JSON.stringify(question)})`;
+  }
+});
+
+/** An incident is long and rarely changes: only those that did are written. */
+const saveIncidents = Effect.fnUntraced(function* (
+  { incidents, sql }: SqlTables,
+  runId: string,
+  before: RunRecord["incidents"],
+  after: RunRecord["incidents"],
+) {
+  const [known, kept] = [new Map(before.map((it) => [it.id, it])), new Set(after.map(({ id }) => id))];
+  for (const { id } of before) {
+    if (!kept.has(id)) yield* sql`DELETE FROM ${incidents} WHERE run_id = ${runId} AND id = ${id}`;
+  }
+  for (const incident of after) {
+    const old = known.get(incident.id);
+    if (old === incident) continue;
+    const json = JSON.stringify(incident);
+    if (old === undefined) {
+      yield* sql`INSERT INTO ${incidents} (run_id, id, n, incident) VALUES (${runId}, ${incident.id},
+          (SELECT COALESCE(MAX(n), 0) + 1 FROM ${incidents} WHERE run_id = ${runId}), ${json})`;
+      continue;
+    }
+    const rows = yield* sql`UPDATE ${incidents} SET incident = ${json}
+      WHERE run_id = ${runId} AND id = ${incident.id} RETURNING id`;
+    if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
+  }
+});

@@ -1,0 +1,71 @@
+/**
+ * Says how an attempt ended, and reads it from what a source left behind.
+ */
+import * as Cause from "effect/Cause";
+import * as Exit from "effect/Exit";
+import * as Predicate from "effect/Predicate";
+import * as Pull from "effect/Pull";
+import * as Result from "effect/Result";
+import * as Schema from "effect/Schema";
+import { Failure } from "../../domain/Failure.ts";
+import * as FailureReading from "../../domain/FailureReading.ts";
+import * as TransportCodes from "../../domain/TransportCodes.ts";
+import * as FailureClassifier from "../../failure/FailureClassifier.ts";
+
+/** `ended`: the source ended cleanly, which is not yet success. `cause` is the original error, unchanged (law L12). */
+export type Outcome =
+  | { readonly _tag: "ended" }
+  | { readonly _tag: "failed"; readonly failure: Failure; readonly cause: unknown };
+
+/** A clean end. */
+export const ended: Outcome = { _tag: "ended" };
+
+/** A failed end. */
+export const failed = (failure: Failure, cause: unknown): Outcome => ({ _tag: "failed", failure, cause });
+
+/** How errors become failures. */
+export interface Classifying<E> {
+  readonly classify: ((error: E) => Failure) | undefined;
+  /** Wall clock, milliseconds since the epoch: for Retry-After dates. */
+  readonly nowMs: number;
+  /** This process has reached the provider before: a name that does not resolve now is then the network's doing. */
+  readonly reachedHostBefore: boolean;
+}
+
+/**
+ * Reads the end of a source's fiber that nobody here asked to end.
+ *
+ * Its own typed failure comes first, then a defect; an interrupt that none of us caused is the provider's own cancel.
+ */
+export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): Outcome => {
+  if (Exit.isSuccess(exit)) return ended;
+  const { cause } = exit;
+  const fail = Cause.findError(cause);
+  if (Result.isSuccess(fail)) {
+    const error = fail.success;
+    return Cause.isDone(error) ? ended : failed(classify(error, classifying), error);
+  }
+  if (Pull.isDoneCause(cause)) return ended;
+  const defect = Cause.findDefect(cause);
+  if (Result.isSuccess(defect)) return failed(classifyUnknown(defect.success, classifying), defect.success);
+  return failed({ kind: "cancelled", by: "provider" }, cause);
+};
+
+const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
+  if (classifying.classify === undefined) return classifyUnknown(error, classifying);
+  const failure = FailureReading.read(classifying.classify(error));
+  // A caller knows its error, and this process whether the host was ever there.
+  if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
+  return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
+};
+
+/** An error that already says its failure (ProviderClient's do) is taken at its word. */
+const classifyUnknown = (error: unknown, classifying: Classifying<never>): Failure => {
+  if (Predicate.hasProperty(error, "reason") && isFailure(error.reason)) return error.reason;
+  return FailureClassifier.classify(error, {
+    nowMs: classifying.nowMs,
+    reachedHostBefore: classifying.reachedHostBefore,
+  });
+};
+
+const isFailure = Schema.is(Failure);

@@ -1,0 +1,382 @@
+/**
+ * Runs one attempt: a fiber of its own that reads the provider's stream, folds its facts and hands its parts over.
+ *
+ * One flag says whether the attempt has ended; source, watchdog and cancel race for it and exactly one wins. From that
+ * moment the attempt is frozen: what has not been handed over stays here until the decision says what becomes of it, and
+ * whatever the source still says is refused (law L6).
+ */
+import type * as Cause from "effect/Cause";
+import type * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
+import * as Option from "effect/Option";
+import type * as Scope from "effect/Scope";
+import * as Stream from "effect/Stream";
+import { Delivery } from "../../domain/AttemptFacts.ts";
+import type { ClockName, Failure } from "../../domain/Failure.ts";
+import { none, type Observation } from "../../domain/Observation.ts";
+import * as ObservationReading from "../../domain/ObservationReading.ts";
+import type { FactsFold } from "../../facts/Facts.ts";
+import { closeGraceMs } from "../contract/Clocks.ts";
+import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
+import { Fence } from "../tools/Fence.ts";
+import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
+import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
+import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
+import type { AttemptSetup } from "./AttemptSetup.ts";
+import type { Handoff } from "./Handoff.ts";
+import { type FlowOwner, PartFlow } from "./PartFlow.ts";
+import type { Watch, WatchListener } from "./Watchdog.ts";
+
+/** The evidence that an attempt gives itself. */
+type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
+
+/** What an attempt needs of its run. */
+export interface AttemptHost<P> {
+  readonly runId: string;
+  readonly handoff: Handoff<P>;
+  readonly ledger: ToolLedger;
+  readonly now: () => number;
+  /**
+   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Whether
+   * they may be handed over then.
+   */
+  readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
+  /** Called when the first part of an attempt has arrived. */
+  readonly answered: () => void;
+  /** Called once, in the step that decided the end. Must not block. */
+  readonly ended: (attempt: Attempt<P>, outcome: Outcome) => void;
+  readonly note: (attempt: number, event: Noted, detail?: string) => void;
+}
+
+/** Says how errors of a source become failures, as it is known when one comes. */
+export interface ErrorReader<E> {
+  readonly classifying: () => Classifying<E>;
+}
+
+/** One attempt of a run. */
+export class Attempt<P> implements FlowOwner, WatchListener {
+  readonly setup: AttemptSetup<P>;
+  readonly fence = new Fence();
+  readonly facts: FactsFold;
+  readonly #host: AttemptHost<P>;
+  #watch: Watch | undefined;
+  #fiber: Fiber.Fiber<unknown, unknown> | undefined;
+  #started = false;
+  #answered = false;
+  #over = false;
+  #pulled = false;
+  #reports = false;
+  #terminalAtEnd = false;
+  /** The provider's word of a marker that has come and whose protocol's last event has not, while the whole answer is held. */
+  #marker: { readonly finish: string | undefined } | undefined;
+  #unpark: (() => void) | undefined;
+  readonly flow: PartFlow<P>;
+  cursor: string | undefined;
+  finish: string | undefined;
+
+  constructor(host: AttemptHost<P>, setup: AttemptSetup<P>) {
+    this.#host = host;
+    this.setup = setup;
+    this.facts = setup.facts;
+    this.cursor = setup.cursor;
+    this.flow = new PartFlow<P>(host, this);
+  }
+
+  get attempt(): number {
+    return this.setup.attempt;
+  }
+
+  /** What a continuation keeps: text, and the calls that have settled. */
+  get keepThrough(): number {
+    return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.settledThrough(this));
+  }
+
+  get watch(): Watch | undefined {
+    return this.#watch;
+  }
+
+  /**
+   * Starts the attempt's fiber.
+   *
+   * @param services what the caller's stream needs
+   * @param watch the attempt's clocks, running from now
+   * @param errors says how an error of the source becomes a failure
+   */
+  start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
+    this.#watch = watch;
+    this.#started = true;
+    const read = Effect.suspend(() => {
+      const made = this.#guarded(() => options.attempt(this.#context()));
+      // What ends in its own factory, by a signal or a cancel, opens nothing: nothing would close it.
+      const stream = this.#over ? undefined : made;
+      const source = stream === undefined ? undefined : sourceOf(stream);
+      if (source !== undefined) return this.#decided(this.#readDirectly(source, options), errors);
+      const pulled = stream === undefined ? Effect.void : this.#read(stream, options);
+      return Effect.scoped(this.#decided(pulled, errors));
+    });
+    this.#fiber = Effect.runForkWith(services)(read);
+  }
+
+  /** Lets the end of the reading decide, before what the reading opened is closed. */
+  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
+    return Effect.onExit(reading, (exit) =>
+      Effect.sync(() => {
+        if (!this.#over) this.#guarded(() => this.decide(endOf(exit, errors.classifying())));
+      }),
+    );
+  }
+
+  toolStarted(): void {
+    this.#watch?.hold(this.#host.now());
+  }
+
+  toolEnded(): void {
+    this.#watch?.release(this.#host.now());
+  }
+
+  stalled(clock: ClockName): void {
+    this.#host.note(this.attempt, "watchdog", clock);
+    this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
+  }
+
+  suspended(ms: number): void {
+    this.facts.suspended(ms);
+    this.#host.note(this.attempt, "suspended");
+  }
+
+  recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
+    return this.#host.recordShown(this, calls);
+  }
+
+  taken(): void {
+    this.#unpark?.();
+  }
+
+  /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
+  decide(outcome: Outcome): boolean {
+    if (this.#over) return false;
+    this.#over = true;
+    this.fence.suspend();
+    this.#host.ended(this, this.#frozen(outcome));
+    return true;
+  }
+
+  /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */
+  #frozen(outcome: Outcome): Outcome {
+    try {
+      if (!this.#isCut(outcome)) this.countMarker();
+      this.flow.freeze(this.setup.reveal.release());
+      if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
+      if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
+      return outcome;
+    } catch (cause) {
+      return failed({ kind: "caller_failed" }, cause);
+    }
+  }
+
+  /**
+   * Counts a marker whose protocol's last event never came: the answer is whole all the same.
+   *
+   * @returns whether there was one
+   */
+  countMarker(): boolean {
+    if (this.#marker === undefined) return false;
+    this.#marker = undefined;
+    this.facts.decoded(terminalAtCleanEnd);
+    return true;
+  }
+
+  /** A marker has come, and the protocol's last event has not. */
+  get awaitsLast(): boolean {
+    return this.#marker !== undefined;
+  }
+
+  /** A connection that broke before the protocol's last event: what is held may be asked for again, unseen. */
+  #isCut(outcome: Outcome): boolean {
+    const { reveal } = this.setup;
+    return reveal.holdsAll && outcome._tag === "failed" && outcome.failure.kind === "transport";
+  }
+
+  /** Where the whole answer is held, its marker waits for the protocol's last event. */
+  #due(observation: Observation): Observation {
+    const { closes, failure, finish, terminal } = observation;
+    if (closes === undefined) return observation;
+    if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {
+      this.#marker = { finish };
+      this.#watch?.terminal();
+      return { ...observation, terminal: false };
+    }
+    if (closes !== "now" || this.#marker === undefined) return observation;
+    const marker = this.#marker;
+    this.#marker = undefined;
+    return { ...observation, terminal: true, ...(marker.finish === undefined ? {} : { finish: marker.finish }) };
+  }
+
+  /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
+  close(): Effect.Effect<boolean> {
+    return Effect.suspend((): Effect.Effect<boolean> => {
+      const fiber = this.#fiber;
+      // A source that ends in its very first step ends before its fiber is known: it is closed like any other.
+      if (fiber === undefined) {
+        return this.#started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
+      }
+      fiber.interruptUnsafe();
+      return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
+    });
+  }
+
+  /** The read loop: parked while the slot is full, else reading. */
+  #read<E, R>(
+    stream: Stream.Stream<P, E, R>,
+    options: RunOptions<P, E, R>,
+  ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> {
+    return Effect.flatMap(Stream.toPull(stream), (pull) => {
+      const parked = this.#parked();
+      this.#pulled = true;
+      return Effect.whileLoop({
+        while: () => !this.#over,
+        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (this.flow.full ? parked : pull),
+        step: (parts) => {
+          if (parts.length > 0) this.#guarded(() => this.#arrived(parts, options));
+        },
+      });
+    });
+  }
+
+  /** Reads a source without a fiber in between: it hands its chunks over in the step in which they arrive. */
+  #readDirectly<E, R>(source: AsyncSource<P, E>, options: RunOptions<P, E, R>): Effect.Effect<void, E | Cause.Done> {
+    return Effect.callback((resume) => {
+      const reader = source.open();
+      this.#pulled = true;
+      const step = (): void => {
+        let polled = this.#over ? undefined : reader.poll();
+        while (polled?._tag === "chunk") {
+          const { chunk } = polled;
+          this.#guarded(() => this.#arrived(chunk, options));
+          if (this.flow.full) {
+            this.#park(step);
+            return;
+          }
+          polled = this.#over ? undefined : reader.poll();
+        }
+        if (this.#over || polled?._tag === "end") resume(Effect.void);
+        else if (polled?._tag === "error") resume(Effect.fail(source.onError(polled.error)));
+        else reader.wait(step);
+      };
+      step();
+      return Effect.sync(() => reader.close());
+    });
+  }
+
+  /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
+  #parked(): Effect.Effect<ReadonlyArray<P>> {
+    return Effect.callback((resume) => {
+      if (!this.flow.full) return resume(Effect.succeed([]));
+      return this.#park(() => resume(Effect.succeed([])));
+    });
+  }
+
+  /** Stops the clocks until the slot is taken. */
+  #park(free: () => void): void {
+    this.#watch?.hold(this.#host.now());
+    this.#unpark = () => {
+      this.#watch?.release(this.#host.now());
+      this.#unpark = undefined;
+      free();
+    };
+  }
+
+  /** Runs the caller's own code: what it throws is the caller's failure, never the provider's. */
+  #guarded<A>(run: () => A): A | undefined {
+    try {
+      return run();
+    } catch (cause) {
+      this.decide(failed({ kind: "caller_failed" }, cause));
+      return undefined;
+    }
+  }
+
+  #context(): AttemptContext {
+    const { setup } = this;
+    return {
+      run_id: this.#host.runId,
+      attempt: setup.attempt,
+      mode: setup.mode,
+      request: setup.request,
+      calls: setup.calls,
+      discarded: setup.discarded,
+      cursor: setup.request === "resume" ? setup.cursor : undefined,
+      delivery: (delivery) => {
+        if (this.#over) return;
+        this.#reports = true;
+        // A word that is not known says that more may have happened, never less (L2).
+        this.facts.delivery(Delivery.literals.includes(delivery) ? delivery : "accepted");
+      },
+      bytes: (count) => {
+        if (this.#over) return;
+        this.facts.bytes(ObservationReading.count(count));
+        this.#watch?.bytes(this.#host.now());
+      },
+    };
+  }
+
+  #arrived<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
+    if (this.#over) {
+      this.#host.note(this.attempt, "late_part_refused");
+      return;
+    }
+    if (!this.#answered) {
+      this.#answered = true;
+      this.#host.answered();
+    }
+    const observations: Array<Observation> = [];
+    const broken = this.#observe(parts, options, observations);
+    const seen = observations.length === parts.length ? parts : parts.slice(0, observations.length);
+    const passed = this.setup.reveal.pass({ parts: seen, observations });
+    if (broken === undefined) {
+      if (passed.parts.length > 0) this.flow.offer(passed);
+      return;
+    }
+    // Everything before the error was seen, in order, and is not handed over before the decision says so.
+    this.flow.keepFrozen(passed);
+    // An error behind the marker takes nothing back.
+    this.countMarker();
+    if (!broken.observation.terminal) this.facts.decoded(broken.observation);
+    this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
+  }
+
+  /** Observes parts up to the first that carries an error, and tells the clocks. */
+  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, observations: Array<Observation>) {
+    let progress = false;
+    let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
+    for (const part of parts) {
+      const observation = this.#due(ObservationReading.read(options.observe(part)));
+      if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
+      // A finish that is malformed is the marker too, and goes with what came before it.
+      if (broken !== undefined && !observation.terminal) break;
+      if (observation.progress === "output" || observation.progress === "reasoning") progress = true;
+      if (observation.keep_alive) this.#watch?.keepAlive();
+      if (observation.finish !== undefined) this.finish = observation.finish;
+      if (observation.terminal) {
+        this.#host.note(this.attempt, "terminal_candidate", observation.finish);
+        this.#watch?.terminal();
+      }
+      this.#terminalAtEnd = observation.terminal_at_end === true;
+      if (options.cursor !== undefined) this.cursor = cursorOf(options.cursor(part)) ?? this.cursor;
+      observations.push(observation);
+      if (broken !== undefined) break;
+    }
+    this.#watch?.arrived(this.#host.now(), progress);
+    return broken;
+  }
+}
+
+/** Gemini's marker is its last finishReason and a clean end: a fact of the end, not of a part. */
+const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
+
+/** A cursor is a text; null says, as undefined does, that a part has none. */
+const cursorOf = (given: string | null | undefined): string | undefined => {
+  if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
+  throw new TypeError("cursor: expected a text or undefined");
+};

@@ -1,0 +1,280 @@
+/**
+ * Carries the parts of one attempt to the caller: through the slot, or frozen until a decision says what becomes of them.
+ *
+ * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order. Parts
+ * whose hand-over must be on record are handed over behind their one write, whatever becomes of the pull or of the attempt
+ * meanwhile (law L8).
+ */
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import type { PartEvent } from "../contract/RunEvent.ts";
+import type { ReadyCall } from "../contract/ToolCall.ts";
+import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "../tools/ToolLedger.ts";
+import type { Handoff, Slot } from "./Handoff.ts";
+import type { Batch, Carried } from "./Reveal.ts";
+
+/** What the flow needs of its run. */
+export interface FlowHost<P> {
+  readonly runId: string;
+  readonly handoff: Handoff<P>;
+  readonly ledger: ToolLedger;
+}
+
+/** What the flow needs of its attempt. */
+export interface FlowOwner extends LedgerAttempt {
+  /**
+   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Whether they
+   * may be handed over then.
+   */
+  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
+  /** The slot is free again. */
+  readonly taken: () => void;
+}
+
+/** Parts on their way, and how far they are counted in the facts. */
+interface Transit<P> extends Batch<P> {
+  counted: "no" | "decoded" | "handed_over";
+  /** The write that the hand-over waits for, from its beginning on; whether the parts may be handed over behind it. */
+  record?: Deferred.Deferred<boolean>;
+}
+
+/** The parts of one attempt on their way to the caller. */
+export class PartFlow<P> {
+  readonly #host: FlowHost<P>;
+  readonly #owner: FlowOwner;
+  #ordinal = 0;
+  #lastTextOrdinal = 0;
+  #inSlot: Transit<P> | undefined;
+  #frozen: ReadonlyArray<Transit<P>> = none;
+  /** The write that is under way. */
+  #lastWrite: Deferred.Deferred<boolean> | undefined;
+
+  constructor(host: FlowHost<P>, owner: FlowOwner) {
+    this.#host = host;
+    this.#owner = owner;
+  }
+
+  /**
+   * An earlier process may have handed over some of the attempt; which parts, its caller knows.
+   *
+   * @param keeps some of it stays when the run goes on from what is settled
+   */
+  handedOverBefore(keeps: boolean): void {
+    this.#ordinal = 1;
+    this.#lastTextOrdinal = keeps ? 1 : 0;
+  }
+
+  /** Parts handed over so far. */
+  get ordinal(): number {
+    return this.#ordinal;
+  }
+
+  /** Ordinal of the last text part that was handed over; 0 when there is none. */
+  get lastTextOrdinal(): number {
+    return this.#lastTextOrdinal;
+  }
+
+  /** Whether parts wait for the consumer: nothing more is read meanwhile. */
+  get full(): boolean {
+    return this.#inSlot !== undefined;
+  }
+
+  /** Waits for a write that an interrupted pull has left behind: what follows on record follows it. */
+  get written(): Effect.Effect<unknown> {
+    return Effect.suspend(() =>
+      this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
+    );
+  }
+
+  /** Hands parts to a consumer that waits, or leaves them in the slot. */
+  offer(batch: Batch<P>): void {
+    const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
+    const { handoff } = this.#host;
+    if (handoff.wanted && !this.#raises(transit)) {
+      this.#count(transit);
+      handoff.give(this.#events(transit));
+      return;
+    }
+    this.#inSlot = transit;
+    handoff.put(this.#slot(transit));
+  }
+
+  /** Keeps parts that came directly before the failure: they were seen, not shown. */
+  keepFrozen(batch: Batch<P>): void {
+    const transit: Transit<P> = { ...batch, counted: "no" };
+    this.#frozen = [...this.#frozen, transit];
+    this.#countDecoded(transit);
+  }
+
+  /** Takes back what nobody was handed, with what was held, and counts it as decoded. */
+  freeze(held: Batch<P>): void {
+    if (this.#inSlot !== undefined) this.#frozen = [this.#inSlot, ...this.#frozen];
+    this.#inSlot = undefined;
+    this.#host.handoff.clear();
+    if (held.parts.length > 0) this.#frozen = [...this.#frozen, { ...held, counted: "no" }];
+    for (const transit of this.#frozen) this.#countDecoded(transit);
+  }
+
+  /** Throws the frozen parts away. */
+  discardFrozen(): void {
+    this.#frozen = none;
+  }
+
+  /**
+   * Takes out of the frozen parts those that a caller that cannot discard must not be handed yet: all from the first call
+   * on, and everything while no content has come.
+   *
+   * @param begun content of the response was handed over before
+   */
+  takeHeld(begun: boolean): Carried<P> | undefined {
+    const parts = this.#frozen.flatMap((transit) => transit.parts);
+    const observations = this.#frozen.flatMap((transit) => transit.observations);
+    const firstCall = observations.findIndex((it) => it.calls.length > 0);
+    const end = firstCall < 0 ? observations.length : firstCall;
+    const content = begun || observations.slice(0, end).some((it) => it.shows !== "nothing");
+    const from = content ? end : 0;
+    this.#frozen = firstOf(this.#frozen, from);
+    if (from === parts.length) return content ? { parts: [], observations: [], begun: true } : undefined;
+    return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
+  }
+
+  /**
+   * Counts frozen parts as handed over, puts that on record and gives their events.
+   *
+   * @param textOnly only what shows something and holds no call
+   * @returns undefined where they may not be handed over
+   */
+  releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
+    return Effect.suspend(() => {
+      const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
+      this.#frozen = none;
+      const raising = kept.filter((transit) => this.#raises(transit));
+      for (const transit of kept) this.#count(transit);
+      if (raising.length > 0) {
+        const write = this.#written(raising.flatMap(wholeOf));
+        for (const transit of raising) transit.record = write.record;
+        return Effect.andThen(write.begin, this.#recorded(kept));
+      }
+      return this.#recorded(kept);
+    });
+  }
+
+  /** The events of these parts, once every write that they wait for has ended. */
+  #recorded(parts: ReadonlyArray<Transit<P>>): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
+    const writes = [...new Set(parts.flatMap(({ record }) => record ?? []))];
+    return Effect.map(
+      Effect.forEach(writes, (write) => Deferred.await(write)),
+      (may) => (may.every(Boolean) ? parts.flatMap((transit) => this.#events(transit)) : undefined),
+    );
+  }
+
+  /** A write in a fiber of its own: a pull that is interrupted leaves it to the next one. */
+  #written(calls: ReadonlyArray<NamedCall>): {
+    readonly record: Deferred.Deferred<boolean>;
+    readonly begin: Effect.Effect<unknown>;
+  } {
+    const record = Deferred.makeUnsafe<boolean>();
+    this.#lastWrite = record;
+    const ended = Effect.sync(() => {
+      if (this.#lastWrite === record) this.#lastWrite = undefined;
+    });
+    const write = Effect.andThen(Deferred.into(this.#owner.recordShown(calls), record), ended);
+    return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
+  }
+
+  #slot(transit: Transit<P>): Slot<P> {
+    return {
+      record: () => {
+        if (transit.record !== undefined) return Deferred.await(transit.record);
+        if (!this.#raises(transit)) return undefined;
+        this.#count(transit);
+        const write = this.#written(wholeOf(transit));
+        transit.record = write.record;
+        return Effect.andThen(write.begin, Deferred.await(write.record));
+      },
+      deliver: () => {
+        this.#inSlot = undefined;
+        this.#count(transit);
+        return this.#events(transit);
+      },
+      taken: () => this.#owner.taken(),
+    };
+  }
+
+  /** Whether handing these parts over raises what must be on record first (law L8). */
+  #raises(transit: Transit<P>): boolean {
+    if (transit.counted === "handed_over") return false;
+    const { facts } = this.#owner;
+    for (const observation of transit.observations) {
+      if (facts.wouldShow(observation)) return true;
+      // A whole call is named on record, also where its row was folded and shows nothing new.
+      if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
+    }
+    return false;
+  }
+
+  /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
+  #count(transit: Transit<P>): void {
+    if (transit.counted === "handed_over") return;
+    const { facts } = this.#owner;
+    if (transit.counted === "no") facts.passed(transit.observations);
+    else for (const observation of transit.observations) facts.handedOver(observation);
+    transit.counted = "handed_over";
+  }
+
+  #events(transit: Transit<P>): Array<PartEvent<P>> {
+    const { ledger, runId } = this.#host;
+    const owner = this.#owner;
+    const { attempt } = owner;
+    const events: Array<PartEvent<P>> = [];
+    let index = 0;
+    for (const part of transit.parts) {
+      this.#ordinal += 1;
+      const ordinal = this.#ordinal;
+      const observation = transit.observations[index];
+      index += 1;
+      if (observation?.shows === "text") this.#lastTextOrdinal = ordinal;
+      const calls =
+        observation === undefined || observation.calls.length === 0
+          ? noCalls
+          : ledger.handedOver(owner, runId, ordinal, observation.calls);
+      if (calls.length === 0) events.push({ _tag: "Part", attempt, ordinal, part });
+      else events.push({ _tag: "Part", attempt, ordinal, part, calls });
+    }
+    return events;
+  }
+
+  #countDecoded(transit: Transit<P>): void {
+    if (transit.counted !== "no") return;
+    for (const observation of transit.observations) this.#owner.facts.decoded(observation);
+    transit.counted = "decoded";
+  }
+}
+
+const noCalls: ReadonlyArray<ReadyCall> = [];
+
+/** Shared by all attempts that have nothing frozen. */
+const none: ReadonlyArray<never> = [];
+
+const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
+  observations.flatMap(({ calls }) => wholeCalls(calls));
+
+/** The first parts of these, so many. */
+const firstOf = <P>(transits: ReadonlyArray<Transit<P>>, count: number): Array<Transit<P>> => {
+  let left = count;
+  return transits.flatMap((transit) => {
+    const taken = Math.min(left, transit.parts.length);
+    left -= taken;
+    if (taken === 0) return [];
+    return { ...transit, parts: transit.parts.slice(0, taken), observations: transit.observations.slice(0, taken) };
+  });
+};
+
+const onlyText = <P>(transit: Transit<P>): Transit<P> => {
+  const keep = transit.observations.map((it) => it.shows !== "nothing" && it.calls.length === 0);
+  return {
+    ...transit,
+    parts: transit.parts.filter((_, index) => keep[index] === true),
+    observations: transit.observations.filter((_, index) => keep[index] === true),
+  };
+};

@@ -1,0 +1,181 @@
+/**
+ * Decides which parts are handed over as they come and which are held back until the stream is proven whole.
+ *
+ * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
+ * replayed unseen. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
+ * no caller sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
+ * beyond, holding ends and the parts are handed over.
+ */
+import type { Observation } from "../../domain/Observation.ts";
+
+/** What is held back: nothing, everything, or what a caller that cannot discard must not be handed early. */
+export type RevealMode = "live" | "on_complete" | "undiscardable";
+
+/** Held parts of one run, in bytes as `sizeOf` tells them. */
+export const heldBytesMax = 8 * 1024 * 1024;
+
+/** Held parts of all runs of a processor, in bytes. */
+export const heldBytesProcessMax = 256 * 1024 * 1024;
+
+/** What one part is taken to weigh beside its visible characters: an event's envelope, in bytes. */
+export const envelopeBytes = 256;
+
+/** The processor's share of held bytes. */
+export interface HeldPool {
+  used: number;
+}
+
+/** Parts beside what each proves. */
+export interface Batch<P> {
+  readonly parts: ReadonlyArray<P>;
+  readonly observations: ReadonlyArray<Observation>;
+}
+
+/** A batch that is being filled. */
+interface Filling<P> extends Batch<P> {
+  readonly parts: Array<P>;
+  readonly observations: Array<Observation>;
+}
+
+/** Parts of a response that an earlier attempt held back and did not hand over. */
+export interface Carried<P> extends Batch<P> {
+  /** Content of the response was handed over before. */
+  readonly begun: boolean;
+}
+
+/** Holds back the parts of one attempt. */
+export class Reveal<P> {
+  #mode: RevealMode;
+  readonly #discardable: boolean;
+  readonly #pool: HeldPool;
+  readonly #sizeOf: (part: P, observation: Observation) => number;
+  /** Undefined while nothing is held. */
+  #held: Filling<P> | undefined;
+  #heldBytes = 0;
+  #holding: boolean;
+  /** In `undiscardable`: content has been handed over, so that only calls are held from now on. */
+  #begun = false;
+  /** The marker has come, or the bound was reached: nothing is held any more. */
+  #done = false;
+
+  /**
+   * @param carried parts that an interrupted attempt of the same response held: they come first
+   * @param discardable whether the caller can throw away what it was shown: if not, holding that ends at the bound goes on as
+   *   `undiscardable` does
+   */
+  constructor(
+    mode: RevealMode,
+    pool: HeldPool,
+    sizeOf: (part: P, observation: Observation) => number,
+    carried?: Carried<P>,
+    discardable = true,
+  ) {
+    this.#discardable = discardable;
+    this.#mode = mode;
+    this.#pool = pool;
+    this.#sizeOf = sizeOf;
+    this.#begun = carried?.begun === true;
+    const openEnd = mode === "undiscardable" && this.#begun && carried?.parts.length === 0;
+    this.#holding = mode !== "live" && !openEnd;
+    for (const [index, part] of (carried?.parts ?? []).entries()) {
+      const observation = carried?.observations[index];
+      if (observation !== undefined) this.#hold(part, observation);
+    }
+  }
+
+  /** The whole answer is held until it is proven: nothing of this attempt has been handed over. */
+  get holdsAll(): boolean {
+    return this.#mode === "on_complete" && this.#holding;
+  }
+
+  /**
+   * Takes what has arrived and gives what may be handed over now, in order.
+   *
+   * @param batch parts as they came
+   */
+  pass(batch: Batch<P>): Batch<P> {
+    if (this.#mode === "live") return batch;
+    const out: Filling<P> = { parts: [], observations: [] };
+    for (const [index, part] of batch.parts.entries()) {
+      const observation = batch.observations[index];
+      if (observation !== undefined) this.#passOne(part, observation, out);
+    }
+    return out;
+  }
+
+  /** Gives everything that is held and holds nothing more. */
+  release(): Batch<P> {
+    const held = this.#held ?? { parts: [], observations: [] };
+    this.#pool.used -= this.#heldBytes;
+    this.#heldBytes = 0;
+    this.#held = undefined;
+    this.#holding = false;
+    return held;
+  }
+
+  #passOne(part: P, observation: Observation, out: Filling<P>): void {
+    if (this.#starts(observation)) this.#empty(out);
+    if (!this.#holding && this.#mode === "undiscardable" && observation.calls.length > 0 && !this.#done) {
+      this.#holding = true;
+    }
+    if (this.#holding && !observation.terminal && this.#fits(part, observation)) {
+      this.#hold(part, observation);
+      return;
+    }
+    if (this.#holding) {
+      const calls = !this.#heldHasNoCalls();
+      this.#empty(out);
+      const bounded = this.#mode === "on_complete" && !this.#discardable && !observation.terminal;
+      this.#done = !bounded || calls;
+      if (bounded) {
+        this.#mode = "undiscardable";
+        this.#begun = true;
+      }
+    }
+    out.parts.push(part);
+    out.observations.push(observation);
+  }
+
+  /** In `undiscardable`, the first content ends the prefix. */
+  #starts(observation: Observation): boolean {
+    if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
+    this.#begun = true;
+    return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
+  }
+
+  #heldHasNoCalls(): boolean {
+    return this.#held === undefined || this.#held.observations.every((it) => it.calls.length === 0);
+  }
+
+  #empty(out: Filling<P>): void {
+    const held = this.release();
+    out.parts.push(...held.parts);
+    out.observations.push(...held.observations);
+  }
+
+  #fits(part: P, observation: Observation): boolean {
+    const size = this.#sizeOf(part, observation);
+    return this.#heldBytes + size <= heldBytesMax && this.#pool.used + size <= heldBytesProcessMax;
+  }
+
+  #hold(part: P, observation: Observation): void {
+    const size = this.#sizeOf(part, observation);
+    this.#heldBytes += size;
+    this.#pool.used += size;
+    this.#held ??= { parts: [], observations: [] };
+    this.#held.parts.push(part);
+    this.#held.observations.push(observation);
+  }
+}
+
+/** What a held part weighs where nobody says it. */
+const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
+
+/** A caller's scale, where it gives a weight: one that is no number would make the bytes that are held unknown (law L11). */
+export const weigherOf = <P>(sizeOf: ((part: P, observation: Observation) => number) | undefined) =>
+  sizeOf === undefined
+    ? weighed
+    : (part: P, observation: Observation): number => {
+        const weight = sizeOf(part, observation);
+        return weight >= 0 && weight < Number.POSITIVE_INFINITY ? weight : weighed(part, observation);
+      };

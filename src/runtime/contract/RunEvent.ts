@@ -1,0 +1,216 @@
+/**
+ * Describes what a caller of `StreamProcessor.run` sees.
+ *
+ * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
+ * break comes `RetryScheduled`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
+ * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
+ * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that resumes
+ * a run of an earlier process begins behind the break: its first `AttemptDiscarded` may name an attempt of that process, of
+ * which all that was kept must go. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
+ * with `RunInterrupted`.
+ */
+import * as Schema from "effect/Schema";
+import * as SchemaTransformation from "effect/SchemaTransformation";
+import { Choice, Decision, Rule } from "../../domain/Decision.ts";
+import { Failure, Fingerprint } from "../../domain/Failure.ts";
+import { Milliseconds } from "../../domain/Limits.ts";
+import { AttemptMode } from "../../domain/RunFacts.ts";
+import * as FailureClassifier from "../../failure/FailureClassifier.ts";
+import type { Question } from "./Question.ts";
+import type { ReadyCall } from "./ToolCall.ts";
+
+/** An attempt begins; its parts follow. */
+export interface AttemptStarted {
+  readonly _tag: "AttemptStarted";
+  readonly run_id: string;
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+}
+
+/** A part of the provider's stream, unchanged. */
+export interface PartEvent<P> {
+  readonly _tag: "Part";
+  readonly attempt: number;
+  /** Counts the parts of an attempt that were handed over, from 1. */
+  readonly ordinal: number;
+  readonly part: P;
+  /** Present on the part that makes calls whole. */
+  readonly calls?: ReadonlyArray<ReadyCall>;
+}
+
+/** Throw away what this attempt showed after `keep_through`; 0 throws all of it away. */
+export interface AttemptDiscarded {
+  readonly _tag: "AttemptDiscarded";
+  readonly attempt: number;
+  readonly keep_through: number;
+}
+
+/** The run retries by itself after `delay_ms`. */
+export interface RetryScheduled {
+  readonly _tag: "RetryScheduled";
+  /** The attempt that broke. */
+  readonly attempt: number;
+  readonly mode: AttemptMode;
+  readonly rule: Rule;
+  readonly delay_ms: number;
+  readonly message: string;
+}
+
+/** The run waits for an answer. */
+export interface QuestionAsked {
+  readonly _tag: "QuestionAsked";
+  readonly question: Question;
+}
+
+/** The answer that was taken. */
+export interface QuestionAnswered {
+  readonly _tag: "QuestionAnswered";
+  readonly revision: number;
+  readonly choice: Choice;
+}
+
+/** A tool said of its own call, whose outcome nobody knew, whether it happened; nobody has to be asked for it. */
+export interface CallVerified {
+  readonly _tag: "CallVerified";
+  readonly attempt: number;
+  readonly call: string;
+  readonly tool: string;
+  readonly verdict: "it_ran" | "it_did_not_run";
+}
+
+/** The answer is whole, by the provider's own terminal marker. */
+export interface RunCompleted {
+  readonly _tag: "RunCompleted";
+  readonly run_id: string;
+  readonly attempts: number;
+  /** The provider's own word for why it finished. */
+  readonly finish: string | undefined;
+  /** What still broke after the terminal marker; the answer is whole all the same. */
+  readonly late_failure: Failure | undefined;
+}
+
+/** What a caller of `run` sees. */
+export type RunEvent<P> =
+  | AttemptStarted
+  | PartEvent<P>
+  | AttemptDiscarded
+  | RetryScheduled
+  | QuestionAsked
+  | QuestionAnswered
+  | CallVerified
+  | RunCompleted;
+
+const ReadyCallSchema = Schema.Struct({
+  run_id: Schema.String,
+  attempt: Schema.Natural,
+  call: Schema.String,
+  id: Schema.String,
+  tool: Schema.String,
+  input: Schema.UndefinedOr(Schema.String),
+});
+
+const QuestionSchema = Schema.Struct({
+  run_id: Schema.String,
+  revision: Schema.Natural,
+  incident: Schema.String,
+  rule: Rule,
+  message: Schema.String,
+  choices: Schema.Array(Choice),
+  default_choice: Choice,
+  may_repeat: Schema.Array(Schema.String),
+  asked_at: Schema.Finite,
+  expires_at: Schema.optionalKey(Schema.Finite),
+  decision: Decision,
+});
+
+/** Every event but `Part`, which alone holds something of the caller's. */
+const ownEvents = [
+  Schema.TaggedStruct("AttemptStarted", { run_id: Schema.String, attempt: Schema.Natural, mode: AttemptMode }),
+  Schema.TaggedStruct("AttemptDiscarded", { attempt: Schema.Natural, keep_through: Schema.Natural }),
+  Schema.TaggedStruct("RetryScheduled", {
+    attempt: Schema.Natural,
+    mode: AttemptMode,
+    rule: Rule,
+    delay_ms: Milliseconds,
+    message: Schema.String,
+  }),
+  Schema.TaggedStruct("QuestionAsked", { question: QuestionSchema }),
+  Schema.TaggedStruct("QuestionAnswered", { revision: Schema.Natural, choice: Choice }),
+  Schema.TaggedStruct("CallVerified", {
+    attempt: Schema.Natural,
+    call: Schema.String,
+    tool: Schema.String,
+    verdict: Schema.Literals(["it_ran", "it_did_not_run"]),
+  }),
+  Schema.TaggedStruct("RunCompleted", {
+    run_id: Schema.String,
+    attempts: Schema.Natural,
+    finish: Schema.UndefinedOr(Schema.String),
+    late_failure: Schema.UndefinedOr(Failure),
+  }),
+] as const;
+
+/**
+ * The schema of a run's events, for a wire: `Schema.toCodecJson(RunEvent.schema(Part))`, or the `success` of an Rpc stream
+ * whose `error` is `RunInterrupted`.
+ *
+ * @param part the schema of the caller's parts
+ */
+export const schema = <Part extends Schema.Top>(part: Part) =>
+  Schema.Union([
+    Schema.TaggedStruct("Part", {
+      attempt: Schema.Natural,
+      ordinal: Schema.Natural,
+      part,
+      calls: Schema.optionalKey(Schema.Array(ReadyCallSchema)),
+    }),
+    ...ownEvents,
+  ]);
+
+/**
+ * The provider's own error: any value in this process (law L12). On a wire only its fingerprint goes, which is bounded and
+ * holds no message, header or address; the other side reads that.
+ */
+const Cause = Schema.declare((_value): _value is unknown => true, {
+  identifier: "Cause",
+  toCodecJson: () =>
+    Schema.link<unknown>()(
+      Fingerprint,
+      SchemaTransformation.transform({ decode: (print): unknown => print, encode: fingerprintOf }),
+    ),
+});
+
+/** A cause that has come over a wire already is its fingerprint. */
+const fingerprintOf = (cause: unknown): Fingerprint =>
+  isFingerprint(cause) ? cause : (FailureClassifier.classify(cause).fingerprint ?? { name: "Error", depth: 0 });
+
+const isFingerprint = Schema.is(Fingerprint);
+
+/**
+ * Ends a run that did not complete.
+ *
+ * `reason`: `do_not_retry` (the policy said so), `stopped` and `accepted_partial` (a question's answer),
+ * `record_failed` (what has to be on record first could not be recorded: an incident, an attempt, a call), `refused` (the run
+ * never started, or a resume of it did not; or the store said once it was back that the id is another run's), `parked` (no
+ * answer has come yet: the run is kept, and `StreamProcessor.resume` goes on with it), `taken_over` (another process drives
+ * the run now).
+ * `cause` is the provider's own error, unchanged (law L12); in JSON it is its fingerprint.
+ */
+export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
+  reason: Schema.Literals([
+    "do_not_retry",
+    "stopped",
+    "accepted_partial",
+    "record_failed",
+    "refused",
+    "parked",
+    "taken_over",
+  ]),
+  run_id: Schema.String,
+  rule: Rule,
+  failure: Failure,
+  attempts: Schema.Natural,
+  /** What happened, whether a tool ran, what is safe to do. */
+  message: Schema.String,
+  cause: Schema.optionalKey(Cause),
+}) {}

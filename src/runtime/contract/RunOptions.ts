@@ -1,0 +1,141 @@
+/**
+ * Describes what a caller gives to `StreamProcessor.run`, and what an attempt's factory is given.
+ */
+import * as Effect from "effect/Effect";
+import * as Stream from "effect/Stream";
+import type { Delivery } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import { none, type Observation } from "../../domain/Observation.ts";
+import type { AttemptMode, Budget, Provider } from "../../domain/RunFacts.ts";
+import type { ToolBoundary } from "../../domain/SideEffects.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import type { ClockOptions } from "./Clocks.ts";
+import type { SettledCall } from "./ToolCall.ts";
+
+/** Parts of an attempt that no longer count: those behind `keep_through`. */
+export interface Withdrawn {
+  readonly attempt: number;
+  readonly keep_through: number;
+}
+
+/** What the factory of an attempt needs to know, and the reporters that a transport calls. */
+export interface AttemptContext {
+  readonly run_id: string;
+  /** Counts the attempts of the run, from 1. */
+  readonly attempt: number;
+  /** How this attempt came to be. */
+  readonly mode: AttemptMode;
+  /**
+   * Which request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of
+   * the very same response from `cursor`. A `replay` repeats the failed attempt's own request, so after a `continue` it
+   * says `continue` here, with the same calls.
+   */
+  readonly request: "first" | "continue" | "resume";
+  /** What became of every call of the run when the continuation was decided; empty for the first request. */
+  readonly calls: ReadonlyArray<SettledCall>;
+  /**
+   * What the run has withdrawn so far: of each attempt named only the parts through `keep_through` count. The events that say
+   * so may not have been taken yet; a continuation must not send what they withdraw.
+   */
+  readonly discarded: ReadonlyArray<Withdrawn>;
+  /** The cursor to resume from; with request `resume` only. */
+  readonly cursor: string | undefined;
+  /**
+   * Reports how far the request got. A transport that calls it with `not_sent` before it starts takes over the proof;
+   * without one an attempt is `ambiguous` from its first pull and `accepted` from its first part.
+   */
+  readonly delivery: (delivery: Delivery) => void;
+  /** Reports bytes that arrived: they feed the `silence` clock and the counters. */
+  readonly bytes: (count: number) => void;
+}
+
+/** One model request and how to make, read and judge its attempts. */
+export interface RunOptions<P, E, R> {
+  readonly provider: Provider;
+  /** Exactly the tools that the request exposes, after permission filters: guarded ones from ToolGuard, or plain boundaries. */
+  readonly tools: ReadonlyArray<ToolBoundary>;
+  /** Opens an attempt. The stream must end cleanly or fail; its scope is closed before the next attempt starts. */
+  readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
+  /**
+   * Says what a part proves. It must be pure and must not throw. A count that is no natural number is clamped to one; an
+   * observation with a word or a call that is not known ends the attempt as `caller_failed`, with an `ObservationError`.
+   */
+  readonly observe: (part: P) => Observation;
+  /** The run's id; made up when left out. It must be new: one that is on record, live, parked or ended, is `refused`. */
+  readonly runId?: string;
+  /**
+   * What the first request is built from, as text: the runtime's own serialisation of its transcript. Only its digest is
+   * kept, and `StreamProcessor.resume` takes no other.
+   */
+  readonly transcript?: string;
+  /** The failed run whose request this one repeats: a client's own retry. */
+  readonly retryOf?: string;
+  /**
+   * Says what an error of the stream means; by default the FailureClassifier does. What is no failure is taken for the most
+   * restrictive one that it can mean, `unknown` at last.
+   */
+  readonly classify?: (error: E) => Failure;
+  /**
+   * The signal of the user's Stop, the one that the attempt gives its SDK. Once it has aborted, the run is cancelled in the
+   * user's name: what breaks then is never retried, whether the SDK's error or the abort is seen first. A run whose signal
+   * has aborted before sends nothing. A signal that aborts by a timeout interrupts the run as an unsigned caller does.
+   */
+  readonly signal?: AbortSignal;
+  /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
+  readonly reveal?: "live" | "on_complete";
+  /**
+   * False for a caller of `run` that cannot throw anything away: nothing is ever handed over twice, as with `parts`. Default
+   * true.
+   */
+  readonly discardable?: boolean;
+  /** The runtime can build a request from its settled transcript. Default false. */
+  readonly canContinue?: boolean;
+  /** Whether a continuation after shown text needs a question first. Default `ask`. */
+  readonly continueText?: "ask" | "auto";
+  /** Reads from a part the cursor that would resume this very response behind it. */
+  readonly cursor?: (part: P) => string | undefined;
+  /** Renews the credentials after a `rejected.auth`; tried once a run. */
+  readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
+  /** Takes a finish with nothing in it for a failure. Default false. */
+  readonly emptyIsFailure?: boolean;
+  /** False for a response that comes whole: the `first_progress` clock is then off. Default true. */
+  readonly streaming?: boolean;
+  /** Clocks of the attempt, in milliseconds; `false` is off. */
+  readonly clocks?: ClockOptions;
+  /** What the run may spend; left-out fields have the defaults. */
+  readonly budget?: Partial<Budget>;
+  /** Another policy than the default one. */
+  readonly policy?: RecoveryPolicy;
+  /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
+  readonly sizeOf?: (part: P, observation: Observation) => number;
+}
+
+/** What a caller gives to `StreamProcessor.resume`. */
+export interface ResumeOptions<P, E, R> {
+  /** How to go on: as for `run`. Its `runId` is not used. */
+  readonly request: RunOptions<P, E, R>;
+  /** What the run's first request was built from, as it was given to `run`. */
+  readonly transcript: string;
+  /** What the caller holds of a response that can be resumed: the cursor behind the last part that it has kept. */
+  readonly cursor?: string;
+}
+
+/**
+ * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
+ * an answer may be large, and are let go (law L11).
+ */
+export const letGo = <P, E, R>({
+  canContinue,
+  continueText,
+  provider,
+  refreshCredentials,
+  tools,
+}: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
+  provider,
+  tools,
+  attempt: () => Stream.empty,
+  observe: () => none,
+  ...(canContinue === undefined ? {} : { canContinue }),
+  ...(continueText === undefined ? {} : { continueText }),
+  ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+});

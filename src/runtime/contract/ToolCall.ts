@@ -1,0 +1,31 @@
+/**
+ * A tool call as the caller of a run sees it: whole, named to its tool, and settled.
+ */
+
+/** A whole tool call that the caller may now run, and the reference that its guarded tool takes. */
+export interface ReadyCall {
+  readonly run_id: string;
+  readonly attempt: number;
+  /** The call's key within its attempt (`choice.ordinal`). */
+  readonly call: string;
+  /** The provider's own id: empty, `0` or repeated with some providers. */
+  readonly id: string;
+  readonly tool: string;
+  /** The argument text where the decoder keeps it. */
+  readonly input: string | undefined;
+}
+
+/** What names a call to its tool: the reference from a `Part` event, or a run and the provider's id where only that reaches the handler. */
+export type CallReference =
+  | Pick<ReadyCall, "run_id" | "attempt" | "call">
+  | { readonly run_id: string; readonly id: string };
+
+/** A call as an attempt factory sees it when it builds a continuation. */
+export interface SettledCall {
+  readonly attempt: number;
+  readonly call: string;
+  readonly id: string;
+  readonly tool: string;
+  /** `not_run`: close it as not run. `unknown`: nobody knows. The two verdicts are a person's word. */
+  readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
+}

@@ -1,0 +1,98 @@
+/**
+ * Says what became of the calls of a run whose process is gone.
+ *
+ * A run's stream often ends before its tools do: the run is then complete on record, and `recover` has nothing to decide of
+ * it. Whoever builds the next request from it must not guess whether its calls ran.
+ */
+import * as Effect from "effect/Effect";
+import * as Facts from "../../facts/Facts.ts";
+import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { afterCrash } from "../../recorder/Orphan.ts";
+import type { CallRecord, VerdictBy } from "../../recorder/RecordParts.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { SettledCall } from "../contract/ToolCall.ts";
+import { wordOf } from "../recovery/Verify.ts";
+import { type Tool, ToolGuard } from "../tools/ToolGuard.ts";
+import type { CallVerdict } from "../tools/ToolLedger.ts";
+
+/**
+ * What became of every call that a run handed over whole.
+ *
+ * For runs that no process drives any more, ended ones too: at boot, before the next request is built. `not_run` calls never
+ * started and may be run. `unknown` ones may have: they are not run again before `settle` has put a word on them.
+ *
+ * @param runId the run
+ * @param tools the tools of the run: a call of unknown outcome whose tool has a `verify` is asked for first, and its word is
+ *   put on record
+ */
+export const of = (
+  runId: string,
+  tools: ReadonlyArray<Tool> = [],
+): Effect.Effect<ReadonlyArray<SettledCall>, RecorderError, RunRecorder | ToolGuard> =>
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const { verifierOf } = yield* ToolGuard;
+    const record = yield* recorder.run(runId);
+    for (const call of record?.calls ?? []) {
+      if (record === undefined || outcomeOf(record, call) !== "unknown") continue;
+      const verify = tools.map(verifierOf).find((it) => it?.tool === call.tool)?.verify;
+      const { attempt, id, tool } = call;
+      const verdict = yield* wordOf(verify, { run_id: runId, attempt, call: call.call, id, tool });
+      if (verdict !== "unknown") yield* put(record, call, verdict, "verify");
+    }
+    const now = yield* recorder.run(runId);
+    return (now?.calls ?? []).map((it) => ({
+      attempt: it.attempt,
+      call: it.call,
+      id: it.id,
+      tool: it.tool,
+      outcome: now === undefined ? "unknown" : outcomeOf(now, it),
+    }));
+  });
+
+/**
+ * Puts a person's word on a call whose outcome nobody knows.
+ *
+ * @returns whether there was such a call; a call that has an outcome keeps it
+ */
+export const settle = (
+  runId: string,
+  call: Pick<SettledCall, "attempt" | "call">,
+  verdict: CallVerdict,
+): Effect.Effect<boolean, RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const record = yield* bounded(yield* RunRecorder).run(runId);
+    const known = record?.calls.find((it) => it.attempt === call.attempt && it.call === call.call);
+    if (record === undefined || known === undefined || outcomeOf(record, known) !== "unknown") return false;
+    yield* put(record, known, verdict, "person");
+    return true;
+  });
+
+/** Seen from another process, a call that was started and has no outcome has one that nobody knows. */
+const outcomeOf = ({ attempts }: RunRecord, { attempt, call, verdict }: CallRecord): SettledCall["outcome"] => {
+  if (verdict !== undefined) return verdict;
+  const facts = attempts.find((it) => it.attempt === attempt)?.facts;
+  const phase = facts?.tools.find((row) => row.executor === "runtime" && row.call === call)?.phase;
+  if (phase === "settled") return "settled";
+  const started = phase === undefined || phase === "dispatched" || phase === "outcome_unknown";
+  return started || facts?.side_effects?.guarded !== true ? "unknown" : "not_run";
+};
+
+const put = (
+  record: RunRecord,
+  { attempt, call, tool }: CallRecord,
+  verdict: CallVerdict,
+  by: VerdictBy,
+): Effect.Effect<void, RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const facts = record.attempts.find((it) => it.attempt === attempt)?.facts;
+    const judged = { _tag: "CallJudged", attempt, call, tool, verdict, by } as const;
+    if (facts === undefined) return yield* recorder.write(record.run_id, [judged]);
+    const from = afterCrash(facts);
+    const guarded = from.side_effects?.guarded === true;
+    const fold = Facts.make({ sideEffects: from.side_effects, discardable: false, boundaries: [], guarded, from });
+    fold.settled(call, tool);
+    yield* recorder.write(record.run_id, [judged, { _tag: "FactsRaised", attempt, facts: fold.snapshot() }]);
+  });

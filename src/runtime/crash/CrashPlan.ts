@@ -1,0 +1,262 @@
+/**
+ * Plans the next step of a run that its process left behind: what is written, and where the run stands then.
+ *
+ * Pure. A step is one write, so that a recovery that dies itself has either taken it or not; what is due is read from the
+ * record anew each time, so that no step is taken twice.
+ */
+import type { Choice, Decision } from "../../domain/Decision.ts";
+import { type RunIncident, schemaVersion } from "../../domain/RunIncident.ts";
+import type { DecisionInput } from "../../policy/DecisionInput.ts";
+import { explain } from "../../policy/Explanation.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import * as Repeats from "../../policy/Repeats.ts";
+import { expiryChoice } from "../../recorder/Answering.ts";
+import * as Orphan from "../../recorder/Orphan.ts";
+import type { QuestionRecord } from "../../recorder/RecordParts.ts";
+import * as RunRecord from "../../recorder/RunRecord.ts";
+import { expiring } from "../questions/DurableQuestions.ts";
+import type { QuestionTerms } from "../questions/UserDecisions.ts";
+import { judged, lostOutcomes } from "./CrashCalls.ts";
+import * as CrashEnd from "./CrashEnd.ts";
+
+/** Where a run stands after its recovery. */
+export interface Standing {
+  /**
+   * `offered`: a retry was decided, `answered`: its question was; both wait for `StreamProcessor.resume`. `asked`: a
+   * question was put. `waiting`: its question stood already. `completed` and `stopped`: it has ended.
+   */
+  readonly outcome: "offered" | "answered" | "asked" | "waiting" | "completed" | "stopped";
+  /** The rule that was decided by. */
+  readonly rule?: Decision["rule"];
+  /** The revision of the open question. */
+  readonly revision?: number;
+}
+
+/** The next step. `expire`: the question is answered with its default, and what follows is planned on that record. */
+export type Step =
+  | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: Standing }
+  | { readonly _tag: "expire"; readonly question: QuestionRecord; readonly choice: Choice; readonly standing: Standing }
+  /** There is nothing to write: the run stands as it should. */
+  | { readonly _tag: "keep"; readonly standing: Standing };
+
+/** What a step takes besides the record. */
+export interface Means {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: number;
+  /** From 0 to 1: spreads the delay of a retry. */
+  readonly jitter: number;
+  readonly policy: RecoveryPolicy;
+  readonly terms?: QuestionTerms;
+  /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
+  readonly unresumable?: string;
+}
+
+/**
+ * Plans the next step of a run that nobody drives.
+ *
+ * @param record the run as it stands; it has not ended
+ */
+export const next = (record: RunRecord.RunRecord, means: Means): Step => {
+  const due = Orphan.due(record);
+  if (due === undefined) return write(CrashEnd.notStarted(record, means.now), { outcome: "stopped" });
+  switch (due._tag) {
+    case "decide":
+      return decided(record, due, means);
+    case "offered":
+      return offered(record, due.incident, [], means);
+    case "waiting":
+      return waiting(record, due, means);
+    case "answered":
+      return answered(record, due, means);
+  }
+};
+
+type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: T }>;
+
+const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, means: Means): Step => {
+  const { standing } = due;
+  if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), means);
+  const { attempt, input } = due;
+  const incident = incidentOf(record, attempt.attempt, { ...input, jitter: means.jitter }, means);
+  const replaced = Orphan.newestIncident(record);
+  const failed = input.failure.kind === "crashed" ? [CrashEnd.noted(record, means.now, "failure", "crashed")] : [];
+  const entries: ReadonlyArray<RunRecord.Entry> = [
+    ...lostOutcomes(record, input.facts),
+    ...failed,
+    CrashEnd.noted(record, means.now, "decision", incident.decision.rule),
+    ...(replaced?.status === "open" ? [marked(replaced, "superseded")] : []),
+    { _tag: "IncidentOpened", incident },
+  ];
+  return actedOn(record, incident, entries, means);
+};
+
+const incidentOf = (
+  record: RunRecord.RunRecord,
+  attempt: number,
+  input: DecisionInput,
+  { now, policy }: Means,
+): RunIncident => {
+  const decision = policy.decide(input);
+  return {
+    schema_version: schemaVersion,
+    id: `${record.run_id}.${Orphan.incidentsSoFar(record) + 1}`,
+    run_id: record.run_id,
+    attempt,
+    mode: input.run.mode,
+    at: now,
+    provider: record.provider,
+    ...input,
+    policy: policy.name,
+    decision,
+    message: explain(decision, input.failure, input.facts),
+    status: "open",
+  };
+};
+
+/** What an incident's decision means where no provider can be asked: a retry is offered, a question put, an end an end. */
+const actedOn = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  means: Means,
+): Step => {
+  const { action, rule } = incident.decision;
+  switch (action) {
+    case "auto_retry_once":
+      return offered(record, incident, entries, means);
+    case "ask_user": {
+      if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, means);
+      const question = questionOf(record, incident, means);
+      const asked = [...entries, { _tag: "QuestionAsked", question } as const];
+      return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
+    }
+    case "do_not_retry": {
+      if (rule === "already_complete") {
+        return write([...entries, ...CrashEnd.completed(record, means.now)], { outcome: "completed", rule });
+      }
+      return write([...entries, ...CrashEnd.stopped(record, incident, means.now)], { outcome: "stopped", rule });
+    }
+  }
+};
+
+/** A retry waits for a process that has the run's request; where there can be none, the run is over. */
+const offered = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  means: Means,
+): Step =>
+  Orphan.isResumable(record)
+    ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
+    : notResumable(record, incident, entries, means);
+
+const notResumable = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  { now, unresumable }: Means,
+): Step =>
+  write([...entries, ...CrashEnd.notResumable(record, incident, now, unresumable)], {
+    outcome: "stopped",
+    rule: incident.decision.rule,
+  });
+
+/**
+ * No stream waits for the answer of a run that cannot be resumed, so a question would hold it for nothing. Whether a call ran is
+ * worth a person's look all the same.
+ */
+const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
+  Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
+
+const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): QuestionRecord => {
+  const { decision, id } = incident;
+  const { now, terms } = means;
+  const decided = decision.choices ?? ["stop"];
+  const choices = Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue");
+  const wanted = terms?.defaults?.[decision.rule] ?? decision.default_choice;
+  return {
+    revision: (record.questions.at(-1)?.revision ?? 0) + 1,
+    incident: id,
+    attempt: CrashEnd.attemptsOf(record),
+    rule: decision.rule,
+    choices,
+    default_choice: Repeats.defaultOf(choices, Repeats.of(incident), wanted),
+    asked_at: now,
+    ...expiring(terms, now),
+  };
+};
+
+const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: Means): Step => {
+  const standing: Standing = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
+  if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
+  return { _tag: "expire", question, choice: expiryChoice(question), standing };
+};
+
+const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Means): Step => {
+  const { choice, incident } = due;
+  const { rule } = incident.decision;
+  const done = [CrashEnd.noted(record, means.now, "answer", choice), marked(incident, "acted_on", choice)];
+  const stopped = write([...done, ...CrashEnd.stopped(record, incident, means.now)], { outcome: "stopped", rule });
+  switch (choice) {
+    case "stop":
+      return stopped;
+    case "accept":
+      return write([...done, ...CrashEnd.accepted(record, incident, means.now)], { outcome: "stopped", rule });
+    case "it_ran":
+    case "it_did_not_run": {
+      const entries = [...done, ...judged(record, choice)];
+      const settled = folded(record, entries);
+      const then = settled === undefined ? undefined : Orphan.due(settled);
+      // A word that settles nothing (rows that were folded) would be asked for again without end.
+      if (settled === undefined || then?._tag !== "decide") return stopped;
+      return after(entries, decided(settled, then, means));
+    }
+    case "retry":
+    case "continue": {
+      if (!Orphan.isResumable(record)) return notResumable(record, incident, done, means);
+      const kept = incident.answer === choice ? [] : [marked(incident, incident.status, choice)];
+      return parked(record, "answered", kept, { outcome: "answered", rule });
+    }
+  }
+};
+
+/** A step that is planned on the record that entries leave, in one write with them. */
+const after = (entries: ReadonlyArray<RunRecord.Entry>, step: Step): Step =>
+  step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
+
+const folded = (
+  record: RunRecord.RunRecord,
+  entries: ReadonlyArray<RunRecord.Entry>,
+): RunRecord.RunRecord | undefined => {
+  let settled = record;
+  for (const entry of entries) {
+    const grown = RunRecord.apply(settled, entry);
+    if (typeof grown === "string") return undefined;
+    settled = grown;
+  }
+  return settled;
+};
+
+const marked = (incident: RunIncident, status: RunIncident["status"], answer?: Choice): RunRecord.Entry => ({
+  _tag: "IncidentMarked",
+  incident: incident.id,
+  status,
+  ...(answer === undefined ? {} : { answer }),
+});
+
+/** A run that is parked already for this reason, with nothing to add, is left as it is. */
+const parked = (
+  record: RunRecord.RunRecord,
+  reason: RunRecord.Parked,
+  entries: ReadonlyArray<RunRecord.Entry>,
+  standing: Standing,
+): Step =>
+  record.parked === reason && entries.length === 0
+    ? { _tag: "keep", standing }
+    : write([...entries, { _tag: "RunParked", reason }], standing);
+
+const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: Standing): Step => ({
+  _tag: "write",
+  entries,
+  standing,
+});

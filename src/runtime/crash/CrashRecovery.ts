@@ -1,0 +1,210 @@
+/**
+ * Recovers runs whose process is gone: decides what it left undecided, asks what it left unasked, ends what has ended.
+ *
+ * It reaches no provider. A retry that is decided here waits for `StreamProcessor.resume`, which has the request. What
+ * happens step by step stands in docs/recovery.md.
+ */
+import * as Clock from "effect/Clock";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Metric from "effect/Metric";
+import * as Stream from "effect/Stream";
+import type { AnswerRefused } from "../../recorder/Answering.ts";
+import { bounded } from "../../recorder/BoundedRecorder.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { waitingRuns } from "../../recorder/RunPages.ts";
+import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import { type Answer, RunRecorder } from "../../recorder/RunRecorder.ts";
+import { answeredHere } from "../questions/DurableQuestions.ts";
+import * as CrashEnd from "./CrashEnd.ts";
+import * as CrashReport from "./CrashReport.ts";
+import { isOverdue, type TendOptions, tend } from "./CrashTend.ts";
+
+export { resumesMax } from "../../domain/Limits.ts";
+export { named as policyNamed } from "./CrashPolicies.ts";
+export type { Outcome, Report, Row } from "./CrashReport.ts";
+
+/** Runs that are read from the store at once. */
+export const batchRuns = 100;
+
+/** Runs of a batch that are recovered at the same time: each waits for commits, and a durable store commits many as one. */
+export const concurrentRuns = 16;
+
+/** Most runs that one `recover` looks after, and most rows of its report; `more` says that the next one finds others. */
+export const runsMax = 10_000;
+
+/** How often a sweep looks by default, in milliseconds: about as long as a process may be silent before its lease is over. */
+export const sweepIntervalMsDefault = 15_000;
+
+/** How to recover. */
+export interface RecoverOptions extends TendOptions {
+  /** Most runs of this call, at most and by default `runsMax`. */
+  readonly limit?: number;
+  /** Told after every batch how many runs were looked after so far. */
+  readonly onProgress?: (runs: number) => Effect.Effect<void>;
+}
+
+/**
+ * Recovers every run that nobody drives and nobody has decided, and what was answered, or has expired, since it was parked.
+ *
+ * Each run is taken over first, so that of two processes one recovers it. A recovery that dies itself is found by the
+ * next one: every step is one write, and what is due is read from the record anew.
+ *
+ * @returns a row a run. It fails where the store does; what was done until then stays done.
+ */
+export const recover = (options: RecoverOptions = {}): Effect.Effect<CrashReport.Report, RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const limit = Math.min(options.limit ?? runsMax, runsMax);
+    const rows: Array<CrashReport.Row> = [];
+    const tended = (runIds: ReadonlyArray<string>) =>
+      Effect.gen(function* () {
+        const batch = yield* Effect.forEach(runIds, (runId) => tend(recorder, runId, options), {
+          concurrency: concurrentRuns,
+        });
+        rows.push(...batch);
+        yield* options.onProgress?.(rows.length) ?? Effect.void;
+        return batch;
+      });
+    const more = yield* eachOrphan(recorder, limit, tended);
+    const overdue = yield* overdueRuns(recorder, limit - rows.length);
+    for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
+      yield* tended(overdue.runIds.slice(at, at + batchRuns));
+    }
+    return CrashReport.make(rows, more || overdue.more);
+  });
+
+type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<CrashReport.Row>, RecorderError>;
+
+/** Orphans are asked for until none is new: each is looked after once. Returns whether there are more. */
+const eachOrphan = (
+  recorder: RunRecorder["Service"],
+  limit: number,
+  tended: Tended,
+): Effect.Effect<boolean, RecorderError> =>
+  Effect.gen(function* () {
+    const seen = new Set<string>();
+    // Runs that others hold stay in the list; as many more are asked for, so that they hide nobody.
+    let held = 0;
+    while (seen.size < limit) {
+      const found = yield* recorder.orphans(held + batchRuns);
+      const fresh = found.map(({ run_id }) => run_id).filter((runId) => !seen.has(runId));
+      if (fresh.length === 0) return false;
+      const batch = fresh.slice(0, Math.min(batchRuns, limit - seen.size));
+      for (const runId of batch) seen.add(runId);
+      const rows = yield* tended(batch);
+      held += rows.filter(({ outcome }) => outcome === "skipped").length;
+    }
+    return true;
+  });
+
+/** Parked runs whose question was answered or has expired. Whoever answered them may have died before acting on it. */
+const overdueRuns = (
+  recorder: RunRecorder["Service"],
+  limit: number,
+): Effect.Effect<{ readonly runIds: ReadonlyArray<string>; readonly more: boolean }, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const overdue = waitingRuns(recorder, batchRuns).pipe(
+      Stream.filter((record) => isOverdue(record, clock.currentTimeMillisUnsafe())),
+      // One more than may be looked after says that there are more.
+      Stream.take(limit + 1),
+      Stream.map(({ run_id }) => run_id),
+    );
+    const runIds = yield* Stream.runCollect(overdue);
+    return { runIds: runIds.slice(0, limit), more: runIds.length > limit };
+  });
+
+/**
+ * Answers the newest question of a run, and carries the answer out where that needs no provider and no process drives the
+ * run: `stop` and `accept` end it, a word on calls settles them. Any other answer waits for `StreamProcessor.resume`. A
+ * process that drives the run acts on the answer itself.
+ *
+ * @returns the run as it stands then. An answer that was taken is never lost: what could not be carried out now is found
+ *   by the next `recover`.
+ */
+export const answer = (
+  given: Answer,
+  options: TendOptions = {},
+): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const { run_id } = given;
+    const taken = yield* recorder.answer(given);
+    yield* answeredHere(recorder, run_id);
+    return yield* Effect.andThen(tend(recorder, run_id, options), recorder.run(run_id)).pipe(
+      Effect.map((record) => record ?? taken),
+      Effect.catch(({ reason }) =>
+        Effect.as(Effect.logWarning("an answer could not be carried out yet", { run_id, reason }), taken),
+      ),
+    );
+  });
+
+/**
+ * Ends a run that no process drives and that no program will go on with: one that waits to be taken up, such as an adapter's,
+ * whose request is in no record. What is due is recovered first, and a question that is open is answered `stop`.
+ *
+ * @returns the run as it has ended. It fails with `owned` while a living process drives the run, and with `run_ended` for one
+ *   that has ended already.
+ */
+export const giveUp = (
+  runId: string,
+  options: TendOptions = {},
+): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = bounded(yield* RunRecorder);
+    const { outcome } = yield* tend(recorder, runId, options);
+    const tended = yield* recorder.run(runId);
+    // What was due has ended it, as it does a run without its transcript.
+    if (outcome !== "skipped" && tended?.state === "ended") return tended;
+    const question = tended === undefined ? undefined : openQuestion(tended);
+    if (question !== undefined)
+      return yield* answer({ run_id: runId, revision: question.revision, choice: "stop", by: "person" }, options);
+    return yield* Effect.uninterruptible(endedByHand(recorder, runId));
+  });
+
+/** Why such a run ended. */
+const givenUp = "given_up";
+
+const endedByHand = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<RunRecord, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const record = yield* recorder.claim(runId);
+    const now = clock.currentTimeMillisUnsafe();
+    const incident = record.incidents.at(-1)?.id;
+    yield* Effect.onError(recorder.write(runId, CrashEnd.byHand(record, givenUp, incident, now)), () =>
+      Effect.ignore(recorder.release(runId)),
+    );
+    return (yield* recorder.run(runId)) ?? record;
+  });
+
+/** How to sweep. */
+export interface SweepOptions extends RecoverOptions {
+  /** From the end of one sweep to the next, in milliseconds. */
+  readonly intervalMs?: number;
+  /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.resume`. */
+  readonly onSwept?: (report: CrashReport.Report) => Effect.Effect<void>;
+}
+
+/** Sweeps that failed: the store could not be read or written. The next one tries again. */
+export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
+  description: "Sweeps for orphaned runs that failed",
+  incremental: true,
+});
+
+/** Recovers at once and then again and again while the layer lives. A sweep that fails is logged and counted, and never ends it. */
+export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
+  const { intervalMs = sweepIntervalMsDefault, onSwept } = options;
+  const sweep = recover(options).pipe(
+    Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        Metric.update(sweepFailures, 1),
+        Effect.logError("a sweep for orphaned runs failed; the next one tries again", cause),
+      ),
+    ),
+  );
+  const pause = Effect.sleep(Duration.millis(intervalMs));
+  return Layer.effectDiscard(Effect.forkScoped(Effect.forever(Effect.andThen(sweep, pause))));
+};

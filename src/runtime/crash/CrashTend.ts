@@ -1,0 +1,133 @@
+/**
+ * Looks after one run that nobody drives: takes it over, takes the steps that are due, and gives it back.
+ */
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import * as Random from "effect/Random";
+import type { Choice } from "../../domain/Decision.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import * as Orphan from "../../recorder/Orphan.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { QuestionTerms } from "../questions/UserDecisions.ts";
+import * as CrashPlan from "./CrashPlan.ts";
+import { policyOf } from "./CrashPolicies.ts";
+import type { Row } from "./CrashReport.ts";
+
+/** What a program knows that a record does not say. */
+export interface TendOptions {
+  /** Policies of the program, found by name; `default` and `strict` are known. A run of an unknown one retries nothing by itself. */
+  readonly policies?: ReadonlyArray<RecoveryPolicy>;
+  /** Expiry and defaults of the questions that are asked here. */
+  readonly terms?: QuestionTerms;
+  /** A program's own word for the end of a run of its own that has to go on and cannot; undefined for runs of others. */
+  readonly unresumable?: (runId: string) => string | undefined;
+}
+
+/** Most steps for one run: each looks at the record anew, and an expiry that an answer overtakes needs two. */
+const stepsMax = 4;
+
+/**
+ * Takes a run over and does what is due. Whatever happens it is driven by nobody afterwards.
+ *
+ * @returns where it stands; `skipped` where another process holds it
+ */
+export const tend = (
+  recorder: RunRecorder["Service"],
+  runId: string,
+  options: TendOptions,
+): Effect.Effect<Row, RecorderError> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(recorder.claim(runId), (record) =>
+      restore(steps(recorder, record, options)).pipe(
+        Effect.onExit((exit) =>
+          // A write that parks or ends the run has given it back, and somebody here may hold it again by now.
+          Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : givenBack(recorder, runId),
+        ),
+        Effect.map(({ standing }): Row => ({ run_id: runId, ...standing })),
+      ),
+    ),
+  ).pipe(
+    Effect.catchIf(
+      ({ reason }) => isElsewhere(reason),
+      () => Effect.succeed<Row>({ run_id: runId, outcome: "skipped" }),
+    ),
+  );
+
+/** Whether something can be done for a parked run without its request: it was answered, it has expired, it stands wrong. */
+export const isOverdue = (record: RunRecord, now: number): boolean => {
+  if (record.parked === undefined || record.parked === "interrupted") return false;
+  const due = Orphan.due(record);
+  switch (due?._tag) {
+    case "waiting":
+      return record.parked !== "question" || (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now;
+    case "answered":
+      if (!Orphan.isResumable(record)) return true;
+      return record.parked !== "answered" || !(due.choice === "retry" || due.choice === "continue");
+    case "offered":
+      return record.parked !== "recovered" || !Orphan.isResumable(record);
+    case "decide":
+    case undefined:
+      return true;
+  }
+};
+
+interface Tended {
+  readonly standing: CrashPlan.Standing;
+  readonly givenBack: boolean;
+}
+
+const steps = (
+  recorder: RunRecorder["Service"],
+  claimed: RunRecord,
+  options: TendOptions,
+): Effect.Effect<Tended, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const { terms } = options;
+    const unresumable = options.unresumable?.(claimed.run_id);
+    let record = claimed;
+    for (let step = 1; ; step += 1) {
+      const planned = CrashPlan.next(record, {
+        now: clock.currentTimeMillisUnsafe(),
+        jitter: yield* Random.next,
+        policy: policyOf(record, options.policies ?? []),
+        ...(terms === undefined ? {} : { terms }),
+        ...(unresumable === undefined ? {} : { unresumable }),
+      });
+      const { standing } = planned;
+      if (planned._tag === "keep") return { standing, givenBack: false };
+      if (planned._tag === "write") {
+        yield* recorder.write(record.run_id, planned.entries);
+        return { standing, givenBack: true };
+      }
+      if (step === stepsMax) {
+        yield* recorder.write(record.run_id, [{ _tag: "RunParked", reason: "question" }]);
+        return { standing, givenBack: true };
+      }
+      record = yield* expired(recorder, record, planned.question.revision, planned.choice);
+    }
+  });
+
+/** Answers an expired question with its default. An answer that came first counts: the record says which. */
+const expired = (
+  recorder: RunRecorder["Service"],
+  record: RunRecord,
+  revision: number,
+  choice: Choice,
+): Effect.Effect<RunRecord, RecorderError> =>
+  Effect.catchTag(recorder.answer({ run_id: record.run_id, revision, choice, by: "expiry" }), "AnswerRefused", () =>
+    Effect.map(recorder.run(record.run_id), (now) => now ?? record),
+  );
+
+/** The run is somebody else's by now, or over. */
+const isElsewhere = (reason: RecorderError["reason"]): boolean =>
+  reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
+
+/** A run that cannot be given back is given back by the end of this process's lease. */
+const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
+  Effect.catch(recorder.release(runId), ({ reason }) =>
+    isElsewhere(reason) ? Effect.void : Effect.logWarning("a run could not be given back", { run_id: runId, reason }),
+  );

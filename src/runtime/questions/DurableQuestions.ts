@@ -1,0 +1,210 @@
+/**
+ * Waits for answers that are given anywhere: in this process, or in another one that writes to the same record.
+ */
+import * as Clock from "effect/Clock";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import type { Choice, Rule } from "../../domain/Decision.ts";
+import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { suspendLateMs } from "../contract/Clocks.ts";
+
+/** How long a stream stays open over a question by default, in milliseconds; the question itself stays open. */
+export const parkAfterMsDefault = 600_000;
+
+/** How often the record is read for the answer of another process by default, in milliseconds. */
+export const pollMsDefault = 250;
+
+/** What is true of every question that a layer of UserDecisions is asked. */
+export interface QuestionTerms {
+  /** A question expires after so many milliseconds and takes its default; it never does when left out. */
+  readonly expiryMs?: number;
+  /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
+  readonly defaults?: Partial<Record<Rule, Choice>>;
+}
+
+/** What `UserDecisions.layerDurable` takes. */
+export interface DurableOptions extends QuestionTerms {
+  /** How long a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits for ever. */
+  readonly parkAfterMs?: number;
+  /** How often the record is read for the answer of another process, in milliseconds. */
+  readonly pollMs?: number;
+}
+
+/** What has to be known of a question to wait for its answer. */
+interface OpenQuestion {
+  readonly run_id: string;
+  readonly revision: number;
+  readonly choices: ReadonlyArray<Choice>;
+  readonly default_choice: Choice;
+  readonly expires_at?: number;
+}
+
+/** The answers of `UserDecisions.layerDurable`, and their terms. */
+export const make = (options: DurableOptions = {}) =>
+  Effect.map(Effect.all([RunRecorder, Clock.Clock]), ([service, clock]) => {
+    const recorder = bounded(service);
+    const { defaults } = options;
+    const expiryMs = expiryOf(options.expiryMs);
+    const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
+    const pollMs = waitOf(options.pollMs, pollMsDefault);
+    const now = () => clock.currentTimeMillisUnsafe();
+    const monotonic = () => monotonicMs(clock);
+    return {
+      ask: (question: OpenQuestion) => waited(recorder, question, { now, monotonic, pollMs, parkAfterMs }),
+      terms: {
+        ...(expiryMs === undefined ? {} : { expiryMs }),
+        ...(defaults === undefined ? {} : { defaults }),
+      },
+    };
+  });
+
+/** A wait that is no number, or is below 0, is the default one: as a timer it would be none, and its loop would spin. */
+const waitOf = (given: number | undefined, byDefault: number): number =>
+  given !== undefined && given >= 0 ? given : byDefault;
+
+/**
+ * How long a question is open, as far as a record can hold it: without an end, and with one that is no number, it never does.
+ *
+ * @param given milliseconds
+ */
+const expiryOf = (given: number | undefined): number | undefined =>
+  given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
+
+/** When a question that is asked now expires, as a field of it; none where it never does. */
+export const expiring = (terms: QuestionTerms | undefined, now: number): { readonly expires_at?: number } => {
+  const ms = expiryOf(terms?.expiryMs);
+  return ms === undefined ? {} : { expires_at: now + ms };
+};
+
+/** Longest expiry in milliseconds, a thousand years: with today's date it is a number that every record holds. */
+const expiryMsMax = 1_000 * 365 * 86_400_000;
+
+/**
+ * Wakes whoever waits in this process for an answer of this run: it is on record.
+ *
+ * @param recorder the store that holds the answer
+ */
+export const answeredHere = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const bells = waiting.get(bounded(recorder))?.get(runId);
+    for (const bell of bells ?? []) Deferred.doneUnsafe(bell, Effect.void);
+  });
+
+type Bell = Deferred.Deferred<void>;
+
+/** Who waits in this process, by store and run: a bell a question that is asked here, gone when its wait is over. */
+const waiting = new WeakMap<RunRecorder["Service"], Map<string, Set<Bell>>>();
+
+interface Wait {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Milliseconds that no setting of the wall clock changes. */
+  readonly monotonic: () => number;
+  readonly pollMs: number;
+  readonly parkAfterMs: number;
+}
+
+const waited = (
+  recorder: RunRecorder["Service"],
+  question: OpenQuestion,
+  { monotonic, now, parkAfterMs, pollMs }: Wait,
+): Effect.Effect<Choice | "parked"> =>
+  Effect.gen(function* () {
+    let left = parkAfterMs;
+    while (true) {
+      const from = monotonic();
+      // Hung up before the record is read: an answer that comes in between rings.
+      const bell = hang(recorder, question.run_id);
+      const rest = Effect.gen(function* () {
+        const found = yield* answerOf(recorder, question, now());
+        if (found !== undefined) return found;
+        if (left <= 0) return "parked" as const;
+        const toExpiry = (question.expires_at ?? Number.POSITIVE_INFINITY) - now();
+        const ms = Math.max(1, Math.min(pollMs, left, toExpiry > 0 ? toExpiry : pollMs));
+        yield* Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(bell));
+        // A wait that took much longer than it should lies over a suspension, which is no time that a person had.
+        const took = monotonic() - from;
+        left -= took > ms + suspendLateMs ? ms : took;
+        return undefined;
+      });
+      const found = yield* Effect.ensuring(
+        rest,
+        Effect.sync(() => takeDown(recorder, question.run_id, bell)),
+      );
+      if (found !== undefined) return found;
+    }
+  });
+
+/** The answer on record, or the default once the question has expired; undefined while it is open. */
+const answerOf = (
+  recorder: RunRecorder["Service"],
+  question: OpenQuestion,
+  now: number,
+): Effect.Effect<Choice | "parked" | undefined> =>
+  Effect.gen(function* () {
+    const { expires_at, revision, run_id } = question;
+    const given = yield* onRecord(recorder, question);
+    if (given !== undefined || expires_at === undefined || now < expires_at) return given;
+    const choice = question.choices.includes(question.default_choice) ? question.default_choice : "stop";
+    return yield* recorder.answer({ run_id, revision, choice, by: "expiry" }).pipe(
+      Effect.as<Choice | "parked" | undefined>(choice),
+      Effect.catchTags({
+        // An answer that came first counts.
+        AnswerRefused: ({ reason }) =>
+          reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
+        RecorderError: ({ reason }) => Effect.as(notRead(run_id, reason), undefined),
+      }),
+    );
+  });
+
+/**
+ * What an expiry that is refused means. A question that is not on record can be answered by nobody, so nobody is waited
+ * for. Where facts have grown whoever drives the run asks anew, and interrupts this wait.
+ */
+const refusedAs = {
+  unknown_run: "stop",
+  no_question: "stop",
+  not_offered: "stop",
+  run_ended: "stop",
+  stale_revision: "parked",
+  already_answered: undefined,
+  expired: undefined,
+  not_expired: undefined,
+  facts_grown: undefined,
+} as const;
+
+const onRecord = (
+  recorder: RunRecorder["Service"],
+  { revision, run_id }: OpenQuestion,
+): Effect.Effect<Choice | "parked" | undefined> =>
+  recorder.run(run_id).pipe(
+    Effect.map((record) => {
+      const newest = record?.questions.at(-1);
+      // Whoever has asked a newer question drives the run now.
+      if (newest !== undefined && newest.revision > revision) return "parked" as const;
+      return record?.questions.find((it) => it.revision === revision)?.answer;
+    }),
+    Effect.catch((error) => Effect.as(notRead(run_id, error.reason), undefined)),
+  );
+
+/** A store that cannot be read now is asked again with the next look. */
+const notRead = (run_id: string, reason: string): Effect.Effect<void> =>
+  Effect.logWarning("the answer to a question could not be looked up", { run_id, reason });
+
+const hang = (recorder: RunRecorder["Service"], runId: string): Bell => {
+  const bell: Bell = Deferred.makeUnsafe<void>();
+  const runs = waiting.get(recorder) ?? new Map<string, Set<Bell>>();
+  waiting.set(recorder, runs);
+  runs.set(runId, (runs.get(runId) ?? new Set<Bell>()).add(bell));
+  return bell;
+};
+
+const takeDown = (recorder: RunRecorder["Service"], runId: string, bell: Bell): void => {
+  const runs = waiting.get(recorder);
+  const bells = runs?.get(runId);
+  bells?.delete(bell);
+  if (bells?.size === 0) runs?.delete(runId);
+};

@@ -1,0 +1,72 @@
+/**
+ * Answers the questions that the policy leaves to a person.
+ */
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import type { Choice, Rule } from "../../domain/Decision.ts";
+import * as Repeats from "../../policy/Repeats.ts";
+import type { Question } from "../contract/Question.ts";
+import * as DurableQuestions from "./DurableQuestions.ts";
+
+export type { DurableOptions, QuestionTerms } from "./DurableQuestions.ts";
+
+/** What `layerHeadless` answers. */
+export interface HeadlessOptions {
+  /**
+   * The answer where no rule names another one; default `stop`. It never repeats a side effect: a `retry` that may repeat
+   * something, and `it_did_not_run`, which lets a call run again, are answered `stop` here. Name the rule for them.
+   */
+  readonly otherwise?: Choice;
+  /**
+   * Answers by rule, a `retry` that may repeat something among them: a program that names the rule has said so. A choice that a
+   * question does not offer is never taken: `stop` is.
+   */
+  readonly rules?: Partial<Record<Rule, Choice>>;
+}
+
+/** Who answers questions. */
+export class UserDecisions extends Context.Service<
+  UserDecisions,
+  {
+    /**
+     * Asks. It may wait for as long as a person takes; it is interrupted when the run is cancelled or closed.
+     *
+     * @returns one of `question.choices`, any other answer is taken as `stop`; or `parked`: nobody answers for now, so the
+     *   stream ends with `RunInterrupted { parked }` while the question stays open
+     */
+    ask(question: Question): Effect.Effect<Choice | "parked">;
+    readonly terms?: DurableQuestions.QuestionTerms;
+  }
+>()("effect-stream-recovery/UserDecisions") {
+  /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
+  static readonly layerHeadless = (options?: HeadlessOptions) =>
+    Layer.succeed(UserDecisions, {
+      ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
+    });
+
+  /**
+   * Asks by a function of yours: a prompt in a terminal, a dialog.
+   *
+   * @param ask its requirements are taken where the layer is built
+   */
+  static readonly layerAsk = <R>(ask: (question: Question) => Effect.Effect<Choice | "parked", never, R>) =>
+    Layer.effect(
+      UserDecisions,
+      Effect.map(Effect.context<R>(), (services) => ({
+        ask: (question: Question) => Effect.provideContext(ask(question), services),
+      })),
+    );
+
+  /**
+   * Asks whoever reads the record: a program, a command line, a page, in this process or another one. Needs a recorder.
+   *
+   * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
+   */
+  static readonly layerDurable = (options?: DurableQuestions.DurableOptions) =>
+    Layer.effect(UserDecisions, DurableQuestions.make(options));
+}
+
+/** What was said for every question alike is no second word on what this one may repeat. */
+const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
+  otherwise === "it_did_not_run" ? "stop" : Repeats.defaultOf(choices, may_repeat, otherwise);

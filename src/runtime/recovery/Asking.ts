@@ -1,0 +1,277 @@
+/**
+ * Asks a person what the policy does not decide, and carries the answer out.
+ *
+ * The question is on record before it is asked, the answer before anyone acts on it (law L8); an answer counts only while
+ * the facts are those that it was asked on.
+ */
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import type { Choice, Decision } from "../../domain/Decision.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import { atMost } from "../../facts/Growth.ts";
+import * as Repeats from "../../policy/Repeats.ts";
+import type { QuestionRecord } from "../../recorder/RecordParts.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
+import type { Question } from "../contract/Question.ts";
+import { expiring } from "../questions/DurableQuestions.ts";
+import type { Broken, Verdict } from "../run/Broken.ts";
+import type { Run } from "../run/Run.ts";
+import { freshCounters } from "../run/Spent.ts";
+import type { OpenCall } from "../tools/ToolLedger.ts";
+import { abandonable } from "./Abandonment.ts";
+import * as Ending from "./Ending.ts";
+import { launch } from "./Launch.ts";
+import { judged } from "./Verify.ts";
+import { admitted, waited } from "./Waits.ts";
+
+/** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
+export type Next = "launched" | "ended" | "again";
+
+/** Asks anew, or decides again when the facts have grown meanwhile. */
+export const ask = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  asking(
+    run,
+    Effect.gen(function* () {
+      const { decision, incident } = verdict;
+      if (!atMost(broken.facts(), incident.facts)) return "again";
+      run.questions += 1;
+      const question = questionOf(run, broken, verdict);
+      yield* run.write([{ _tag: "QuestionAsked", question: recordOf(run, question) }]);
+      if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+      return yield* answered(run, broken, { decision, incident, question }, closed);
+    }),
+  );
+
+/** Waits for the answer to a question of an earlier process; on record it stands already. */
+export const askAgain = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  incident: RunIncident,
+  record: QuestionRecord,
+): Effect.Effect<Next, never, R> =>
+  asking(
+    run,
+    Effect.suspend(() => {
+      const { decision } = incident;
+      const { answer: _answer, answered_by: _by, attempt: _attempt, ...asked } = record;
+      const question: Question = {
+        ...asked,
+        run_id: run.runId,
+        message: incident.message,
+        decision,
+        may_repeat: Repeats.of(incident),
+        default_choice: asked.default_choice ?? "stop",
+        asked_at: asked.asked_at ?? incident.at,
+      };
+      return answered(run, broken, { decision, incident, question }, Effect.void);
+    }),
+  );
+
+/** Marks the run as asking: from here on a late settle wakes the question. */
+const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never, R>): Effect.Effect<Next, never, R> =>
+  Effect.suspend(() => {
+    run.setAsking(true);
+    return question;
+  }).pipe(Effect.ensuring(Effect.sync(() => run.setAsking(false))));
+
+const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, incident }: Verdict): Question => {
+  const { rule } = decision;
+  const choices = choicesOf(run, broken, decision);
+  const terms = run.shared.decisions.terms;
+  const may_repeat = Repeats.of(incident);
+  const asked_at = run.shared.clock.currentTimeMillisUnsafe();
+  return {
+    run_id: run.runId,
+    revision: run.questions,
+    incident: incident.id,
+    rule,
+    message: incident.message,
+    may_repeat,
+    choices,
+    default_choice: Repeats.defaultOf(choices, may_repeat, terms?.defaults?.[rule] ?? decision.default_choice),
+    asked_at,
+    ...expiring(terms, asked_at),
+    decision,
+  };
+};
+
+/** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
+const choicesOf = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { choices = ["stop"] }: Decision,
+): ReadonlyArray<Choice> => {
+  if (openCalls(run, broken).every((call) => !run.ledger.isRunning(call))) return choices;
+  const others = choices.filter((choice) => choice !== "it_ran" && choice !== "it_did_not_run");
+  return others.length < 2 ? choices : others;
+};
+
+/** The calls of the broken response whose outcome is not known. */
+const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): ReadonlyArray<OpenCall> =>
+  run.ledger.unsettled(run.chain?.links ?? [attempt]);
+
+const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecord => {
+  const { asked_at, choices, default_choice, incident, revision, rule } = question;
+  const expires = question.expires_at === undefined ? {} : { expires_at: question.expires_at };
+  return { revision, incident, attempt: run.attempts, rule, choices, default_choice, asked_at, ...expires };
+};
+
+/** A question that stands, and what is known about it. */
+interface Posed extends Pick<Verdict, "decision" | "incident"> {
+  readonly question: Question;
+}
+
+const answered = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { decision, incident, question }: Posed,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    run.handoff.push({ _tag: "QuestionAsked", question });
+    run.telemetry.asking(incident);
+    const told = yield* answerOf(run, question);
+    // A run that no process can resume is not kept for a later answer.
+    const answer = told === "parked" && !run.resumable ? "stop" : told;
+    run.asking = false;
+    // An answer is refused when the facts have grown since it was asked for, also in the same step.
+    if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+    if (answer === undefined && !leftToOthers(run)) return "again";
+    // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
+    if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
+    const given = question.choices.includes(answer) ? answer : "stop";
+    run.note(broken.attempt.attempt, "answer", given);
+    const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
+    const choice = known ?? given;
+    const entries: ReadonlyArray<Entry> = [
+      { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
+      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
+    ];
+    // An answer that only ends the run waits for no store.
+    const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
+    run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
+    const recorded = noted && known !== undefined;
+    return yield* carryOut(run, broken, { decision, incident, recorded }, choice, closed);
+  });
+
+/** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
+const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
+  run.shared.recorder.durable &&
+  run.resumable &&
+  (run.stopper === "lifecycle" || run.stopper === "caller") &&
+  !run.userCancelled;
+
+/** An answer that only ends the run starts nothing. */
+const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
+
+/** What starts something waits for the store: an answer that it holds already would count, and cannot be read now. */
+const onRecordLater = <P, E, R>(
+  run: Run<P, E, R>,
+  question: Question,
+  choice: Choice,
+): Effect.Effect<Choice | undefined> =>
+  isEnd(choice)
+    ? Effect.succeed(choice)
+    : Effect.flatMap(run.writeFirst([]), (isBack) => (isBack ? onRecord(run, question, choice) : Effect.undefined));
+
+/**
+ * Of two answers to one question the one that was recorded first counts, whichever process gave it.
+ *
+ * @returns undefined where the store neither takes this one nor tells of another
+ */
+const onRecord = <P, E, R>(
+  run: Run<P, E, R>,
+  { revision }: Question,
+  choice: Choice,
+): Effect.Effect<Choice | undefined> => {
+  const { recorder } = run.shared;
+  if (!recorder.durable) return Effect.succeed(choice);
+  return recorder.answer({ run_id: run.runId, revision, choice, by: "program" }).pipe(
+    Effect.as(choice),
+    Effect.catch(() =>
+      Effect.map(recorder.run(run.runId), (record) => {
+        const question = record?.questions.find((it) => it.revision === revision);
+        return question?.answer ?? choice;
+      }),
+    ),
+    Effect.orElseSucceed(() => undefined),
+  );
+};
+
+/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
+const answerOf = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | "parked" | undefined> => {
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
+  const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
+  return Effect.raceFirst(asked, Effect.as(outrun, undefined));
+};
+
+/** Does what a person chose. */
+export const carryOut = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+  choice: Choice,
+  closed: Effect.Effect<void>,
+): Effect.Effect<Next, never, R> =>
+  Effect.gen(function* () {
+    if (choice === "stop") return yield* Ending.stop(run, broken, verdict, "stopped");
+    if (choice === "accept") return yield* Ending.acceptPartial(run, broken, verdict);
+    // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
+    if (!verdict.recorded) return yield* Ending.stop(run, broken, verdict, "record_failed");
+    switch (choice) {
+      case "it_ran":
+      case "it_did_not_run": {
+        const open = openCalls(run, broken);
+        const known = open.filter((call) => !run.ledger.isRunning(call));
+        const settled = yield* judged(run, known, choice, "person");
+        // No word makes a call end whose handler runs here.
+        if (known.length < open.length) return yield* overtaken(run);
+        // A word that settles nothing (rows that were folded) would be asked for again without end.
+        if (settled === 0) {
+          return yield* Ending.stop(run, broken, verdict, "stopped");
+        }
+        // Without a continuation the person's word only settles the call; what may be done now is decided anew.
+        if (run.options.canContinue !== true) return "again";
+        break;
+      }
+      case "retry":
+        if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
+          return yield* overtaken(run);
+        }
+        run.counters = freshCounters();
+        yield* waited(run, announced(broken.failure.retry_after_ms));
+        break;
+      case "continue":
+        break;
+    }
+    yield* closed;
+    yield* admitted(run);
+    if (run.stopper !== undefined) return "again";
+    return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
+  });
+
+/**
+ * An answer that met a handler which still runs here: what it would start could run beside it. The facts that it was given on
+ * are outrun as soon as the handler has ended, and everything is decided anew.
+ */
+const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
+  Effect.suspend(() => {
+    run.asking = true;
+    const ended = run.chain?.drained ?? Effect.void;
+    return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
+  });
+
+/** Longest Retry-After that a person's retry waits for, in milliseconds: what is longer is no announcement (law L11). */
+export const announcedMsMax = 86_400_000;
+
+/** The wait that a provider announced. */
+const announced = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
+
+/** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
+const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
+  run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";

@@ -1,0 +1,201 @@
+/**
+ * Ends a run, each way that it can end, and records the end before anyone is told (laws L7, L8).
+ */
+import * as Cause from "effect/Cause";
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import type { Failure } from "../../domain/Failure.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import type { Attempt } from "../attempt/AttemptRunner.ts";
+import type { Carried } from "../attempt/Reveal.ts";
+import { RunInterrupted } from "../contract/RunEvent.ts";
+import type { Broken, Verdict } from "../run/Broken.ts";
+import type { Run } from "../run/Run.ts";
+
+/** The answer is whole: hands over what was frozen and lets its calls run. */
+export const complete = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  late: Failure | undefined,
+): Effect.Effect<"ended"> =>
+  Effect.gen(function* () {
+    if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
+    run.chain?.open();
+    yield* run.finish(attempt, { state: "completed", reason: attempt.finish ?? "completed" }, () => {
+      // The end on record is what says whose run it is.
+      if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
+      run.handoff.push({
+        _tag: "RunCompleted",
+        run_id: run.runId,
+        attempts: run.attempts,
+        finish: attempt.finish,
+        late_failure: late,
+      });
+      run.handoff.end(Cause.done());
+    });
+    return "ended" as const;
+  });
+
+/** The answer is whole, and a call of it could not be put on record: it is not handed over (law L8). */
+const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    run.chain?.close();
+    attempt.flow.discardFrozen();
+    const end = { state: "stopped", reason: "record_failed" } as const;
+    return Effect.as(
+      run.finish(attempt, end, () => run.handoff.end(Effect.fail(withoutIncident(run)))),
+      "ended" as const,
+    );
+  });
+
+/** What the caller of a run is told that stops at its own end: it was lost, or its last call could not be recorded. */
+const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunInterrupted =>
+  new RunInterrupted({
+    reason: loss ?? "record_failed",
+    run_id: runId,
+    rule: loss === undefined ? "not_retryable" : "lifecycle_closed",
+    failure: loss === undefined ? { kind: "unknown" } : { kind: "cancelled", by: "lifecycle" },
+    attempts,
+    message: loss === undefined ? sentences.record_failed : sentences[loss],
+  });
+
+const sentences = {
+  record_failed:
+    "The answer is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
+  taken_over:
+    "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
+  refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
+} as const;
+
+/** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
+export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    attempt.flow.discardFrozen();
+    run.chain?.open();
+    const end = attempt.facts.snapshot().terminal_seen
+      ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
+      : ({ state: "stopped", reason: "consumer_finished" } as const);
+    return Effect.as(
+      run.finish(attempt, end, () => run.handoff.end(Cause.done())),
+      "ended" as const,
+    );
+  });
+
+/** Keeps the partial answer: hands over the text that was frozen, and nothing that could run. */
+export const acceptPartial = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  verdict: Verdict,
+): Effect.Effect<"ended"> =>
+  Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, verdict, "accepted_partial"));
+
+/** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (law L12). */
+export const stop = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  { decision, incident }: Verdict,
+  reason: RunInterrupted["reason"],
+): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    seal(run, broken);
+    const end = {
+      state: "stopped",
+      reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
+      incident: incident.id,
+    } as const;
+    return Effect.as(
+      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, reason)))),
+      "ended" as const,
+    );
+  });
+
+/**
+ * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts any more here;
+ * `StreamProcessor.resume` goes on with it, in this process or another. While a handler of it runs here the run stays this
+ * process's: another one would take the call for one of unknown outcome.
+ */
+export const park = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  incident: RunIncident,
+  why: "question" | "interrupted",
+): Effect.Effect<"ended"> =>
+  Effect.suspend(() => {
+    seal(run, broken);
+    const emit = () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, "parked")));
+    return Effect.as(run.park(broken.attempt, why, incident.decision.rule, emit), "ended" as const);
+  });
+
+/** Lets nothing of the response start any more. */
+const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): void => {
+  run.chain?.close();
+  attempt.flow.discardFrozen();
+};
+
+/** What the caller is told, once the end is written: only then it is known whether the run is still this process's. */
+const interrupted = <P, E, R>(
+  { attempts, loss, runId }: Run<P, E, R>,
+  { cause }: Broken<P>,
+  { decision, failure, message }: RunIncident,
+  reason: RunInterrupted["reason"],
+): RunInterrupted =>
+  new RunInterrupted({
+    reason: loss ?? reason,
+    run_id: runId,
+    rule: decision.rule,
+    failure,
+    attempts,
+    message: loss === undefined ? message : sentences[loss],
+    ...(cause === undefined ? {} : { cause }),
+  });
+
+/** Ends a run whose recovery has died: the defect reaches the caller, nothing of the run starts any more. */
+export const collapse = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  cause: Cause.Cause<never>,
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    run.chain?.close();
+    attempt.flow.discardFrozen();
+    const end = { state: "stopped", reason: "defect" } as const;
+    const collapsed = run.finish(attempt, end, () => run.handoff.end(Effect.failCause(cause)));
+    return Effect.ensuring(
+      Effect.catchCause(collapsed, () => Effect.sync(() => run.handoff.end(Effect.failCause(cause)))),
+      Deferred.succeed(run.done, undefined),
+    );
+  });
+
+/**
+ * Hands over what a resume goes on after. Who cannot discard is still not handed a call before its end is proven: such
+ * parts are given back, for the attempt that resumes to hold.
+ */
+export const handOverResumed = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+): Effect.Effect<Carried<P> | undefined> => {
+  if (run.discardable) return Effect.as(handOverFrozen(run, attempt, false), undefined);
+  return Effect.suspend(() => {
+    const begun = run.chain?.links.some((link) => link.flow.ordinal > 0) === true;
+    const carried = attempt.flow.takeHeld(begun);
+    return Effect.as(handOverFrozen(run, attempt, false), carried);
+  });
+};
+
+/**
+ * Hands over frozen parts; what they show is on record before (law L8).
+ *
+ * @returns whether they were: a call that could not be recorded is not, and nothing is of a run that was lost
+ */
+export const handOverFrozen = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  textOnly: boolean,
+): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    if (run.loss !== undefined) return Effect.succeed(false);
+    return Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
+      if (events !== undefined) run.handoff.push(...events);
+      return events !== undefined;
+    });
+  });

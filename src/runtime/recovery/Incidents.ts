@@ -1,0 +1,102 @@
+/**
+ * Takes a decision and puts it on record before anyone acts on it (law L8).
+ */
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import * as Random from "effect/Random";
+import type { Decision } from "../../domain/Decision.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import { type RunIncident, schemaVersion } from "../../domain/RunIncident.ts";
+import type { DecisionInput } from "../../policy/DecisionInput.ts";
+import { explain } from "../../policy/Explanation.ts";
+import type { Attempt } from "../attempt/AttemptRunner.ts";
+import { stopFailure } from "../contract/Stopper.ts";
+import type { Broken, Verdict } from "../run/Broken.ts";
+import type { Run } from "../run/Run.ts";
+
+/** Decides a broken attempt and records the incident. */
+export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Verdict> =>
+  Effect.gen(function* () {
+    const input = yield* inputOf(run, broken, undefined);
+    // From here on a settle is late: these facts are what is decided.
+    run.decided = { attempt: broken.attempt, failure: input.failure };
+    return yield* record(run, broken.attempt, input, "open");
+  });
+
+/**
+ * Looks at everything again after a wait, without recording: whoever sees another answer judges anew.
+ *
+ * The retry holds its throttle token by now, so the throttle is not asked twice.
+ */
+export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Decision> =>
+  Effect.map(inputOf(run, broken, 0), run.policy.decide);
+
+/**
+ * Records what turned out after an attempt was decided: a tool that settled late. An open question is asked anew on the
+ * grown facts; anything else that was done stays done, and the record says what is known now (law L1).
+ */
+export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    run.note(attempt.attempt, "late_settle");
+    if (run.asking) {
+      Deferred.doneUnsafe(run.factsGrew, Effect.void);
+      return;
+    }
+    const facts = () => attempt.facts.snapshot();
+    const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
+    yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
+  });
+
+/** What a decision takes. A stop from outside is the failure of whoever stopped us, unless a flag of the run says it. */
+const inputOf = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  throttleWaitMs: number | undefined,
+): Effect.Effect<DecisionInput> =>
+  Effect.map(Random.next, (jitter) => {
+    const facts = run.facts(broken.attempt, !broken.cursorRefused);
+    return {
+      facts: broken.facts(),
+      failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
+      run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
+      budget: run.budget,
+      jitter,
+    };
+  });
+
+const record = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  input: DecisionInput,
+  status: RunIncident["status"],
+): Effect.Effect<Verdict> => {
+  const decision = run.policy.decide(input);
+  // Taken in the step that decided: runs that break together must not all see the same free token.
+  if (decision.action === "auto_retry_once" && status === "open") {
+    run.shared.throttle.take(run.options.provider.id, run.now());
+  }
+  run.incidents += 1;
+  run.note(attempt.attempt, "decision", decision.rule);
+  const incident: RunIncident = {
+    schema_version: schemaVersion,
+    id: `${run.runId}.${run.incidents}`,
+    run_id: run.runId,
+    attempt: attempt.attempt,
+    mode: attempt.setup.mode,
+    at: run.shared.clock.currentTimeMillisUnsafe(),
+    provider: run.options.provider,
+    ...input,
+    policy: run.policy.name,
+    decision,
+    message: explain(decision, input.failure, input.facts),
+    status,
+  };
+  run.telemetry.decided(incident);
+  return Effect.map(
+    run.write([
+      { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
+      { _tag: "IncidentOpened", incident },
+    ]),
+    (recorded) => ({ decision, incident, recorded }),
+  );
+};

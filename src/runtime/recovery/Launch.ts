@@ -1,0 +1,120 @@
+/**
+ * Launches the next attempt of a run: withdraws or keeps what the last one showed, and puts the start on record first.
+ */
+import * as Effect from "effect/Effect";
+import type { AttemptMode } from "../../domain/RunFacts.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
+import type { AttemptSetup } from "../attempt/AttemptSetup.ts";
+import type { Carried } from "../attempt/Reveal.ts";
+import type { AttemptDiscarded } from "../contract/RunEvent.ts";
+import type { Broken } from "../run/Broken.ts";
+import { Chain } from "../run/Chain.ts";
+import type { Run } from "../run/Run.ts";
+import { drained } from "./Drain.ts";
+import * as Ending from "./Ending.ts";
+
+/** A mode of the policy, or `restart`: a person's retry, from the start of the response whoever resumed it. */
+type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
+
+/**
+ * Launches an attempt.
+ *
+ * @param mode `replay` repeats the broken attempt's own request (law L3), `continue` builds on what has settled, `resume`
+ *   goes on in the very same response
+ * @param incident the recorded decision that this acts on
+ * @returns `again` when the run was stopped while its tools or its store were awaited: then nothing is launched
+ */
+export const launch = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: Broken<P>,
+  mode: LaunchMode,
+  incident: RunIncident,
+): Effect.Effect<"launched" | "ended" | "again"> =>
+  Effect.gen(function* () {
+    const chain = run.chain ?? new Chain(broken.attempt);
+    const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
+    if (run.stopper !== undefined) return "again" as const;
+    run.discarded = [
+      ...run.discarded.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),
+      ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through })),
+    ];
+    const next = run.prepare(setup, carried);
+    const recorded = yield* run.writeIntent([
+      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
+      run.startOf(next, run.elapsedMs),
+    ]);
+    if (!recorded) {
+      run.attempts -= 1;
+      if (run.stopper !== undefined) return "again" as const;
+      const verdict = { decision: incident.decision, incident, recorded };
+      return yield* Ending.stop(run, broken, verdict, "record_failed");
+    }
+    run.chain = setup.request === "resume" ? chain.resumedBy(next) : new Chain(next);
+    const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.attempt, mode: setup.mode } as const;
+    // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
+    run.handoff.push(...(run.discardable ? discards : []), started);
+    if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
+    run.start(next);
+    return "launched" as const;
+  });
+
+interface Prepared<P> {
+  readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;
+  /** What the caller has to throw away. */
+  readonly discards: ReadonlyArray<AttemptDiscarded>;
+  /** Parts of the same response that are still held back. */
+  readonly carried: Carried<P> | undefined;
+}
+
+/** Closes or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
+const prepared = <P, E, R>(
+  run: Run<P, E, R>,
+  chain: Chain<P>,
+  { attempt, cursorRefused }: Broken<P>,
+  mode: LaunchMode,
+): Effect.Effect<Prepared<P>> =>
+  Effect.gen(function* () {
+    const { calls, cursor, request } = attempt.setup;
+    if (mode === "resume") {
+      const carried = yield* Ending.handOverResumed(run, attempt);
+      chain.open();
+      return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
+    }
+    if (mode === "continue") {
+      const discards = yield* keepSettled(run, chain);
+      return {
+        setup: { mode, request: mode, calls: run.ledger.calls(), cursor: undefined },
+        discards,
+        carried: undefined,
+      };
+    }
+    if (mode === "replay" && request === "resume" && !cursorRefused) {
+      const discards = withdraw(new Chain(attempt));
+      chain.open();
+      return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
+    }
+    const first = chain.first.setup;
+    // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
+    const from = first.request === "resume" ? first.cursor : undefined;
+    const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
+    return { setup, discards: withdraw(chain), carried: undefined };
+  });
+
+const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
+  chain.close();
+  chain.discardFrozen();
+  return chain.withdrawn();
+};
+
+/** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
+const keepSettled = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): Effect.Effect<ReadonlyArray<AttemptDiscarded>> =>
+  Effect.gen(function* () {
+    // Who cannot discard is not handed calls that the continuation would leave open.
+    for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
+    chain.open();
+    // Calls that waited for the fence pass it now, before it closes for good.
+    yield* Effect.yieldNow;
+    yield* drained(run);
+    chain.close();
+    return chain.leftOpen();
+  });

@@ -1,0 +1,240 @@
+/**
+ * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
+ */
+import * as Effect from "effect/Effect";
+import * as Semaphore from "effect/Semaphore";
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import { resumesMax } from "../../domain/Limits.ts";
+import { fresh } from "../../domain/RunFacts.ts";
+import * as Facts from "../../facts/Facts.ts";
+import * as Orphan from "../../recorder/Orphan.ts";
+import type { AttemptRecord } from "../../recorder/RecordParts.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { Attempt } from "../attempt/AttemptRunner.ts";
+import { Reveal } from "../attempt/Reveal.ts";
+import type { AttemptDiscarded } from "../contract/RunEvent.ts";
+import type { Written } from "../run/Backlog.ts";
+import type { Broken } from "../run/Broken.ts";
+import { Chain } from "../run/Chain.ts";
+import type { Run } from "../run/Run.ts";
+import { isOfStore } from "../run/RunWriter.ts";
+
+/** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
+export interface Revived<P> {
+  readonly broken: Broken<P>;
+  readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
+}
+
+/**
+ * Takes a run over and rebuilds it; a refused one is given back.
+ *
+ * @param transcript what the caller says its first request was built from
+ * @param enter lets the run in once it is claimed, or says why it cannot go on here by now
+ * @returns why not, as a sentence
+ */
+export const claimed = <P, E, R>(
+  run: Run<P, E, R>,
+  transcript: string,
+  cursor: string | undefined,
+  enter: () => string | undefined,
+): Effect.Effect<Revived<P> | string> =>
+  run.shared.recorder.claim(run.runId).pipe(
+    Effect.flatMap((record) =>
+      Effect.onError(rebuilt(run, record, { transcript, cursor, enter }), () => givenBack(run)),
+    ),
+    Effect.catch((error) => Effect.succeed(error.message)),
+  );
+
+interface Resuming {
+  readonly transcript: string;
+  readonly cursor: string | undefined;
+  readonly enter: () => string | undefined;
+}
+
+const rebuilt = <P, E, R>(
+  run: Run<P, E, R>,
+  record: RunRecord,
+  { cursor, enter, transcript }: Resuming,
+): Effect.Effect<Revived<P> | string> =>
+  Effect.gen(function* () {
+    const due = Orphan.due(record);
+    const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
+    const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
+    const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
+    // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
+    if (revived !== undefined && recorded && !run.lifecycleClosed) {
+      const withdrawn = superseded(record);
+      run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
+      if (run.discardable) run.handoff.push(...withdrawn);
+      return revived;
+    }
+    yield* givenBack(run);
+    return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
+  });
+
+/** Gives a claimed run back. While the store is away that waits for it: no other process could take the run otherwise. */
+const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
+  const turn = Semaphore.makeUnsafe(1);
+  let written: Written = "away";
+  // Once: a second one could take the run from who has claimed it since.
+  const release: Effect.Effect<Written> = Effect.match(shared.recorder.release(runId), {
+    onFailure: (error) => (isOfStore(error) ? "away" : "gone"),
+    onSuccess: () => "recorded",
+  });
+  const flush = turn.withPermit(
+    Effect.suspend(() =>
+      written === "away" ? Effect.map(release, (now) => (written = now)) : Effect.succeed(written),
+    ),
+  );
+  return Effect.flatMap(flush, (now) =>
+    now === "away" ? shared.backlog.add({ runId, flush, giveUp: () => 0 }) : Effect.void,
+  );
+};
+
+const refusal = (
+  recorder: RunRecorder["Service"],
+  record: RunRecord,
+  due: Orphan.Due | undefined,
+  transcript: string,
+): Effect.Effect<string | undefined> =>
+  Effect.gen(function* () {
+    if (due === undefined) return "the record has no attempt to go on from";
+    if (record.transcript === undefined) {
+      return "transcript: the run was started without one, so that nobody can tell whether this is its request";
+    }
+    if ((yield* recorder.digest(transcript)) !== record.transcript) {
+      return "transcript: expected the one that the run was started with, got another";
+    }
+    if (Orphan.isSpent(record) && due._tag !== "answered") {
+      return `the run was resumed ${record.resumes} times, at most ${resumesMax} go without an answer of a person`;
+    }
+    return undefined;
+  }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
+
+/**
+ * Gives a run the state that its record has.
+ *
+ * @param cursor what its caller holds of the last response: with it the decision is taken anew
+ * @returns undefined where the record has no attempt
+ */
+export const restore = <P, E, R>(
+  run: Run<P, E, R>,
+  record: RunRecord,
+  due: Orphan.Due,
+  cursor: string | undefined,
+): Revived<P> | undefined => {
+  // Who could not discard what the run showed cannot do so now, unless it says that it can.
+  run.discardable = run.options.discardable ?? record.attempts.at(-1)?.run?.discardable ?? true;
+  count(run, record);
+  const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
+  const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
+  if (first === undefined) return undefined;
+  const chain = new Chain<P>(first, resumed);
+  run.chain = chain;
+  const failure = due._tag === "decide" ? due.input.failure : due.incident.failure;
+  run.brokeFirst = brokenOf(first, failure);
+  if (cursor !== undefined) return { broken: brokenOf(resumed.at(-1) ?? first, failure), due: undefined };
+  const broken = { ...run.brokeFirst, cursorRefused: true, facts: () => chain.facts() };
+  return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
+};
+
+/** The run's numbers go on where they stood. */
+const count = <P, E, R>(run: Run<P, E, R>, record: RunRecord): void => {
+  const last = record.attempts.at(-1);
+  const { clock } = run.shared;
+  run.startedAt -= Math.max(0, clock.currentTimeMillisUnsafe() - record.started_at);
+  run.attempts = last?.attempt ?? 0;
+  run.incidents = Orphan.incidentsSoFar(record);
+  run.questions = record.questions.at(-1)?.revision ?? 0;
+  const {
+    auto_retries,
+    credential_refreshes,
+    elapsed_ms,
+    not_processed_retries,
+    retries_after_shown,
+    retries_after_stall,
+  } = last?.run ?? fresh;
+  run.counters = {
+    auto_retries,
+    not_processed_retries,
+    retries_after_shown,
+    retries_after_stall,
+    credential_refreshes,
+    failures: 1,
+    elapsed: elapsed_ms,
+  };
+};
+
+/** An attempt of an earlier process: it never starts here, and none of its calls does. */
+const attemptOf = <P, E, R>(
+  run: Run<P, E, R>,
+  { calls }: RunRecord,
+  { attempt, facts, mode, request = "first" }: AttemptRecord,
+  cursor: string | undefined,
+): Attempt<P> => {
+  const from = Orphan.afterCrash(facts);
+  const revived = new Attempt<P>(run, {
+    attempt,
+    mode,
+    request,
+    calls: request === "first" ? [] : run.ledger.calls(),
+    cursor,
+    facts: Facts.make({
+      sideEffects: facts.side_effects,
+      discardable: run.discardable,
+      boundaries: run.options.tools,
+      guarded: facts.side_effects?.guarded === true,
+      from,
+    }),
+    discarded: [],
+    reveal: new Reveal<P>("live", run.shared.pool, () => 0),
+    carried: undefined,
+  });
+  revived.fence.close();
+  // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.
+  if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));
+  for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
+  return revived;
+};
+
+/** Whether an attempt handed over what a continuation may build on. */
+const leftSomething = (facts: AttemptFacts): boolean =>
+  facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
+
+/**
+ * What the caller must not keep: attempts that a replay has taken the place of, whatever they showed. The earlier process may
+ * have died between the replay's start and this word, and to hear it twice is to hear it once.
+ */
+const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
+  attempts
+    .filter((_, index) => attempts.slice(index + 1).find(({ request }) => request !== "resume")?.mode === "replay")
+    .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));
+
+const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({
+  attempt,
+  failure,
+  cause: undefined,
+  cursorRefused: false,
+  facts: () => attempt.facts.snapshot(),
+});
+
+/** What this process cannot carry out is not taken over from another one: everything is decided anew. */
+const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
+  const modes = modesOf(due);
+  if (run.options.canContinue !== true && modes.includes("continue")) return false;
+  const { facts, run: before } = due.incident;
+  return run.discardable || !before.discardable || facts.shown === "nothing" || !modes.includes("retry");
+};
+
+const modesOf = (due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): ReadonlyArray<string> => {
+  switch (due._tag) {
+    case "offered":
+      return [due.incident.decision.mode === "continue" ? "continue" : "retry"];
+    case "answered":
+      return [due.choice];
+    case "waiting":
+      return due.question.choices;
+  }
+};

@@ -1,0 +1,94 @@
+/**
+ * Settles calls whose outcome nobody knows: by their tools' own `verify`, which is asked before a person is, or by a
+ * person's word.
+ */
+import * as Deferred from "effect/Deferred";
+import * as Effect from "effect/Effect";
+import * as Option from "effect/Option";
+import type { VerdictBy } from "../../recorder/RecordParts.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
+import type { Broken } from "../run/Broken.ts";
+import type { Run } from "../run/Run.ts";
+import type { UnknownCall, Verify } from "../tools/ToolGuard.ts";
+import type { CallVerdict, OpenCall } from "../tools/ToolLedger.ts";
+import { abandonable } from "./Abandonment.ts";
+
+/** How long a tool may take to say whether a call happened, in milliseconds; then a person is asked. */
+export const verifyMsMax = 30_000;
+
+/**
+ * Puts a word on calls on record and settles them by it.
+ *
+ * @returns how many it has settled: rows that were folded cannot be
+ */
+export const judged = <P, E, R>(
+  run: Run<P, E, R>,
+  calls: ReadonlyArray<OpenCall>,
+  verdict: CallVerdict,
+  by: VerdictBy,
+): Effect.Effect<number> =>
+  Effect.suspend(() => {
+    const settled = calls.filter((call) => run.ledger.settle(call, verdict));
+    if (settled.length === 0) return Effect.succeed(0);
+    const owners = new Set(settled.map(({ owner }) => owner));
+    const entries: ReadonlyArray<Entry> = [
+      ...settled.map(
+        ({ call, owner, tool }): Entry => ({ _tag: "CallJudged", attempt: owner.attempt, call, tool, verdict, by }),
+      ),
+      ...[...owners].map(
+        (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.attempt, facts: owner.facts.snapshot() }),
+      ),
+    ];
+    return Effect.as(run.write(entries), settled.length);
+  });
+
+/**
+ * Asks the tools of calls of unknown outcome whether they happened, each call once.
+ *
+ * @returns whether a call was settled, so that everything is decided anew
+ */
+export const verified = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    const owners = run.chain?.links ?? [broken.attempt];
+    let settled = 0;
+    for (const open of run.ledger.unsettled(owners)) {
+      const key = `${open.owner.attempt}/${open.call}`;
+      // A handler that still runs says so itself.
+      if (run.verified.includes(key) || run.ledger.isRunning(open)) continue;
+      run.verified = [...run.verified, key];
+      const verdict = yield* asked(run, open);
+      if (verdict === "unknown") continue;
+      settled += yield* judged(run, [open], verdict, "verify");
+      const { call, owner, tool } = open;
+      run.handoff.push({ _tag: "CallVerified", attempt: owner.attempt, call, tool, verdict });
+    }
+    return settled > 0;
+  });
+
+const asked = <P, E, R>(
+  run: Run<P, E, R>,
+  { call, id, owner, tool }: OpenCall,
+): Effect.Effect<CallVerdict | "unknown"> => {
+  const verify = run.options.tools.map(run.shared.guard.verifierOf).find((it) => it?.tool === tool)?.verify;
+  const word = wordOf(verify, { run_id: run.runId, attempt: owner.attempt, call, id, tool });
+  return Effect.raceFirst(word, Effect.as(Deferred.await(run.stopped), "unknown" as const));
+};
+
+/** What a tool says of its own call: `unknown` where it cannot, fails, dies or takes too long. */
+export const wordOf = (verify: Verify | undefined, call: UnknownCall): Effect.Effect<CallVerdict | "unknown"> =>
+  verify === undefined
+    ? Effect.succeed("unknown")
+    : abandonable(`${call.tool}.verify`, () => verify(call)).pipe(
+        Effect.timeoutOption(verifyMsMax),
+        Effect.map(Option.getOrElse(() => "unknown" as const)),
+        Effect.catchCause((cause) =>
+          Effect.as(
+            Effect.logWarning(
+              "a tool could not say whether its call happened",
+              { run_id: call.run_id, tool: call.tool },
+              cause,
+            ),
+            "unknown" as const,
+          ),
+        ),
+      );

@@ -1,0 +1,163 @@
+/**
+ * Keeps what the store did not take: runs with entries that have happened and are not on record yet. They are written as
+ * soon as the store takes them, after any write that it took, from time to time, and once more when the processor closes.
+ *
+ * One fiber a processor does it, and it sleeps while every run is on record. Of a run it knows no more than its writer.
+ */
+import * as Clock from "effect/Clock";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import type * as Scope from "effect/Scope";
+import { monotonicMs, realClock } from "../../recorder/MonotonicTime.ts";
+import * as Measures from "./Measures.ts";
+
+/** Most runs whose entries wait for the store. Of what comes beyond them the oldest is given up, counted and logged. */
+export const backlogRunsMax = 10_000;
+
+/** Pause before the store is tried again, in milliseconds; it doubles up to `backlogPauseMsMax` while the store is away. */
+export const backlogPauseMs = 250;
+
+/** Longest pause before the store is tried again, in milliseconds. */
+export const backlogPauseMsMax = 30_000;
+
+/** Longest that a processor which closes goes on writing what waits, in milliseconds. What is left then is lost, and logged. */
+export const lastWritesMs = 3_000;
+
+/** A process that ends does not wait for a test that stands its clock still. */
+const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
+
+const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
+
+/**
+ * What became of a write. `away`: the store did not take it now. `gone`: it will never take all of it, or the run has no
+ * record any more. `lost`: the run is not this process's to write any more.
+ */
+export type Written = "recorded" | "away" | "gone" | "lost";
+
+/** A run with entries that wait. */
+export interface Unwritten {
+  readonly runId: string;
+  /** Writes what waits. */
+  readonly flush: Effect.Effect<Written>;
+  /** Gives up what waits; how many entries that were. */
+  readonly giveUp: () => number;
+}
+
+/** The runs of one processor whose entries wait for the store. */
+export class Backlog {
+  readonly #runs = new Set<Unwritten>();
+  #wake = Deferred.makeUnsafe<void>();
+  #closed = false;
+
+  /** A backlog whose fiber ends with the scope. */
+  static readonly make: Effect.Effect<Backlog, never, Scope.Scope> = Effect.gen(function* () {
+    const backlog = new Backlog();
+    yield* Effect.forkScoped(backlog.#work);
+    return backlog;
+  });
+
+  /** Runs whose entries wait. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** A run has entries that the store did not take. */
+  add(run: Unwritten): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#runs.has(run)) return Effect.void;
+      this.#runs.add(run);
+      this.#ring();
+      if (this.#closed) return this.#giveUp("shutdown", run);
+      const [oldest] = this.#runs;
+      return this.#runs.size > backlogRunsMax && oldest !== undefined ? this.#giveUp("overflow", oldest) : Effect.void;
+    });
+  }
+
+  /** Everything of a run is on record, or will never be. */
+  remove(run: Unwritten): void {
+    this.#runs.delete(run);
+  }
+
+  /** Writes what waits of a run now; whether nothing of it waits any more. */
+  flush(runId: string): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const waiting = [...this.#runs].filter((it) => it.runId === runId);
+      return Effect.map(
+        Effect.forEach(waiting, (it) => it.flush),
+        (written) => !written.includes("away"),
+      );
+    });
+  }
+
+  /** The store has taken a write: it may take what waits. */
+  storeTookOne(): void {
+    if (this.#runs.size > 0) this.#ring();
+  }
+
+  /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
+  readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    const clocks = [yield* Clock.Clock, realClock];
+    const begun = clocks.map(monotonicMs);
+    while (this.#runs.size > 0) {
+      yield* this.#pass;
+      if (this.#runs.size === 0) break;
+      const isOver = clocks.some((clock, index) => monotonicMs(clock) - (begun[index] ?? 0) >= lastWritesMs);
+      if (isOver) yield* this.#giveUp("shutdown");
+      else yield* lastPause;
+    }
+    this.#closed = true;
+  });
+
+  /** Tries while something waits: by time, and soon after the store has taken a write. */
+  readonly #work: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+    let pause = backlogPauseMs;
+    while (true) {
+      if (this.#runs.size === 0) yield* Effect.suspend(() => Deferred.await(this.#wake));
+      this.#wake = Deferred.makeUnsafe<void>();
+      // A store that takes writes of some runs and not of others is not asked at every write.
+      yield* Effect.sleep(Duration.millis(backlogPauseMs));
+      const more = Duration.millis(pause - backlogPauseMs);
+      if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
+      pause = (yield* this.#pass) ? backlogPauseMs : Math.min(pause * 2, backlogPauseMsMax);
+    }
+  });
+
+  /** Writes each run's entries until the store is away; whether it took all of them. */
+  readonly #pass: Effect.Effect<boolean> = Effect.gen({ self: this }, function* () {
+    for (const run of [...this.#runs]) {
+      if ((yield* run.flush) !== "away") {
+        this.#runs.delete(run);
+        continue;
+      }
+      // Next time another run goes first: one that the store never takes holds up no other.
+      this.#runs.delete(run);
+      this.#runs.add(run);
+      return false;
+    }
+    return true;
+  });
+
+  #ring(): void {
+    Deferred.doneUnsafe(this.#wake, Effect.void);
+  }
+
+  /** Gives up what waits, of one run or of all, and says so: the record stays behind what happened. */
+  #giveUp(why: "overflow" | "shutdown", only?: Unwritten): Effect.Effect<void> {
+    return Effect.flatMap(Effect.context<never>(), (services) => {
+      const runs = only === undefined ? [...this.#runs] : [only];
+      let entries = 0;
+      for (const run of runs) {
+        this.#runs.delete(run);
+        entries += run.giveUp();
+      }
+      Measures.measure(Measures.lostEntries, entries, { "stream_recovery.reason": why }, services);
+      return Effect.logError("entries of runs could not be recorded and are given up", {
+        why,
+        runs: runs.length,
+        entries,
+        run_id: runs[0]?.runId,
+      });
+    });
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Holds the attempts of one response: the one that asked for it, and those that resumed it by its cursor.
+ *
+ * What is shown, withdrawn or kept of a resumed response concerns all of them; a decision is still taken on the failed
+ * attempt's own facts (law L3), but for a refused cursor, which leaves the interrupted response to be decided as a whole.
+ */
+import * as Effect from "effect/Effect";
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import { joined } from "../../facts/ResponseFacts.ts";
+import type { Attempt } from "../attempt/AttemptRunner.ts";
+import type { AttemptDiscarded } from "../contract/RunEvent.ts";
+
+/** The attempts of one response, in the order in which they read it. */
+export class Chain<P> {
+  readonly first: Attempt<P>;
+  readonly links: ReadonlyArray<Attempt<P>>;
+
+  constructor(first: Attempt<P>, resumed: ReadonlyArray<Attempt<P>> = []) {
+    this.first = first;
+    this.links = [first, ...resumed];
+  }
+
+  /** The chain with one more attempt that goes on in the same response. */
+  resumedBy(attempt: Attempt<P>): Chain<P> {
+    return new Chain(this.first, [...this.links.slice(1), attempt]);
+  }
+
+  /** The facts of the response as far as it was read, over all its attempts. */
+  facts(): AttemptFacts {
+    return joined([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
+  }
+
+  suspend(): void {
+    for (const link of this.links) link.fence.suspend();
+  }
+
+  open(): void {
+    for (const link of this.links) link.fence.open();
+  }
+
+  close(): void {
+    for (const link of this.links) link.fence.close();
+  }
+
+  get running(): number {
+    return this.links.reduce((count, link) => count + link.fence.running, 0);
+  }
+
+  /** Waits until no handler of the response runs. */
+  get drained(): Effect.Effect<void> {
+    return Effect.suspend(() => Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }));
+  }
+
+  discardFrozen(): void {
+    for (const link of this.links) link.flow.discardFrozen();
+  }
+
+  /** What a caller must throw away when the whole response is asked for again. */
+  withdrawn(): ReadonlyArray<AttemptDiscarded> {
+    return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discarded(link, 0));
+  }
+
+  /** What a caller must throw away when the run goes on from what has settled: everything after the last kept part. */
+  leftOpen(): ReadonlyArray<AttemptDiscarded> {
+    const lastKept = this.links.findLastIndex((link) => link.keepThrough > 0);
+    return this.links
+      .filter((link, index) => index >= lastKept && link.keepThrough < link.flow.ordinal)
+      .map((link) => discarded(link, link.keepThrough));
+  }
+}
+
+const discarded = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded => ({
+  _tag: "AttemptDiscarded",
+  attempt: link.attempt,
+  keep_through,
+});

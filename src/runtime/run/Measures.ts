@@ -1,0 +1,131 @@
+/**
+ * Names what is counted and measured of runs, as Effect metrics.
+ *
+ * Attributes are of few values only: the provider and model as the caller names them, at most `modelLabelsMax` of them, and
+ * words of this package. Nothing that a provider sent becomes one.
+ */
+import * as Context from "effect/Context";
+import * as Metric from "effect/Metric";
+import type { Provider } from "../../domain/RunFacts.ts";
+
+/** Attributes of one measurement; those that are undefined are left out. */
+export type MeasureAttributes = Readonly<Record<string, string | undefined>>;
+
+const counter = (name: string, description: string, unit?: string): Metric.Counter<number> =>
+  Metric.counter(`stream_recovery.${name}`, {
+    description,
+    incremental: true,
+    ...(unit === undefined ? {} : { attributes: { unit } }),
+  });
+
+/**
+ * Upper bounds of the time histograms, in seconds: those that OpenTelemetry gives for `gen_ai.client.operation.duration`,
+ * doubled on until they pass the longest first_progress clock.
+ */
+export const secondsBoundaries: ReadonlyArray<number> = [
+  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
+];
+
+const seconds = (name: string, description: string): Metric.Histogram<number> =>
+  Metric.histogram(`stream_recovery.${name}`, {
+    description,
+    attributes: { unit: "seconds" },
+    boundaries: secondsBoundaries,
+  });
+
+/** Runs that have ended, by `stream_recovery.end` (completed, recovered, stopped) and, where stopped, the rule. */
+export const runs = counter("runs", "Runs that have ended");
+
+/** Attempts that have ended, by mode and, where they failed, the kind of failure (`error.type`). */
+export const attempts = counter("attempts", "Attempts that have ended");
+
+/** Decisions, by rule, action and the kind of failure. */
+export const decisions = counter("decisions", "Decisions of the policy about failed attempts");
+
+/** Attempts that a clock has ended, by clock. */
+export const watchdogFires = counter("watchdog_fires", "Attempts that a clock has ended");
+
+/** Attempts that did not close within their grace. */
+export const abandonedAttempts = counter("abandoned_attempts", "Attempts that did not close in time and were left");
+
+/** Bytes of attempts that a replay has replaced, where the transport reports bytes. */
+export const discardedBytes = counter("discarded_bytes", "Bytes of attempts that were thrown away", "bytes");
+
+/** Visible characters of attempts that a replay has replaced. */
+export const discardedCharacters = counter("discarded_characters", "Characters of attempts that were thrown away");
+
+/** Output tokens of attempts that a replay has replaced, where the provider had told them. */
+export const discardedTokens = counter("discarded_tokens", "Output tokens of attempts that were thrown away");
+
+/** Writes that the store did not take when they were due, by reason (`error.type`): from there a run goes on unrecorded. */
+export const unrecorded = counter("unrecorded", "Writes of runs that the store did not take when they were due");
+
+/** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
+export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
+
+/** From the start of an attempt to its first progress, in seconds. */
+export const timeToFirstProgress = seconds("time_to_first_progress", "From an attempt's start to its first progress");
+
+/** From a failure to the next progress of the run, over as many attempts as it took, waits and questions included. */
+export const recoveryTime = seconds("recovery_time", "From a failure to the next progress of its run");
+
+/**
+ * Most pairs of provider and model that have series of their own in one registry; further ones share one. A series lives as
+ * long as its process, and a gateway's clients name their models themselves (law L11).
+ */
+export const modelLabelsMax = 128;
+
+/** What stands for every provider's further models. */
+export const otherModel = "other";
+
+/** Most names of providers among them. */
+const providerLabelsMax = 32;
+
+/** The names that have series of their own, by registry: each program has its own. */
+const labelled = new WeakMap<object, { readonly providers: Set<string>; readonly pairs: Set<string> }>();
+
+/** The names of a run's provider and model, as its spans have them. */
+export const providerAttributes = (provider: Provider): MeasureAttributes => ({
+  "gen_ai.provider.name": provider.id,
+  "gen_ai.request.model": provider.model,
+});
+
+/**
+ * The attributes that every measurement of a run has: its names, as long as there is room for their series.
+ *
+ * @param context holds the registry of the program that runs
+ */
+export const providerLabels = (provider: Provider, context: Context.Context<never>): MeasureAttributes => {
+  const registry = Context.get(context, Metric.MetricRegistry);
+  const names = labelled.get(registry) ?? { providers: new Set(), pairs: new Set() };
+  labelled.set(registry, names);
+  const id = taken(names.providers, provider.id, providerLabelsMax) ? provider.id : otherModel;
+  const { model } = provider;
+  const own = model === undefined || taken(names.pairs, JSON.stringify([id, model]), modelLabelsMax);
+  return { "gen_ai.provider.name": id, "gen_ai.request.model": own ? model : otherModel };
+};
+
+/** Whether a name has a place among the first `max`. */
+const taken = (names: Set<string>, name: string, max: number): boolean => {
+  if (names.has(name)) return true;
+  if (names.size >= max) return false;
+  names.add(name);
+  return true;
+};
+
+/**
+ * Adds one measurement.
+ *
+ * @param context holds the registry of the program that runs
+ */
+export const measure = <State>(
+  metric: Metric.Metric<number, State>,
+  value: number,
+  attributes: MeasureAttributes,
+  context: Context.Context<never>,
+): void => {
+  const known = Object.entries(attributes).flatMap(
+    ([name, it]): ReadonlyArray<[string, string]> => (it === undefined ? [] : [[name, it]]),
+  );
+  Metric.withAttributes(metric, known).updateUnsafe(value, context);
+};

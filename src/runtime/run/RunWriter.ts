@@ -1,0 +1,358 @@
+/**
+ * Puts one run on record: entries with the evidence that waits for them, and what a write that fails means.
+ *
+ * Its writes go one after the other, each in a fiber of its own: a caller that goes away in the middle of one neither
+ * undoes it nor loses its entries. What has happened is kept until the store takes it, in its order.
+ */
+import * as Cause from "effect/Cause";
+import * as Clock from "effect/Clock";
+import type * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
+import * as Option from "effect/Option";
+import { label } from "../../domain/Limits.ts";
+import type { Evidence } from "../../domain/RunIncident.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { type Backlog, backlogPauseMs, type Unwritten, type Written } from "./Backlog.ts";
+
+/** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
+const pendingMax = 64;
+
+/** Entries of a run that wait for the store to take writes again; beyond them evidence goes first, never the newest entry. */
+export const unwrittenMax = 256;
+
+/** How long an act that has to be on record first (a call, a tool, a retry) waits for a store that is away, in milliseconds. */
+export const storeWaitMs = 5_000;
+
+/** Reasons that say something of the store, and nothing of the entries: the same write may be taken later. */
+const ofStore: ReadonlySet<string> = new Set([
+  "locked",
+  "disk_full",
+  "read_only",
+  "corrupt",
+  "unavailable",
+  "full",
+  "newer_schema",
+]);
+
+/** Why a run is not this process's to write: another process drives it, or its id was another run's from the start. */
+export type Loss = "taken_over" | "refused";
+
+/** What the writer needs of its run. */
+interface Owner {
+  readonly runId: string;
+  /** Milliseconds since the run started. */
+  readonly elapsedMs: number;
+  /** What the run's own fibers run with. */
+  readonly services: Context.Context<never>;
+  /** Done as soon as anyone stops the run. */
+  readonly stopped: Deferred.Deferred<void>;
+  /** The run may not act any more. */
+  readonly lost: (why: Loss) => void;
+  /** A write that was due was not taken; at the `first` of them the run begins to go on unrecorded. */
+  readonly unrecorded: (reason: string, first: boolean) => void;
+}
+
+/** A write with what goes before it. */
+interface Sending {
+  readonly unwritten: ReadonlyArray<Entry>;
+  readonly pending: ReadonlyArray<Entry>;
+  readonly entries: ReadonlyArray<Entry>;
+  readonly happened: boolean;
+  /** Whether a failure is a new one, which is said. */
+  readonly told: boolean;
+  /** An entry was refused for good, and the others go without it. */
+  readonly refused: boolean;
+}
+
+/** Shared by all runs of which nothing waits. */
+const none: ReadonlyArray<never> = [];
+
+/** One run's side of the recorder. */
+export class RunWriter implements Unwritten {
+  readonly #owner: Owner;
+  readonly #recorder: RunRecorder["Service"];
+  readonly #backlog: Backlog;
+  /** Evidence that waits; undefined while none does. */
+  #pending: Array<Entry> | undefined;
+  /** What has happened all the same and a write has lost: it goes before the next one. */
+  #unwritten: ReadonlyArray<Entry> = none;
+  #dropped = 0;
+  #loss: Loss | undefined;
+  #refusal: RecorderError["reason"] | undefined;
+  #beginning = false;
+  #away = false;
+  /** How often what waited was given up. */
+  #givenUp = 0;
+  /** Something that happened, and is no mere evidence, will never be on record: the run starts nothing any more (law L8). */
+  #hasGap = false;
+  /** The newest write, while it is under way: the next one waits for it. */
+  #last: Fiber.Fiber<Written> | undefined;
+
+  /** @param recorder one whose calls all come back */
+  constructor(owner: Owner, recorder: RunRecorder["Service"], backlog: Backlog) {
+    this.#owner = owner;
+    this.#recorder = recorder;
+    this.#backlog = backlog;
+  }
+
+  get runId(): string {
+    return this.#owner.runId;
+  }
+
+  /** Notes evidence; it is committed with the next write. */
+  note(attempt: number, event: Evidence["event"], detail?: string): void {
+    if (this.#pending !== undefined && this.#pending.length >= pendingMax) {
+      this.#dropped += 1;
+      return;
+    }
+    const evidence = {
+      at_ms: this.#owner.elapsedMs,
+      attempt,
+      event,
+      ...(detail === undefined ? {} : { detail: label(detail) }),
+    };
+    this.#pending ??= [];
+    this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
+    this.#dropped = 0;
+  }
+
+  /**
+   * Commits entries with the evidence that waits. A failure is logged, counted and remembered.
+   *
+   * @param happened the entries say what is so whether they are on record or not: while the store takes nothing they wait,
+   *   and go before the next write. Others are what their caller does only once they are written.
+   */
+  write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
+    return this.#inTurn(() => this.#send(entries, happened, true));
+  }
+
+  /**
+   * Commits entries that must be on record before their caller acts: while the store is away it waits for it, at most
+   * `storeWaitMs` and until the run is stopped (law L8).
+   *
+   * @param happened as for `write`
+   * @returns whether everything of the run is on record; never again where something of it was refused for good
+   */
+  writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
+    return Effect.gen({ self: this }, function* () {
+      const clock = yield* Clock.Clock;
+      // A wall clock that is set back must not hold its caller (law L11).
+      const until = monotonicMs(clock) + storeWaitMs;
+      const givenUp = this.#givenUp;
+      let written = yield* this.write(entries, happened);
+      const stopped = Deferred.await(this.#owner.stopped);
+      while (written === "away" && !this.#hasGap && monotonicMs(clock) < until) {
+        const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
+        yield* pause;
+        if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
+        written = yield* this.#inTurn(() => this.#send(happened ? [] : entries, happened, false));
+      }
+      // Nothing waits any more where all of it was given up, and none of it is on record.
+      return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;
+    });
+  }
+
+  /**
+   * Commits the entries that begin the run. While the store is away it begins unrecorded.
+   *
+   * @returns why the store refuses the run, which then must not begin; undefined when it may
+   */
+  begin(entries: ReadonlyArray<Entry>): Effect.Effect<RecorderError["reason"] | undefined> {
+    return Effect.suspend(() => {
+      this.#beginning = true;
+      return Effect.map(this.write(entries, true), () => {
+        this.#beginning = false;
+        return this.#refusal;
+      });
+    });
+  }
+
+  /** Writes what waits. */
+  get flush(): Effect.Effect<Written> {
+    return this.#inTurn(() => this.#send([], true, false));
+  }
+
+  /** The recorder says that another process has taken the run over: nothing of it is written here any more. */
+  takenOver(): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = "taken_over";
+    this.#backlog.remove(this);
+    this.giveUp();
+    this.#owner.lost("taken_over");
+  }
+
+  giveUp(): number {
+    const lost = this.#unwritten.length;
+    this.#givenUp += 1;
+    this.#unwritten = none;
+    this.#pending = undefined;
+    return lost;
+  }
+
+  /** Runs a write behind the one before it, in a fiber that its caller does not take with it. */
+  #inTurn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
+    return Effect.suspend(() => {
+      const before = this.#last?.pollUnsafe() === undefined ? this.#last : undefined;
+      const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);
+      // Also where a close or another run's write caused it, the write is the run's own: below its span, by its clock.
+      const own = Effect.provideContext(turn, this.#owner.services);
+      return Effect.flatMap(Effect.forkDetach(own, { startImmediately: true }), (fiber) => {
+        const done = fiber.pollUnsafe();
+        if (done === undefined) this.#last = fiber;
+        return done ?? Fiber.join(fiber);
+      });
+    });
+  }
+
+  /** @param told whether a failure is a new one, which is said */
+  #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
+    if (this.#loss !== undefined) return Effect.succeed("lost");
+    const pending = this.#pending ?? none;
+    const unwritten = this.#unwritten;
+    this.#pending = undefined;
+    this.#unwritten = none;
+    return this.#commit({ unwritten, pending, entries, happened, told, refused: false });
+  }
+
+  #commit(sending: Sending): Effect.Effect<Written> {
+    const all = inOrder(sending);
+    const made = sending.refused ? "gone" : "recorded";
+    if (all.length === 0) return Effect.succeed(made);
+    const { entries, happened, pending, told, unwritten } = sending;
+    return this.#recorder.write(this.runId, all).pipe(
+      Effect.matchCauseEffect({
+        onSuccess: () => Effect.sync(() => this.#taken(made)),
+        onFailure: (cause) => {
+          // The recorder may have told so while this write was under way.
+          if (this.#loss !== undefined) return Effect.succeed("lost" as const);
+          const error = Option.getOrUndefined(Cause.findErrorOption(cause));
+          const misfit = error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;
+          if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
+          if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
+          this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
+          this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
+          return this.#kept(error?.reason ?? "defect", told);
+        },
+      }),
+    );
+  }
+
+  /**
+   * Writes what is left when one entry can never be read back. Of what has happened that entry alone is missed. What its
+   * caller has not done yet is not done: it goes on record whole or not at all.
+   */
+  #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError): Effect.Effect<Written> {
+    return Effect.suspend(() => {
+      const isMeant = !sending.happened && sending.entries.includes(misfit);
+      if (isNoEvidence(misfit) && !isMeant) this.#hasGap = true;
+      if (sending.told) this.#owner.unrecorded(reason, false);
+      const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
+      const left: Sending = {
+        ...sending,
+        unwritten: others(sending.unwritten),
+        pending: others(sending.pending),
+        entries: isMeant ? [] : others(sending.entries),
+        refused: sending.refused || isNoEvidence(misfit),
+      };
+      const told = { run_id: this.runId, entry: misfit._tag };
+      return Effect.andThen(
+        Effect.logError(`an entry of a run could not be recorded, and will not be: ${message}`, told),
+        this.#commit(left),
+      );
+    });
+  }
+
+  #taken(made: Written): Written {
+    this.#away = false;
+    this.#backlog.remove(this);
+    this.#backlog.storeTookOne();
+    return made;
+  }
+
+  /** The store is away: what happened is kept. Said once until the store takes something of the run again. */
+  #kept(reason: string, told: boolean): Effect.Effect<Written> {
+    return Effect.gen({ self: this }, function* () {
+      const first = !this.#away;
+      this.#away = true;
+      if (told) this.#owner.unrecorded(reason, first);
+      if (first) {
+        yield* Effect.logError("a run could not be recorded; what happens is kept until the store takes it", {
+          run_id: this.runId,
+          reason,
+        });
+      }
+      if (this.#unwritten.length > 0) yield* this.#backlog.add(this);
+      return "away" as const;
+    });
+  }
+
+  /** A process that lost its run may not act any more: another one decides what becomes of it, on facts that end here. */
+  #refused(reason: RecorderError["reason"], sending: Sending): Effect.Effect<Written> {
+    return Effect.suspend(() => {
+      this.#backlog.remove(this);
+      this.#refusal = reason;
+      const { entries, happened, unwritten } = sending;
+      if ([...unwritten, ...(happened ? entries : [])].some(isNoEvidence)) this.#hasGap = true;
+      const loss = losses.get(reason);
+      // The caller of a run that does not begin is told so.
+      if (this.#beginning) return Effect.succeed("lost" as const);
+      const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
+      if (loss === undefined) {
+        this.#owner.unrecorded(reason, false);
+        return Effect.as(
+          Effect.logError("a run could not be recorded, and will not be: its record is gone", told),
+          "gone" as const,
+        );
+      }
+      this.#loss = loss;
+      this.#owner.lost(loss);
+      return Effect.as(Effect.logError(lossSentences[loss], told), "lost" as const);
+    });
+  }
+}
+
+/** What a refusal says of the run. A run whose record is gone (its file was replaced, its row damaged) is no other process's. */
+const losses: ReadonlyMap<string, Loss> = new Map([
+  ["fenced", "taken_over"],
+  ["owned", "taken_over"],
+  ["run_ended", "taken_over"],
+  ["run_exists", "refused"],
+]);
+
+const lossSentences = {
+  taken_over: "another process has taken this run over; it stops here",
+  refused: "the run's id belongs to another run on record; it stops here",
+} as const;
+
+/** A damaged row is one run's; a damaged store is everybody's, and may be put right. */
+export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
+  ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");
+
+const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
+
+const inOrder = ({ entries, pending, unwritten }: Sending): ReadonlyArray<Entry> => {
+  const [first, ...rest] = entries;
+  // Evidence of the beginning comes after the entry that begins the run.
+  if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
+  return [...unwritten, ...pending, ...entries];
+};
+
+/** Of an attempt's facts the newest are enough: they only grow (law L1). */
+const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+  const newest = entries.filter(
+    (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
+  );
+  const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
+  // What begins the run and what happened last are what a record needs most.
+  const half = unwrittenMax / 2;
+  return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
+};
+
+const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
+  later._tag === "FactsRaised" && later.attempt === attempt;

@@ -1,0 +1,33 @@
+/**
+ * Lists what all runs of one processor share.
+ */
+import type * as Clock from "effect/Clock";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { HeldPool } from "../attempt/Reveal.ts";
+import type { Watchdog } from "../attempt/Watchdog.ts";
+import type { UserDecisions } from "../questions/UserDecisions.ts";
+import type { ToolGuard } from "../tools/ToolGuard.ts";
+import type { Backlog } from "./Backlog.ts";
+import type { Reached } from "./Reached.ts";
+import type { RetryGate } from "./RetryGate.ts";
+import type { Throttle } from "./Throttle.ts";
+
+/** What all runs of a processor share. */
+export interface Shared {
+  /** One whose calls all come back. */
+  readonly recorder: RunRecorder["Service"];
+  /** What the recorder did not take. */
+  readonly backlog: Backlog;
+  readonly decisions: UserDecisions["Service"];
+  readonly guard: ToolGuard["Service"];
+  readonly watchdog: Watchdog;
+  readonly throttle: Throttle;
+  readonly gate: RetryGate;
+  readonly pool: HeldPool;
+  readonly clock: Clock.Clock;
+  /** Providers that this process has had an answer from, the latest `providersMax` of them. */
+  readonly reached: Reached;
+  readonly drainMs: number;
+  /** Tells this processor's runs from those of others on record. */
+  readonly drawn: string;
+}

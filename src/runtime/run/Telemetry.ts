@@ -1,0 +1,322 @@
+/**
+ * Tells what a run does through Effect's own tracer, metrics and logger: a span for the run and one for each attempt,
+ * counted facts, and a log line where a person would ask what happened.
+ *
+ * It sees transitions, never parts, and it has no say: what throws in a tracer or a registry ends the telemetry of that run
+ * and nothing else. Nothing of content, prompts, headers or addresses comes in, and no span of a caller is written to.
+ */
+import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import * as Tracer from "effect/Tracer";
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import type { AttemptMode, Provider } from "../../domain/RunFacts.ts";
+import type { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
+import { isPublic } from "../../recorder/export/ExportLabel.ts";
+import type { Outcome } from "../attempt/AttemptEnd.ts";
+import * as Measures from "./Measures.ts";
+
+/** What telemetry reads of an attempt. */
+export interface SeenAttempt {
+  readonly attempt: number;
+  readonly setup: { readonly mode: AttemptMode };
+  readonly facts: { readonly snapshot: () => AttemptFacts };
+  readonly watch: { readonly firstProgressAt: number | undefined } | undefined;
+  readonly finish: string | undefined;
+}
+
+/** The run as telemetry names it. */
+export interface SeenRun {
+  readonly runId: string;
+  readonly provider: Provider;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/** The telemetry of one run. `R` is what the caller's stream needs. */
+export class RunTelemetry<R> {
+  /** What the run's own fibers run with: the caller's services, below the run's span. */
+  readonly services: Context.Context<R>;
+  readonly #run: SeenRun;
+  /** What every measurement has; asked for with the first one. */
+  #labels: Measures.MeasureAttributes | undefined;
+  readonly #clock: Clock.Clock;
+  #span: Tracer.Span | undefined;
+  #attempt: Tracer.Span | undefined;
+  /** When the live attempt has started. */
+  #startedAt = 0;
+  #broke: { readonly at: number; readonly kind: Failure["kind"] } | undefined;
+  #last: RunIncident | undefined;
+  #finish: string | undefined;
+  #off = false;
+
+  /** @param services of the fiber that runs the stream: its span becomes the parent of the run's */
+  constructor(services: Context.Context<R>, run: SeenRun) {
+    this.services = services;
+    this.#run = run;
+    this.#clock = Context.get(services, Clock.Clock);
+    this.#span = this.#safely(() => this.#makeSpan("stream_recovery.run", "internal"));
+    if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
+  }
+
+  /** An attempt starts. Gives the services that its stream runs with, below the attempt's span. */
+  started(): Context.Context<R> {
+    const started = this.#safely(() => {
+      const span = this.#makeSpan("stream_recovery.attempt", "client");
+      this.#attempt = span;
+      this.#startedAt = this.#run.now();
+      return Context.add(this.services, Tracer.ParentSpan, span);
+    });
+    return started ?? this.services;
+  }
+
+  /** The live attempt has ended, however. */
+  ended(attempt: SeenAttempt, outcome: Outcome): void {
+    this.#safely(() => {
+      const live = this.#attempt;
+      this.#attempt = undefined;
+      const failure = outcome._tag === "failed" ? outcome.failure : undefined;
+      const { mode } = attempt.setup;
+      this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
+      if (live !== undefined) this.#progressed(attempt);
+      if (failure?.kind === "stalled") {
+        this.#measure(Measures.watchdogFires, 1, { "stream_recovery.clock": failure.clock });
+        this.#event(live, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
+      }
+      if (failure !== undefined) this.#broke ??= { at: this.#run.now(), kind: failure.kind };
+      this.#finish = attempt.finish;
+      setAll(live, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
+      live?.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
+    });
+  }
+
+  /** An attempt did not close within its grace. */
+  abandoned(attempt: SeenAttempt): void {
+    this.#safely(() => {
+      this.#measure(Measures.abandonedAttempts, 1, { "stream_recovery.mode": attempt.setup.mode });
+      this.#event(this.#span, "stream_recovery.attempt_abandoned", { "stream_recovery.attempt": attempt.attempt });
+    });
+  }
+
+  /** A decision was taken. */
+  decided(incident: RunIncident): void {
+    this.#safely(() => {
+      const { attempt, decision, failure } = incident;
+      this.#last = incident;
+      const told = {
+        "stream_recovery.rule": decision.rule,
+        "stream_recovery.action": decision.action,
+        "error.type": failure.kind,
+      };
+      this.#measure(Measures.decisions, 1, told);
+      this.#event(this.#span, "stream_recovery.decision", {
+        ...told,
+        "stream_recovery.attempt": attempt,
+        "stream_recovery.mode": decision.mode,
+        "stream_recovery.delay_ms": decision.delay_ms,
+        "stream_recovery.late": incident.status === "late" ? true : undefined,
+      });
+    });
+  }
+
+  /** The store did not take a write: what the run shows from here on is unrecorded until the store is back. */
+  unrecorded(reason: string): void {
+    this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
+  }
+
+  /** A retry was scheduled: it is being recovered, and nobody has to do anything. */
+  retrying(incident: RunIncident): void {
+    this.#log("debug", incident.message, logAnnotations(incident));
+  }
+
+  /** Somebody is asked. */
+  asking(incident: RunIncident): void {
+    this.#log("warning", incident.message, logAnnotations(incident));
+  }
+
+  /** These attempts were thrown away: a replay has taken their place. */
+  discarded(attempts: ReadonlyArray<SeenAttempt>): void {
+    this.#safely(() => {
+      for (const attempt of attempts) {
+        const { bytes, characters, output_tokens } = attempt.facts.snapshot().counters;
+        const attributes = { "stream_recovery.mode": attempt.setup.mode };
+        if (bytes > 0) this.#measure(Measures.discardedBytes, bytes, attributes);
+        if (characters > 0) this.#measure(Measures.discardedCharacters, characters, attributes);
+        if (output_tokens !== undefined) this.#measure(Measures.discardedTokens, output_tokens, attributes);
+      }
+    });
+  }
+
+  /** The run has ended. */
+  finished(end: StreamEnd, attempts: number): void {
+    this.#safely(() => {
+      const completed = end.state === "completed";
+      const how = !completed ? end.state : attempts > 1 ? "recovered" : "completed";
+      const rule = completed ? undefined : end.reason;
+      this.#logEnd(how, end);
+      this.#measure(Measures.runs, 1, { "stream_recovery.end": how, "stream_recovery.rule": rule });
+      setAll(this.#span, {
+        "gen_ai.operation.name": "chat",
+        ...this.#names(),
+        "stream_recovery.attempts": attempts,
+        "stream_recovery.end": how,
+        "stream_recovery.rule": rule ?? this.#last?.decision.rule,
+        "gen_ai.response.finish_reasons":
+          completed && this.#finish !== undefined ? [publicName(this.#finish)] : undefined,
+        "error.type": end.incident === undefined ? undefined : this.#last?.failure.kind,
+      });
+      this.#span?.end(this.#clock.currentTimeNanosUnsafe(), exitOfRun(end, this.#last?.failure));
+    });
+  }
+
+  /** Measures the times that end with an attempt's first progress. */
+  #progressed(attempt: SeenAttempt): void {
+    const at = attempt.watch?.firstProgressAt;
+    if (at === undefined) return;
+    const attributes = { "stream_recovery.mode": attempt.setup.mode };
+    this.#measure(Measures.timeToFirstProgress, Math.max(0, at - this.#startedAt) / 1_000, attributes);
+    const broke = this.#broke;
+    if (broke === undefined) return;
+    this.#broke = undefined;
+    const seconds = Math.max(0, at - broke.at) / 1_000;
+    this.#measure(Measures.recoveryTime, seconds, { ...attributes, "error.type": broke.kind });
+  }
+
+  #logEnd(how: "completed" | "recovered" | "stopped" | "parked", end: StreamEnd): void {
+    const last = this.#last;
+    const about = last === undefined ? { run_id: this.#run.runId } : logAnnotations(last);
+    if (how === "recovered") {
+      this.#log("debug", "The answer is complete; an earlier attempt had failed and was recovered.", about);
+    } else if (how === "completed") {
+      if (last !== undefined) this.#log("debug", last.message, about);
+    } else if (how === "parked") {
+      this.#log("info", "The stream ends here; the run is kept, and goes on when it is resumed.", about);
+    } else if (end.reason === "defect") {
+      this.#log("error", "The recovery of a run has failed itself; the run was stopped.", about);
+    } else if (last !== undefined && end.reason !== "consumer_finished") {
+      const level = wanted.has(end.reason) ? "debug" : "warning";
+      this.#log(level, sentenceOfStop(last, end.reason), about);
+    }
+  }
+
+  /** Logs from a fiber of its own, below the run's span: what a logger throws reaches nobody else. */
+  #log(level: keyof typeof levels, message: string, annotations: Readonly<Record<string, unknown>>): void {
+    Effect.runForkWith(this.services)(Effect.annotateLogs(levels[level](message), annotations));
+  }
+
+  #measure<State>(
+    metric: Parameters<typeof Measures.measure<State>>[0],
+    value: number,
+    attributes: Measures.MeasureAttributes,
+  ): void {
+    this.#labels ??= Measures.providerLabels(this.#run.provider, this.services);
+    Measures.measure(metric, value, { ...this.#labels, ...attributes }, this.services);
+  }
+
+  #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {
+    span?.event(name, this.#clock.currentTimeNanosUnsafe(), defined(attributes));
+  }
+
+  /** What every span of the run is found by. Set when a span ends: until then many runs may wait, and hold it for nothing. */
+  #names(): Attributes {
+    return { ...Measures.providerAttributes(this.#run.provider), "stream_recovery.run_id": this.#run.runId };
+  }
+
+  #makeSpan(name: string, kind: Tracer.SpanKind): Tracer.Span {
+    return Effect.runSyncWith(this.services)(Effect.makeSpan(name, { kind }));
+  }
+
+  /** Runs a report. The first that throws is the last of this run, and says so in the log. */
+  #safely<A>(report: () => A): A | undefined {
+    if (this.#off) return undefined;
+    try {
+      return report();
+    } catch {
+      this.#off = true;
+      this.#log("error", "The telemetry of a run has failed and is off; the run goes on.", {
+        run_id: this.#run.runId,
+      });
+      return undefined;
+    }
+  }
+}
+
+type Attributes = Readonly<Record<string, string | number | boolean | ReadonlyArray<string> | undefined>>;
+
+const levels = {
+  debug: Effect.logDebug,
+  info: Effect.logInfo,
+  warning: Effect.logWarning,
+  error: Effect.logError,
+} as const;
+
+/** How a run's stream ended: with the run, or before it (law L7: parked is not terminal for the run). */
+export interface StreamEnd {
+  readonly state: RunEnd["state"] | "parked";
+  readonly reason: string;
+  readonly incident?: string;
+}
+
+/** Ends that somebody has asked for: nobody needs a warning of what they did themselves. */
+const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
+
+const defined = (attributes: Attributes): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+
+const setAll = (span: Tracer.Span | undefined, attributes: Attributes): void => {
+  if (span === undefined) return;
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value);
+};
+
+const logAnnotations = ({ attempt, decision, run_id }: RunIncident) => ({ run_id, attempt, rule: decision.rule });
+
+/** The incident's sentence, and what was done where the decision alone does not say it. */
+const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
+  if (reason === "accepted_partial") return `${message} What had been shown is kept as the answer.`;
+  if (reason === "record_failed")
+    return `${message} It could not be recorded, so nothing is repeated and the run stops.`;
+  return decision.action === "ask_user" ? `${message} The run stops here.` : message;
+};
+
+/** A word that came from outside, or OpenTelemetry's word for one that is not known. */
+const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
+
+const attemptAttributes = (attempt: SeenAttempt): Attributes => {
+  const { counters, delivery, progress, shown } = attempt.facts.snapshot();
+  return {
+    "stream_recovery.attempt": attempt.attempt,
+    "stream_recovery.mode": attempt.setup.mode,
+    "stream_recovery.delivery": delivery,
+    "stream_recovery.progress": progress,
+    "stream_recovery.shown": shown,
+    "gen_ai.response.finish_reasons": attempt.finish === undefined ? undefined : [publicName(attempt.finish)],
+    "gen_ai.usage.input_tokens": counters.input_tokens,
+    "gen_ai.usage.output_tokens": counters.output_tokens,
+  };
+};
+
+const failureAttributes = (failure: Failure | undefined): Attributes =>
+  failure === undefined
+    ? {}
+    : {
+        "error.type": failure.kind,
+        "http.response.status_code": failure.status,
+        "stream_recovery.code": failure.code === undefined ? undefined : publicName(failure.code),
+        "stream_recovery.clock": failure.kind === "stalled" ? failure.clock : undefined,
+      };
+
+/** How a span ends: with the kind of the failure and nothing of the error itself. A stop from outside is no error. */
+const exitOf = (failure: Failure | undefined): Exit.Exit<void, { readonly name: string; readonly message: string }> => {
+  if (failure === undefined) return Exit.void;
+  if (failure.kind === "cancelled" && failure.by !== "provider") return Exit.interrupt();
+  return Exit.fail({ name: failure.kind, message: failure.kind });
+};
+
+const exitOfRun = ({ reason, state }: StreamEnd, failure: Failure | undefined) => {
+  if (state === "completed" || state === "parked" || reason === "consumer_finished" || reason === "accepted_partial")
+    return Exit.void;
+  if (wanted.has(reason) || reason === "caller_interrupted") return Exit.interrupt();
+  return Exit.fail({ name: failure?.kind ?? reason, message: reason });
+};

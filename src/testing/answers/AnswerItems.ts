@@ -1,0 +1,92 @@
+/**
+ * Holds an answer with its serial numbers, before a protocol writes it.
+ */
+import type { Block, ProviderErrorName } from "../script/FaultScript.ts";
+
+/** What an event is for: breaks are placed by it. */
+export type EventRole = "lifecycle" | "reasoning" | "text" | "arguments" | "call" | "ping" | "error" | "terminal";
+
+/** A call as the server wrote it; `input` is its whole argument JSON. */
+export interface ScriptedCall {
+  readonly serial: string;
+  readonly name: string;
+  readonly executor: "runtime" | "provider";
+  readonly input: string;
+}
+
+/** One event as it goes over the wire. */
+export interface AnswerEvent {
+  /** The whole frame with its blank line; a script's own bytes as they are. */
+  readonly frame: string | Uint8Array;
+  readonly role: EventRole;
+  /** Serials of the visible deltas in it. */
+  readonly serials: ReadonlyArray<string>;
+  /** The call whose arguments are whole with this event; for a provider's call: that has run. */
+  readonly call?: ScriptedCall;
+}
+
+/** A block with its serial numbers. */
+export type Item =
+  | { readonly type: "reasoning" | "text" | "refusal"; readonly deltas: ReadonlyArray<string> }
+  | {
+      readonly type: "call";
+      readonly id: string;
+      readonly call: ScriptedCall;
+      readonly pieces: ReadonlyArray<string>;
+      readonly cut: boolean;
+    }
+  | { readonly type: "error"; readonly error: ProviderErrorName }
+  | { readonly type: "ping"; readonly count: number }
+  | { readonly type: "bytes"; readonly bytes: Uint8Array };
+
+/** How an answer ends, in the same words for every protocol; `none` writes no terminal event. */
+export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
+
+/** Everything that a protocol needs to write an answer. */
+export interface NumberedAnswer {
+  /** Number of the request at its server, from 1. */
+  readonly request: number;
+  readonly items: ReadonlyArray<Item>;
+  readonly finish: FinishName;
+  readonly usage: boolean;
+  readonly background: boolean;
+}
+
+/** The model name in every answer. */
+export const model = "fault-model";
+
+/** Length of one argument piece, in UTF-16 code units: small, so that every call has several. */
+const pieceCharacters = 12;
+
+/** Gives serials to the deltas and calls of a request, in the order of its blocks. */
+export const number = (request: number, blocks: ReadonlyArray<Block>): ReadonlyArray<Item> => {
+  let delta = 0;
+  let calls = 0;
+  const deltas = (count: number) => Array.from({ length: count }, () => `r${request}.${delta++}·`);
+  return blocks.map((block): Item => {
+    if (block.reasoning !== undefined) return { type: "reasoning", deltas: deltas(block.reasoning) };
+    if (block.text !== undefined) return { type: "text", deltas: deltas(block.text) };
+    if (block.refusal !== undefined) return { type: "refusal", deltas: deltas(block.refusal) };
+    if (block.ping !== undefined) return { type: "ping", count: block.ping };
+    if (block.error !== undefined) return { type: "error", error: block.error };
+    if (block.bytes !== undefined) return { type: "bytes", bytes: Buffer.from(block.bytes, "base64") };
+    calls += 1;
+    return numberCall(`r${request}.t${calls}`, block);
+  });
+};
+
+const numberCall = (serial: string, block: Block): Item => {
+  const input = JSON.stringify({ serial, ...block.input, end: `${serial}·` });
+  const sent = block.cut === true ? input.slice(0, Math.ceil(input.length / 2)) : input;
+  const pieces: Array<string> = [];
+  for (let at = 0; at < sent.length; at += pieceCharacters) pieces.push(sent.slice(at, at + pieceCharacters));
+  const executor = block.provider_tool === undefined ? "runtime" : "provider";
+  const name = block.provider_tool ?? block.tool ?? "";
+  return {
+    type: "call",
+    id: `call_${serial}`,
+    call: { serial, name, executor, input },
+    pieces,
+    cut: block.cut === true,
+  };
+};

@@ -1,0 +1,176 @@
+/**
+ * Serves one TCP connection of a fault server: reads requests, plays their answers and breaks where the script says.
+ */
+
+import type { Socket } from "node:net";
+import { Clock, Effect } from "effect";
+import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { Answer, Break } from "../script/FaultScript.ts";
+import type { FaultLog, OpenLog, Outcome, RequestLog } from "./FaultLog.ts";
+import * as FaultPlan from "./FaultPlan.ts";
+import { breakOff, play } from "./FaultPlayback.ts";
+import * as RequestReader from "./RequestReader.ts";
+import * as SocketInbox from "./SocketInbox.ts";
+
+/** What a connection asks of its server. */
+export interface Conversations {
+  /** The script's name and the protocol that a request belongs to; `protocol` is undefined for a path of none. */
+  readonly route: (head: RequestReader.RequestHead) => {
+    readonly script: string;
+    readonly path: string;
+    readonly protocol: ProtocolId | undefined;
+  };
+  /** The next answer of a conversation, not consumed; undefined when nothing is left or no such script exists. */
+  readonly peek: (script: string) => Answer | undefined;
+  /** Consumes what `peek` showed. */
+  readonly next: (script: string) => Answer | undefined;
+  /** Every request belongs to the main script, so that a break may come before its path is known. */
+  readonly mainOnly: boolean;
+  readonly recorded: (answer: Answer) => Uint8Array | undefined;
+  /** What a resuming request goes on with; undefined where its cursor names nothing that was answered. */
+  readonly resumed: (head: RequestReader.RequestHead, script: string) => FaultPlan.Resumed | undefined;
+  /** An answer that later requests may resume was given to a request. */
+  readonly answered: (script: string, request: number, answer: Answer) => void;
+  /** Waited for before an answer's break. */
+  readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
+  readonly log: FaultLog;
+}
+
+/**
+ * Serves a connection until it is over.
+ *
+ * @param socket an accepted socket
+ * @param connection its number at the server, from 1
+ * @param server scripts and log
+ */
+export const serve = Effect.fnUntraced(function* (socket: Socket, connection: number, server: Conversations) {
+  const inbox = SocketInbox.make(socket);
+  const clock = yield* Clock.Clock;
+  const end = (row: OpenLog, outcome: Outcome) => server.log.end(row, outcome, clock.currentTimeMillisUnsafe());
+  const open = (reused: boolean) => server.log.open(connection, reused, clock.currentTimeMillisUnsafe());
+  const cut = (row: OpenLog, at: Break) => {
+    row.break = at;
+    return breakOff(socket, inbox, at.kind, {
+      onGone: () => end(row, "client_closed"),
+      onBreak: () => end(row, "broken"),
+    });
+  };
+
+  const atAccept = server.peek("")?.break;
+  if (atAccept?.at === "accept") {
+    server.next("");
+    return yield* cut(open(false), atAccept);
+  }
+  let dead: Break | undefined;
+  for (let reused = false; ; reused = true) {
+    const first = yield* inbox.take;
+    if (first === undefined) return;
+    const row = open(reused);
+    if (dead !== undefined) {
+      row.bytes_received = first.byteLength;
+      return yield* cut(row, dead);
+    }
+    const request = yield* readRequest(first, row, inbox, server);
+    if (request.type === "gone") return end(row, "client_closed");
+    if (request.type === "refused") return yield* refuse(socket, inbox, row, 400, "refused", end);
+    if (request.type === "broken") return yield* cut(row, request.break);
+    const { answer, head, protocol } = request;
+    if (answer === undefined || protocol === undefined) {
+      yield* refuse(socket, inbox, row, answer === undefined ? 500 : 404, "unscripted", end);
+      return;
+    }
+    const resumed = answer.resume === undefined ? undefined : server.resumed(head, row.script);
+    if (answer.resume === undefined) server.answered(row.script, row.number, answer);
+    else if (resumed === undefined) return yield* refuse(socket, inbox, row, 404, "refused", end);
+    const plan = FaultPlan.make(answer, protocol, row.number, server.recorded(answer), resumed);
+    row.protocol = protocol;
+    const keep = yield* play({
+      socket,
+      inbox,
+      row,
+      plan,
+      answer,
+      protocol,
+      beforeBreak: Effect.suspend(() => server.beforeBreak(structuredClone(row))),
+      changed: server.log.changed,
+      end: (outcome) => end(row, outcome),
+    });
+    if (!keep) return;
+    dead = answer.break?.at === "next_request" ? answer.break : undefined;
+  }
+});
+
+type Request =
+  | { readonly type: "gone" }
+  | { readonly type: "refused" }
+  | { readonly type: "broken"; readonly break: Break }
+  | {
+      readonly type: "read";
+      readonly head: RequestReader.RequestHead;
+      readonly answer: Answer | undefined;
+      readonly protocol: ProtocolId | undefined;
+    };
+
+/** Reads one request into its row, breaking off where its answer wants that before the request is whole. */
+const readRequest = Effect.fnUntraced(function* (
+  first: Uint8Array,
+  row: OpenLog,
+  inbox: SocketInbox.SocketInbox,
+  server: Conversations,
+): Generator<Effect.Effect<Uint8Array | undefined>, Request, Uint8Array | undefined> {
+  const reader = RequestReader.make();
+  for (let bytes: Uint8Array | undefined = first; ; bytes = yield* inbox.take) {
+    if (bytes === undefined) return { type: "gone" };
+    const rest = reader.push(bytes);
+    const head = reader.head();
+    const route = head === undefined ? undefined : server.route(head);
+    describe(row, reader, head, route);
+    server.log.changed();
+    if (reader.problem() !== undefined) return { type: "refused" };
+    const script = route?.script ?? (server.mainOnly ? "" : undefined);
+    if (script === undefined) continue;
+    const early = server.peek(script)?.break;
+    if (early?.at === "accept" || (early?.at === "request" && reader.received() >= early.n)) {
+      server.next(script);
+      return { type: "broken", break: early };
+    }
+    if (!reader.complete() || head === undefined) continue;
+    inbox.unread(rest);
+    const answer = server.next(script);
+    return { type: "read", head, answer, protocol: answer?.protocol ?? route?.protocol };
+  }
+});
+
+const describe = (
+  row: OpenLog,
+  reader: RequestReader.RequestReader,
+  head: RequestReader.RequestHead | undefined,
+  route: { readonly script: string; readonly path: string } | undefined,
+): void => {
+  row.bytes_received = reader.received();
+  row.body_bytes = reader.bodyBytes();
+  if (head === undefined || route === undefined) return;
+  row.method = head.method;
+  row.path = route.path;
+  row.script = route.script;
+  row.header_names = [...head.headers.keys()];
+  if (reader.complete()) row.body_hash = reader.bodyHash();
+};
+
+/** Answers a request that no script speaks of, so that a test notices it, and closes. */
+const refuse = (
+  socket: Socket,
+  inbox: SocketInbox.SocketInbox,
+  row: OpenLog,
+  status: number,
+  outcome: Outcome,
+  end: (row: OpenLog, outcome: Outcome) => void,
+): Effect.Effect<void> => {
+  const body = JSON.stringify({ error: { message: `${outcome} request`, type: "fault_provider", code: outcome } });
+  const answer = `HTTP/1.1 ${status} ${outcome}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  row.status = status;
+  row.bytes_sent = answer.length;
+  return SocketInbox.finish(socket, inbox, Buffer.from(answer)).pipe(
+    Effect.ensuring(Effect.sync(() => end(row, outcome))),
+  );
+};

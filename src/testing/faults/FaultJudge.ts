@@ -1,0 +1,187 @@
+/**
+ * Judges a caller's transcript against the log of a fault server: what came twice, what got lost, what was cut.
+ *
+ * Two requests with the same body are repeats of one request. Of a request and its repeats only one answer may stay visible,
+ * and only one of their calls may run.
+ */
+import type { RequestLog } from "./FaultLog.ts";
+
+/** What a caller ended up with, beside what the fault server sent it. */
+export interface Evidence {
+  /** All text that is visible to the user at the end, withdrawn text left out. */
+  readonly transcript: string;
+  /** All reasoning that is visible at the end; left out where the caller shows none. */
+  readonly reasoning?: string;
+  /** The inputs with which tools ran, in order, as the handlers got them: objects or JSON text. */
+  readonly tools?: ReadonlyArray<unknown>;
+  /** The caller says that the run completed. */
+  readonly completed: boolean;
+  readonly log: ReadonlyArray<RequestLog>;
+}
+
+/** What went wrong between server and caller; a run without fault has only empty lists. */
+export interface Verdict {
+  /** Visible deltas that stand there twice, or in two answers to the same request. */
+  readonly duplicates: ReadonlyArray<string>;
+  /** Deltas of a complete answer that nobody repeated and that are not visible, in a run that completed. */
+  readonly lost: ReadonlyArray<string>;
+  /** Visible deltas and tool inputs that no server sent. */
+  readonly invented: ReadonlyArray<string>;
+  /** Visible deltas that stand before an earlier one of the same answer. */
+  readonly out_of_order: ReadonlyArray<string>;
+  /** Calls that ran twice, or in two answers to the same request. */
+  readonly repeated_tools: ReadonlyArray<string>;
+  /** Calls that ran with an input other than the one that was sent. */
+  readonly truncated_tool_inputs: ReadonlyArray<string>;
+  /** Calls of a complete answer that nobody repeated and that did not run, in a run that completed. */
+  readonly lost_tools: ReadonlyArray<string>;
+  /** The caller says completed and the last answer never was. */
+  readonly false_success: boolean;
+}
+
+/**
+ * Judges one run: the log must hold the run's requests only.
+ *
+ * @returns the faults; a run is clean when every list is empty and there is no false success
+ */
+export const judge = (evidence: Evidence): Verdict => {
+  const repeats = new Map<string, ReadonlyArray<RequestLog>>();
+  for (const row of evidence.log) repeats.set(groupOf(row), [...(repeats.get(groupOf(row)) ?? []), row]);
+  const final = [...repeats.values()].flatMap((rows) => rows.slice(-1)).filter(finished);
+  const text = judgeText(evidence.transcript, "text", evidence, repeats, final);
+  const reasoning =
+    evidence.reasoning === undefined ? noText : judgeText(evidence.reasoning, "reasoning", evidence, repeats, final);
+  const tools = judgeTools(evidence, final);
+  const last = evidence.log.at(-1);
+  return {
+    duplicates: [...text.duplicates, ...reasoning.duplicates],
+    lost: [...text.lost, ...reasoning.lost],
+    invented: [...text.invented, ...reasoning.invented, ...tools.invented],
+    out_of_order: [...text.out_of_order, ...reasoning.out_of_order],
+    repeated_tools: tools.repeated,
+    truncated_tool_inputs: tools.truncated,
+    lost_tools: tools.lost,
+    false_success: evidence.completed && last !== undefined && !finished(last),
+  };
+};
+
+/** Whether a verdict finds no fault. */
+export const isClean = (verdict: Verdict): boolean =>
+  !verdict.false_success && Object.values(verdict).every((faults) => !Array.isArray(faults) || faults.length === 0);
+
+type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
+
+/** A request that never came whole has no hash; it stands for itself. */
+const groupOf = (row: RequestLog): string =>
+  row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
+
+/** Once its terminal event was sent an answer is whole, whatever its connection does then; Gemini's needs a clean end. */
+const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
+  terminal &&
+  (outcome === "complete" ||
+    (outcome === "broken" && (protocol !== "google-gemini" || cut?.kind === "end")) ||
+    (outcome === "client_closed" && protocol !== "google-gemini"));
+
+const noText = { duplicates: [], lost: [], invented: [], out_of_order: [] };
+
+const judgeText = (
+  shown: string,
+  kind: "text" | "reasoning",
+  evidence: Evidence,
+  repeats: Groups,
+  final: ReadonlyArray<RequestLog>,
+): Pick<Verdict, "duplicates" | "lost" | "invented" | "out_of_order"> => {
+  const serials = [...shown.matchAll(/r(\d+)\.(\d+)·/g)].map((match) => ({
+    serial: match[0],
+    request: Number(match[1]),
+    delta: Number(match[2]),
+  }));
+  const sent = new Set(evidence.log.flatMap((row) => row[kind]));
+  const visible = new Set<string>();
+  const highest = new Map<number, number>();
+  const duplicates: Array<string> = [];
+  const outOfOrder: Array<string> = [];
+  for (const { delta, request, serial } of serials) {
+    if (visible.has(serial)) duplicates.push(serial);
+    else if (delta < (highest.get(request) ?? -1)) outOfOrder.push(serial);
+    visible.add(serial);
+    highest.set(request, Math.max(delta, highest.get(request) ?? -1));
+  }
+  for (const rows of repeats.values()) {
+    const both = rows.filter((row) => row[kind].some((serial) => visible.has(serial)));
+    for (const row of both.slice(0, -1)) duplicates.push(...row[kind].filter((serial) => visible.has(serial)));
+  }
+  return {
+    duplicates,
+    lost: evidence.completed ? final.flatMap((row) => row[kind].filter((serial) => !visible.has(serial))) : [],
+    invented: [...visible].filter((serial) => !sent.has(serial)),
+    out_of_order: outOfOrder,
+  };
+};
+
+const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
+  const calls = evidence.log.flatMap((row) =>
+    row.calls.filter((call) => call.executor === "runtime").map((call) => ({ row, call })),
+  );
+  const ran = new Set<string>();
+  const ranGroups = new Map<string, number>();
+  const repeated: Array<string> = [];
+  const truncated: Array<string> = [];
+  const invented: Array<string> = [];
+  for (const input of evidence.tools ?? []) {
+    const serial = serialOf(input);
+    if (serial === undefined) {
+      truncated.push(String(typeof input === "string" ? input : JSON.stringify(input)));
+      continue;
+    }
+    const sent = calls.find(({ call }) => call.serial === serial);
+    if (sent === undefined) {
+      // The server began this call and never finished its arguments, or never knew it.
+      const began = evidence.log.some((row) => serial.startsWith(`r${row.number}.t`));
+      (began ? truncated : invented).push(serial);
+      continue;
+    }
+    const group = `${groupOf(sent.row)} ${serial.slice(serial.indexOf("..") + 1)}`;
+    if (ran.has(serial) || (ranGroups.get(group) ?? sent.row.number) !== sent.row.number) repeated.push(serial);
+    ran.add(serial);
+    ranGroups.set(group, sent.row.number);
+    if (canonical(input) !== canonical(sent.call.input)) truncated.push(serial);
+  }
+  const expected = final.flatMap((row) => row.calls.filter((call) => call.executor === "runtime"));
+  const judged = evidence.completed && evidence.tools !== undefined;
+  return {
+    repeated,
+    truncated,
+    invented,
+    lost: judged ? expected.map((call) => call.serial).filter((serial) => !ran.has(serial)) : [],
+  };
+};
+
+const parsed = (input: unknown): unknown => {
+  if (typeof input !== "string") return input;
+  try {
+    return JSON.parse(input);
+  } catch {
+    // Arguments that do not parse are compared as the text that they are.
+    return input;
+  }
+};
+
+const canonical = (input: unknown): string => JSON.stringify(sorted(parsed(input)));
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, item]) => [key, sorted(item)]),
+  );
+};
+
+const serialOf = (input: unknown): string | undefined => {
+  const value = parsed(input);
+  if (typeof value === "object" && value !== null && "serial" in value && typeof value.serial === "string")
+    return value.serial;
+  return typeof value === "string" ? /r\d+\.t\d+/.exec(value)?.[0] : undefined;
+};

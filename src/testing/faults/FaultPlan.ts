@@ -1,0 +1,227 @@
+/**
+ * Turns a scripted answer into bytes to write and the place to break: pure, so that what a server will do can be read first.
+ */
+import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import { errorBody } from "../answers/AnswerErrors.ts";
+import { type EventRole, render, type ScriptedCall } from "../answers/Answers.ts";
+import type { Answer, Break } from "../script/FaultScript.ts";
+
+/** One write to the socket. Serials and the call are those that are whole once it is written. */
+export interface Piece {
+  readonly bytes: Uint8Array;
+  readonly text: ReadonlyArray<string>;
+  readonly reasoning: ReadonlyArray<string>;
+  readonly call?: ScriptedCall;
+  /** An event ends with this piece: the script's delay follows. */
+  readonly event_end: boolean;
+  readonly terminal: boolean;
+}
+
+/** Everything that will be written for one answer, and where it breaks. */
+export interface Plan {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly framing: "chunked" | "eof" | "length";
+  /** Everything that is written of the body, up to the break. */
+  readonly pieces: ReadonlyArray<Piece>;
+  readonly break?: Break;
+}
+
+/** What a body consists of before it is cut. */
+interface Unit {
+  readonly bytes: Uint8Array;
+  readonly role: EventRole;
+  readonly serials: ReadonlyArray<string>;
+  readonly call?: ScriptedCall;
+}
+
+/**
+ * Plans an answer.
+ *
+ * @param answer one answer of a script
+ * @param protocol the protocol of the request
+ * @param request number of the request at its server, from 1
+ * @param recorded the bytes of `raw_file`
+ * @param resumed what a resuming request goes on with
+ */
+export const make = (
+  answer: Answer,
+  protocol: ProtocolId,
+  request: number,
+  recorded?: Uint8Array,
+  resumed?: Resumed,
+): Plan => {
+  const single = isSingle(answer);
+  const units = single ? [bodyUnit(answer, protocol)] : unitsOf(answer, protocol, request, recorded, resumed);
+  const cut = answer.break === undefined ? undefined : cutAt(units, answer.break);
+  const length = units.reduce((sum, unit) => sum + unit.bytes.byteLength, 0);
+  const type = single
+    ? typeof answer.body === "string"
+      ? "text/html"
+      : "application/json"
+    : "text/event-stream; charset=utf-8";
+  return {
+    status: answer.status,
+    headers: {
+      "content-type": type,
+      ...(single ? { "content-length": String(length) } : {}),
+      ...(!single && answer.framing === "chunked" ? { "transfer-encoding": "chunked" } : {}),
+      ...(answer.framing === "eof" ? { connection: "close" } : {}),
+      ...answer.headers,
+    },
+    framing: single ? "length" : answer.framing,
+    pieces: cutPieces(units, cut, answer.write_bytes),
+    ...(answer.break === undefined ? {} : { break: answer.break }),
+  };
+};
+
+/** The answer that a request resumes, the number of the request that it was given to, and the event behind which it goes on. */
+export interface Resumed {
+  readonly answer: Answer;
+  readonly request: number;
+  readonly after: number;
+}
+
+const unitsOf = (
+  answer: Answer,
+  protocol: ProtocolId,
+  request: number,
+  recorded: Uint8Array | undefined,
+  resumed: Resumed | undefined,
+): ReadonlyArray<Unit> => {
+  if (answer.resume === undefined || resumed === undefined) return streamUnits(answer, protocol, request, recorded);
+  const units = streamUnits(resumed.answer, protocol, resumed.request, undefined);
+  const next = units.findIndex((unit) => (placeOf(unit) ?? -1) > resumed.after);
+  if (next === -1) return [];
+  const { repeat, skip } = answer.resume;
+  return [...units.slice(Math.max(0, next - repeat), next), ...units.slice(next + skip)];
+};
+
+/** Where an event stands: its id, else its sequence number. */
+const placeOf = ({ bytes }: Unit): number | undefined => {
+  const frame = Buffer.from(bytes).toString();
+  const place = /^id: (\d+)$/m.exec(frame)?.[1] ?? /"sequence_number":(\d+)/.exec(frame)?.[1];
+  return place === undefined ? undefined : Number(place);
+};
+
+/** An answer that is one body, not a stream: an error, or a `body` of its own. */
+const isSingle = (answer: Answer): boolean =>
+  answer.body !== undefined ||
+  ((answer.status < 200 || answer.status > 299) &&
+    answer.content === undefined &&
+    answer.resume === undefined &&
+    answer.raw === undefined &&
+    answer.raw_file === undefined);
+
+const bodyUnit = (answer: Answer, protocol: ProtocolId): Unit => {
+  const body = answer.body ?? errorBody(protocol, answer.status);
+  return plain(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)));
+};
+
+const plain = (bytes: Uint8Array): Unit => ({ bytes, role: "lifecycle", serials: [] });
+
+const streamUnits = (
+  answer: Answer,
+  protocol: ProtocolId,
+  request: number,
+  recorded: Uint8Array | undefined,
+): ReadonlyArray<Unit> => {
+  const raw = recorded ?? (answer.raw === undefined ? undefined : Buffer.from(answer.raw));
+  if (raw !== undefined) return splitEvents(raw);
+  return render(protocol, request, {
+    usage: answer.usage,
+    background: answer.background ?? false,
+    ...(answer.content === undefined ? {} : { content: answer.content }),
+    ...(answer.finish === undefined ? {} : { finish: answer.finish }),
+  }).map(({ frame, ...rest }, at) => ({
+    ...rest,
+    bytes: Buffer.concat([Buffer.from(answer.ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
+  }));
+};
+
+/** Cuts recorded bytes behind every blank line, so that events can be counted and paced; the bytes stay as they are. */
+const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {
+  // latin1 keeps one code unit a byte: offsets in the text are offsets in the bytes.
+  const text = Buffer.from(raw).toString("latin1");
+  const units: Array<Unit> = [];
+  let start = 0;
+  for (const match of text.matchAll(/(?:\r\n\r\n|\n\n|\r\r)[\r\n]*/g)) {
+    const end = match.index + match[0].length;
+    units.push(plain(raw.subarray(start, end)));
+    start = end;
+  }
+  if (start < raw.byteLength) units.push(plain(raw.subarray(start)));
+  return units;
+};
+
+/** The body offset, in bytes, at which a break happens; undefined where it happens outside of the body. */
+const cutAt = (units: ReadonlyArray<Unit>, { at, n }: Break): number | undefined => {
+  const startOf = (index: number) => units.slice(0, index).reduce((sum, unit) => sum + unit.bytes.byteLength, 0);
+  switch (at) {
+    case "after_head":
+      return 0;
+    case "byte":
+      return Math.min(n, startOf(units.length));
+    case "event":
+      return startOf(n);
+    case "terminal": {
+      const index = units.findIndex((unit) => unit.role === "terminal");
+      return startOf(index === -1 ? units.length : index);
+    }
+    case "utf8": {
+      const start = startOf(n);
+      const inside = Buffer.concat(units.slice(n).map((unit) => unit.bytes)).findIndex((byte) => byte >= 0xc0);
+      return inside === -1 ? startOf(units.length) : start + inside + 1;
+    }
+    case "tool_arguments":
+      return middleOfArguments(units, startOf);
+    default:
+      return undefined;
+  }
+};
+
+/** Half of the first call's arguments: before its middle event, or inside the only one. */
+const middleOfArguments = (units: ReadonlyArray<Unit>, startOf: (index: number) => number): number => {
+  const first = units.findIndex((unit) => unit.role === "arguments");
+  if (first === -1) return startOf(units.length);
+  let last = first;
+  while (units[last]?.call === undefined && units[last + 1]?.role === "arguments") last += 1;
+  if (last > first) return startOf(first + Math.ceil((last - first + 1) / 2));
+  const only = units[first];
+  const input = Buffer.from(only?.call?.input ?? "");
+  const inside = only === undefined ? -1 : Buffer.from(only.bytes).indexOf(input);
+  return startOf(first) + Math.max(inside, 0) + Math.floor(input.byteLength / 2);
+};
+
+const cutPieces = (
+  units: ReadonlyArray<Unit>,
+  cut: number | undefined,
+  writeBytes: number | undefined,
+): ReadonlyArray<Piece> => {
+  const pieces: Array<Piece> = [];
+  let offset = 0;
+  for (const unit of units) {
+    const room = cut === undefined ? unit.bytes.byteLength : Math.min(cut - offset, unit.bytes.byteLength);
+    if (room <= 0) break;
+    const size = writeBytes ?? room;
+    for (let at = 0; at < room; at += size) {
+      const end = Math.min(at + size, room);
+      pieces.push(piece(unit, at, end));
+    }
+    offset += room;
+  }
+  return pieces;
+};
+
+/** What a unit proves is proven with its last byte: a frame without its blank line is no event. */
+const piece = (unit: Unit, from: number, to: number): Piece => {
+  const whole = to === unit.bytes.byteLength;
+  return {
+    bytes: unit.bytes.subarray(from, to),
+    text: whole && unit.role === "text" ? unit.serials : [],
+    reasoning: whole && unit.role === "reasoning" ? unit.serials : [],
+    ...(whole && unit.call !== undefined ? { call: unit.call } : {}),
+    event_end: whole,
+    terminal: whole && unit.role === "terminal",
+  };
+};

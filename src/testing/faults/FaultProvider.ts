@@ -1,0 +1,223 @@
+/**
+ * Plays scripted answers of four provider protocols over real TCP, and breaks them where the script says.
+ *
+ * The server keeps a log of every request and of every serial that it sent; `FaultJudge.judge` holds a caller's transcript
+ * against it. Nothing here shares code with what is tested.
+ */
+
+import { readFile } from "node:fs/promises";
+import { createServer, type Server, type Socket } from "node:net";
+import { resolve } from "node:path";
+import { Context, Effect, FiberSet, Layer, Schema, type Scope } from "effect";
+import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import {
+  type Answer,
+  decode,
+  type FaultScript,
+  FaultScriptError,
+  type FaultScriptInput,
+} from "../script/FaultScript.ts";
+import { type Conversations, serve } from "./FaultConnection.ts";
+import * as FaultLog from "./FaultLog.ts";
+import * as FaultResume from "./FaultResume.ts";
+import type { RequestHead } from "./RequestReader.ts";
+
+/** The server cannot listen: the port is taken, or the address is not this machine's. The cause is Node's own error. */
+export class FaultListenError extends Schema.TaggedError<FaultListenError>()("FaultListenError", {
+  reason: Schema.Literal("cannot_listen"),
+  message: Schema.String,
+  cause: Schema.Defect(),
+}) {}
+
+/** Where a fault server listens and what it plays. */
+export interface FaultProviderOptions {
+  /** Left out: a healthy answer to every request. */
+  readonly script?: FaultScriptInput;
+  /** Default 127.0.0.1: the server is for this machine only unless told otherwise. */
+  readonly host?: string;
+  /** Default 0: any free port. */
+  readonly port?: number;
+  /** Where relative paths of `raw_file` start; default the working directory. */
+  readonly directory?: string;
+  /**
+   * Waited for before an answer breaks at its head, in its body or behind it: a test holds the break back here until its
+   * caller has seen what was sent before. Left out: nothing is waited for.
+   */
+  readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
+}
+
+/** A provider of all four protocols on a real socket that breaks where its script says and logs what each request saw. */
+export class FaultProvider extends Context.Service<
+  FaultProvider,
+  {
+    readonly host: string;
+    readonly port: number;
+    /** `http://HOST:PORT`, without a slash at the end. */
+    readonly url: string;
+    /** The address of a protocol's streaming endpoint; `script` names the conversation. */
+    readonly endpoint: (protocol: ProtocolId, script?: string) => string;
+    /** Every request so far, oldest first. */
+    readonly log: Effect.Effect<ReadonlyArray<FaultLog.RequestLog>>;
+    /** Waits for the row of a request that has ended, by its number. */
+    readonly ended: (number: number) => Effect.Effect<FaultLog.RequestLog>;
+    /** Waits until a look at the log gives a value: how a test waits without sleeping. */
+    readonly until: <A>(look: (rows: ReadonlyArray<FaultLog.RequestLog>) => A | undefined) => Effect.Effect<A>;
+    /** Connections that are open now. */
+    readonly connections: Effect.Effect<number>;
+  }
+>()("effect-stream-recovery/testing/FaultProvider") {
+  /**
+   * Starts a server that stops with its scope.
+   *
+   * @throws FaultScriptError when the script cannot be played, FaultListenError when the port cannot be had
+   */
+  static readonly make = (
+    options: FaultProviderOptions = {},
+  ): Effect.Effect<FaultProvider["Service"], FaultScriptError | FaultListenError, Scope.Scope> => start(options);
+
+  static readonly layer = (
+    options: FaultProviderOptions = {},
+  ): Layer.Layer<FaultProvider, FaultScriptError | FaultListenError> =>
+    Layer.effect(FaultProvider, FaultProvider.make(options));
+}
+
+const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderOptions) {
+  const script = yield* decode(options.script ?? {});
+  const recorded = yield* readRecorded(script, options.directory ?? "..");
+  const log = FaultLog.make();
+  const server = conversations(script, recorded, log, options.beforeBreak ?? (() => Effect.void));
+  const sockets = new Set<Socket>();
+  const run = yield* FiberSet.makeRuntime<never>();
+  let connections = 0;
+  const listener = createServer({ noDelay: true }, (socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    run(
+      serve(socket, connections, server).pipe(
+        Effect.ensuring(Effect.sync(() => socket.destroy())),
+        Effect.catchCause((cause) => Effect.logError("A connection of the fault provider failed", cause)),
+      ),
+    );
+  });
+  const host = options.host ?? "127.0.0.1";
+  const port = yield* Effect.acquireRelease(listen(listener, host, options.port ?? 0), () => stop(listener, sockets));
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const rows = Effect.sync(log.rows);
+  return FaultProvider.of({
+    host,
+    port,
+    url,
+    endpoint: (protocol, name) =>
+      `${url}${name === undefined ? "" : `/s/${encodeURIComponent(name)}`}${paths[protocol]}`,
+    log: rows,
+    ended: (number) =>
+      log
+        .until((all) => all.find((row) => row.number === number && row.outcome !== "open"))
+        .pipe(Effect.map((row) => structuredClone(row))),
+    until: log.until,
+    connections: Effect.sync(() => sockets.size),
+  });
+});
+
+const paths: Record<ProtocolId, string> = {
+  "openai-chat": "/v1/chat/completions",
+  "openai-responses": "/v1/responses",
+  "anthropic-messages": "/v1/messages",
+  "google-gemini": "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
+};
+
+const protocolOf = (path: string): ProtocolId | undefined => {
+  if (path.endsWith("/chat/completions")) return "openai-chat";
+  if (/\/responses(\/[^/]+)?$/.test(path)) return "openai-responses";
+  if (path.endsWith("/messages")) return "anthropic-messages";
+  return path.endsWith(":streamGenerateContent") ? "google-gemini" : undefined;
+};
+
+const healthy: ReadonlyArray<Answer> = [{ status: 200, usage: true, framing: "chunked" }];
+
+/** Which answer comes next in which conversation. The main script is the conversation without a name. */
+const conversations = (
+  script: FaultScript,
+  recorded: ReadonlyMap<string, Uint8Array>,
+  log: FaultLog.FaultLog,
+  beforeBreak: Conversations["beforeBreak"],
+): Conversations => {
+  const positions = new Map<string, number>();
+  const scripts = new Map<string, ReadonlyArray<Answer>>(Object.entries(script.scripts ?? {}));
+  scripts.set("", script.answers ?? healthy);
+  const peek = (name: string): Answer | undefined => {
+    const answers = scripts.get(name);
+    return answers?.[positions.get(name) ?? 0] ?? (script.after === "repeat" ? answers?.at(-1) : undefined);
+  };
+  return {
+    route: (head) => route(head, scripts),
+    peek,
+    next: (name) => {
+      const answer = peek(name);
+      positions.set(name, (positions.get(name) ?? 0) + 1);
+      return answer;
+    },
+    mainOnly: scripts.size === 1,
+    recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
+    ...FaultResume.make(),
+    beforeBreak,
+    log,
+  };
+};
+
+const route = (head: RequestHead, scripts: ReadonlyMap<string, unknown>): ReturnType<Conversations["route"]> => {
+  const path = head.target.split("?", 1)[0] ?? "";
+  const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(path);
+  const name = prefixed?.[1] === undefined ? head.headers.get("x-script") : safeDecode(prefixed[1]);
+  return { script: name ?? "", path, protocol: name === undefined || scripts.has(name) ? protocolOf(path) : undefined };
+};
+
+const safeDecode = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A malformed escape names no script; the text as it came says so in the log.
+    return text;
+  }
+};
+
+const readRecorded = Effect.fnUntraced(function* (script: FaultScript, directory: string) {
+  const recorded = new Map<string, Uint8Array>();
+  const scripts = Object.entries(script.scripts ?? {}).map(([name, answers]) => [`scripts.${name}`, answers] as const);
+  const named = [["answers", script.answers ?? []] as const, ...scripts].flatMap(([name, answers]) =>
+    answers.map((answer, index) => [`${name}[${index}].raw_file`, answer.raw_file] as const),
+  );
+  for (const [field, file] of named) {
+    if (file === undefined || recorded.has(file)) continue;
+    const bytes = yield* Effect.tryPromise({
+      try: () => readFile(resolve(directory, file)),
+      catch: (cause) => new FaultScriptError({ reason: "unreadable", message: `${field}: ${String(cause)}` }),
+    });
+    recorded.set(file, bytes);
+  }
+  return recorded;
+});
+
+const listen = (server: Server, host: string, port: number): Effect.Effect<number, FaultListenError> =>
+  Effect.callback<number, FaultListenError>((resume) => {
+    server.once("error", (error) =>
+      resume(Effect.fail(new FaultListenError({ reason: "cannot_listen", message: error.message, cause: error }))),
+    );
+    try {
+      server.listen(port, host, () => {
+        const address = server.address();
+        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
+      });
+    } catch (cause) {
+      // Node throws for a port that is none instead of telling its listener.
+      const message = `port: expected 0 to 65535, got ${port}`;
+      resume(Effect.fail(new FaultListenError({ reason: "cannot_listen", message, cause })));
+    }
+  });
+
+const stop = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    server.close(() => resume(Effect.void));
+    for (const socket of sockets) socket.destroy();
+  });

@@ -1,0 +1,275 @@
+/**
+ * One conversation, written for the four protocols, and what a provider gave to be given back.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Schema } from "effect";
+import { Prompt, Response, Tool, Toolkit } from "effect/ai";
+import { anthropicMessages } from "../../../src/adapters/provider-model/ProviderModelAnthropic.ts";
+import { openAiChat } from "../../../src/adapters/provider-model/ProviderModelChat.ts";
+import { googleGemini } from "../../../src/adapters/provider-model/ProviderModelGemini.ts";
+import { PartWriter } from "../../../src/adapters/provider-model/ProviderModelParts.ts";
+import type { Written } from "../../../src/adapters/provider-model/ProviderModelRequest.ts";
+import { openAiResponses } from "../../../src/adapters/provider-model/ProviderModelResponses.ts";
+import * as Decoder from "../../../src/provider/stream/Decoder.ts";
+import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import { protocols } from "../../client/Protocols.ts";
+
+const Bash = Tool.make("bash", {
+  description: "Runs a command.",
+  parameters: Schema.Struct({ cmd: Schema.String }),
+  success: Schema.String,
+});
+const search = Tool.providerDefined({
+  id: "openai.web_search",
+  customName: "OpenAiWebSearch",
+  providerName: "web_search",
+})();
+
+const conversation = Prompt.make([
+  { role: "system", content: "Be kind." },
+  {
+    role: "user",
+    content: [
+      { type: "text", text: "Look." },
+      { type: "file", mediaType: "image/png", data: new Uint8Array([1, 2, 3]) },
+    ],
+  },
+  {
+    role: "assistant",
+    content: [
+      { type: "text", text: "Wait." },
+      { type: "tool-call", id: "c1", name: "bash", params: { cmd: "ls" }, providerExecuted: false },
+    ],
+  },
+  {
+    role: "tool",
+    content: [{ type: "tool-result", id: "c1", name: "bash", isFailure: false, result: "a.txt" }],
+  },
+  { role: "user", content: [{ type: "text", text: "And now?" }] },
+]);
+
+const written = (protocol: ProtocolId, more: Partial<Written> = {}): Written => ({
+  protocol,
+  model: "m",
+  prompt: conversation,
+  tools: [Bash],
+  toolChoice: "auto",
+  responseFormat: { type: "text" },
+  ...more,
+});
+
+const image = "AQID";
+const parameters = Tool.getJsonSchema(Bash);
+
+describe("A request", () => {
+  it("of chat completions holds the conversation, the tools and the wish for usage", () => {
+    assert.deepStrictEqual(openAiChat(written("openai-chat")), {
+      model: "m",
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [
+        { role: "system", content: "Be kind." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Look." },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${image}` } },
+          ],
+        },
+        {
+          role: "assistant",
+          content: "Wait.",
+          tool_calls: [{ id: "c1", type: "function", function: { name: "bash", arguments: '{"cmd":"ls"}' } }],
+        },
+        { role: "tool", tool_call_id: "c1", content: "a.txt" },
+        { role: "user", content: "And now?" },
+      ],
+      tools: [{ type: "function", function: { name: "bash", description: "Runs a command.", parameters } }],
+      tool_choice: "auto",
+    });
+  });
+
+  it("of responses holds items, and stores nothing", () => {
+    const body = openAiResponses(written("openai-responses", { toolChoice: { tool: "bash" }, tools: [Bash, search] }));
+    assert.deepStrictEqual(body, {
+      model: "m",
+      stream: true,
+      store: false,
+      input: [
+        { role: "system", content: "Be kind." },
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "Look." },
+            { type: "input_image", image_url: `data:image/png;base64,${image}` },
+          ],
+        },
+        { role: "assistant", content: [{ type: "output_text", text: "Wait." }] },
+        { type: "function_call", call_id: "c1", name: "bash", arguments: '{"cmd":"ls"}' },
+        { type: "function_call_output", call_id: "c1", output: "a.txt" },
+        { role: "user", content: [{ type: "input_text", text: "And now?" }] },
+      ],
+      tools: [
+        { type: "function", name: "bash", description: "Runs a command.", parameters, strict: false },
+        { type: "web_search" },
+      ],
+      tool_choice: { type: "function", name: "bash" },
+    });
+  });
+
+  it("of messages alternates its turns", () => {
+    assert.deepStrictEqual(anthropicMessages(written("anthropic-messages", { toolChoice: "required" })), {
+      model: "m",
+      stream: true,
+      max_tokens: 8_192,
+      system: [{ type: "text", text: "Be kind." }],
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Look." },
+            { type: "image", source: { type: "base64", media_type: "image/png", data: image } },
+          ],
+        },
+        {
+          role: "assistant",
+          content: [
+            { type: "text", text: "Wait." },
+            { type: "tool_use", id: "c1", name: "bash", input: { cmd: "ls" } },
+          ],
+        },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "c1", content: "a.txt" },
+            { type: "text", text: "And now?" },
+          ],
+        },
+      ],
+      tools: [{ name: "bash", description: "Runs a command.", input_schema: parameters }],
+      tool_choice: { type: "any" },
+    });
+  });
+
+  it("of Gemini holds contents and names the functions that may be called", () => {
+    assert.deepStrictEqual(googleGemini(written("google-gemini", { toolChoice: { tool: "bash" } })), {
+      systemInstruction: { parts: [{ text: "Be kind." }] },
+      contents: [
+        { role: "user", parts: [{ text: "Look." }, { inlineData: { mimeType: "image/png", data: image } }] },
+        { role: "model", parts: [{ text: "Wait." }, { functionCall: { name: "bash", args: { cmd: "ls" } } }] },
+        {
+          role: "user",
+          parts: [{ functionResponse: { name: "bash", response: { result: "a.txt" } } }, { text: "And now?" }],
+        },
+      ],
+      tools: [
+        { functionDeclarations: [{ name: "bash", description: "Runs a command.", parametersJsonSchema: parameters }] },
+      ],
+      toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["bash"] } },
+    });
+  });
+
+  it("asks for a structured answer in each protocol's own words", () => {
+    const responseFormat = {
+      type: "json",
+      objectName: "person",
+      schema: Schema.Struct({ name: Schema.String }),
+    } as const;
+    const more = { responseFormat, tools: [] };
+    const text = (body: object) => JSON.stringify(body);
+    assert.include(text(openAiChat(written("openai-chat", more))), '"response_format":{"type":"json_schema"');
+    assert.include(
+      text(openAiResponses(written("openai-responses", more))),
+      '"text":{"format":{"type":"json_schema","name":"person"',
+    );
+    assert.include(
+      text(anthropicMessages(written("anthropic-messages", more))),
+      '"output_config":{"format":{"type":"json_schema"',
+    );
+    assert.include(text(googleGemini(written("google-gemini", more))), '"responseMimeType":"application/json"');
+  });
+});
+
+const decodeParts = Schema.decodeUnknownEffect(Schema.Array(Response.StreamPart(Toolkit.make(Bash))));
+
+/** What an answer becomes in the next request. */
+const givenBack = (protocol: ProtocolId, events: ReadonlyArray<object>) =>
+  Effect.gen(function* () {
+    const bytes = new TextEncoder().encode(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    const writer = new PartWriter(protocol, "id_test");
+    const parts = [
+      ...Decoder.make(protocols[protocol])
+        .push(bytes)
+        .flatMap((part) => writer.take(part)),
+      ...writer.end(),
+    ];
+    return Prompt.fromResponseParts(yield* decodeParts(parts));
+  });
+
+describe("What a provider wants back", () => {
+  it.effect("is a signature on thinking at Anthropic", () =>
+    Effect.gen(function* () {
+      const prompt = yield* givenBack("anthropic-messages", [
+        { type: "message_start", message: { id: "m", model: "m" } },
+        { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
+        { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "hm" } },
+        { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "c2ln" } },
+        { type: "content_block_stop", index: 0 },
+        { type: "content_block_start", index: 1, content_block: { type: "redacted_thinking", data: "eHl6" } },
+        { type: "content_block_stop", index: 1 },
+        {
+          type: "content_block_start",
+          index: 2,
+          content_block: { type: "tool_use", id: "t1", name: "bash", input: {} },
+        },
+        { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"cmd":"ls"}' } },
+        { type: "content_block_stop", index: 2 },
+        { type: "message_delta", delta: { stop_reason: "tool_use" } },
+      ]);
+      assert.deepStrictEqual(anthropicMessages(written("anthropic-messages", { prompt, tools: [] })).messages, [
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "hm", signature: "c2ln" },
+            { type: "redacted_thinking", data: "eHl6" },
+            { type: "tool_use", id: "t1", name: "bash", input: { cmd: "ls" } },
+          ],
+        },
+      ]);
+    }),
+  );
+
+  it.effect("is encrypted reasoning at Responses", () =>
+    Effect.gen(function* () {
+      const item = { id: "rs_1", type: "reasoning", summary: [] };
+      const prompt = yield* givenBack("openai-responses", [
+        { type: "response.created", response: { id: "r", model: "m" } },
+        { type: "response.output_item.added", output_index: 0, item },
+        {
+          type: "response.reasoning_summary_text.delta",
+          item_id: "rs_1",
+          output_index: 0,
+          summary_index: 0,
+          delta: "hm",
+        },
+        { type: "response.output_item.done", output_index: 0, item: { ...item, encrypted_content: "eHl6" } },
+        { type: "response.completed", response: { id: "r", status: "completed", output: [] } },
+      ]);
+      assert.deepStrictEqual(openAiResponses(written("openai-responses", { prompt, tools: [] })).input, [
+        { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "hm" }], encrypted_content: "eHl6" },
+      ]);
+    }),
+  );
+
+  it.effect("is a thought signature on a call at Gemini", () =>
+    Effect.gen(function* () {
+      const parts = [{ functionCall: { name: "bash", args: { cmd: "ls" } }, thoughtSignature: "c2ln" }];
+      const prompt = yield* givenBack("google-gemini", [
+        { candidates: [{ index: 0, content: { parts }, finishReason: "STOP" }], responseId: "r" },
+      ]);
+      assert.deepStrictEqual(googleGemini(written("google-gemini", { prompt, tools: [] })).contents, [
+        { role: "model", parts: [{ functionCall: { name: "bash", args: { cmd: "ls" } }, thoughtSignature: "c2ln" }] },
+      ]);
+    }),
+  );
+});

@@ -1,0 +1,42 @@
+/**
+ * Errors that were really provoked, over real sockets, of every client that agents are built on; see docs/errors.md.
+ */
+import { readFileSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { between, markdown } from "./Markdown.ts";
+import { clientsOf, expectedOf, provokedOf } from "./Section.ts";
+import { sections } from "./Sections.ts";
+
+for (const section of sections)
+  describe(section.title, () => {
+    it("expects one outcome of each client for each fault, and nothing else", () => {
+      const known = section.faults.map(({ name }) => name);
+      assert.strictEqual(new Set(known).size, known.length, "a fault stands twice");
+      assert.deepStrictEqual(Object.keys(section.expected).sort(), [...known].sort());
+      for (const fault of section.faults) {
+        const listed = (section.expected[fault.name] ?? []).flatMap(([clients]) => clients);
+        const met = clientsOf(section, fault).map(({ name }) => name);
+        const missing = met.filter((name) => listed.filter((other) => other === name).length !== 1);
+        assert.deepStrictEqual(missing, [], `${fault.name}: missing or twice`);
+      }
+    });
+
+    for (const fault of section.faults)
+      it(fault.name, async () => {
+        assert.deepStrictEqual(
+          Object.fromEntries(await provokedOf(section, fault)),
+          Object.fromEntries(expectedOf(section, fault)),
+        );
+      });
+  });
+
+describe("docs/errors.md", () => {
+  it("holds the tables that these tests hold", () => {
+    const written = readFileSync(new URL("../../../docs/errors.md", import.meta.url), "utf8");
+    const rows = new Map(
+      sections.flatMap((section) => section.faults.map((fault) => [fault, expectedOf(section, fault)])),
+    );
+    const [, table] = between.exec(written) ?? [];
+    assert.strictEqual(table, markdown(sections, rows), "`node scripts/errors-table.ts` writes it anew");
+  });
+});

@@ -1,0 +1,98 @@
+/**
+ * Listens to the feed: what it names, what it does not, and what it leaves behind.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Layer, Option, Queue, Stream } from "effect";
+import { TestClock } from "effect/testing";
+import * as ApiFeed from "../../../src/gateway/api/ApiFeed.ts";
+import { type RunChange, Traffic } from "../../../src/gateway/api/Seam.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as Runs from "../page/PageRuns.ts";
+import { put } from "../page/PageServer.ts";
+
+const memory = Layer.fresh(RunRecorder.layerMemory());
+
+const none = Option.none<Traffic["Service"]>();
+
+/** Reads the feed text by text. */
+const listening = (traffic: Option.Option<Traffic["Service"]> = none) =>
+  Effect.gen(function* () {
+    const context = yield* Effect.context<never>();
+    const body = ApiFeed.make(yield* RunRecorder, traffic, context);
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    yield* Effect.addFinalizer(() => Effect.promise(() => reader.cancel()));
+    /** The next text, while the virtual clock goes on. */
+    const next = (ms: number) =>
+      Effect.gen(function* () {
+        const read = reader.read();
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
+        yield* TestClock.adjust(ms);
+        return (yield* Effect.promise(() => read)).value;
+      });
+    /** The texts of the next looks. */
+    const looks = Effect.forEach([1, 2, 3], () => next(ApiFeed.lookMs));
+    return { reader, next, looks };
+  });
+
+const nothing = 'data: {"runs":[]}\n\n';
+
+describe("the feed", () => {
+  it.effect("opens at once, says which runs are new or changed, and of the others nothing", () =>
+    Effect.gen(function* () {
+      yield* put([Runs.calm("old", Runs.now), Runs.running("live")]);
+      const { looks, next } = yield* listening();
+      assert.strictEqual(yield* next(0), "retry: 2000\n\n");
+      assert.deepStrictEqual(yield* looks, [nothing, nothing, nothing], "whoever has just come knows all of it");
+      yield* put([Runs.calm("new", Runs.now)]);
+      yield* (yield* RunRecorder).write("live", [Runs.noted(9, 1, "watchdog", "idle")]);
+      const named = (yield* looks).filter((it) => it !== nothing);
+      assert.deepStrictEqual(named, ['data: {"runs":["new","live"]}\n\n'], "once");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("names the first run of an empty record", () =>
+    Effect.gen(function* () {
+      const { looks, next } = yield* listening();
+      yield* next(0);
+      yield* looks;
+      yield* put([Runs.running("first")]);
+      assert.include(yield* looks, 'data: {"runs":["first"]}\n\n');
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("tells changes of its own process together, each run once, without waiting for a look", () =>
+    Effect.gen(function* () {
+      const changes = yield* Queue.unbounded<RunChange>();
+      const traffic = Option.some(
+        Context.get(Context.make(Traffic, { status: Effect.never, changes: Stream.fromQueue(changes) }), Traffic),
+      );
+      const { next } = yield* listening(traffic);
+      yield* next(0);
+      yield* next(ApiFeed.gatherMs);
+      for (const run_id of ["a", "b", "a"]) yield* Queue.offer(changes, { run_id, what: "AttemptStarted" });
+      assert.strictEqual(yield* next(ApiFeed.gatherMs), 'data: {"runs":["a","b"]}\n\n');
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("stops looking when its reader is gone", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      let looks = 0;
+      const counted: RunRecorder["Service"] = {
+        ...recorder,
+        runs: (query) => {
+          looks += 1;
+          return recorder.runs(query);
+        },
+      };
+      const { next, reader } = yield* Effect.provideService(listening(), RunRecorder, counted);
+      yield* next(0);
+      yield* next(ApiFeed.lookMs);
+      yield* Effect.promise(() => reader.cancel());
+      const before = looks;
+      yield* TestClock.adjust(ApiFeed.lookMs * 10);
+      assert.isAbove(before, 0);
+      assert.strictEqual(looks, before);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+});

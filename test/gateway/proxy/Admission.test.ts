@@ -1,0 +1,101 @@
+import { assert, describe, it } from "@effect/vitest";
+import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
+import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
+import { admit } from "../../../src/gateway/proxy/Admission.ts";
+
+const local = { local: true, token: undefined, allowedHosts: [] };
+const host: RelayHeaders = [["Host", "127.0.0.1:8787"]];
+const token = "a-token-of-24-characters";
+
+const verdict = (
+  headers: RelayHeaders,
+  settings: Parameters<typeof admit>[1] = local,
+  target = "/v1/models",
+  method = "POST",
+): string => {
+  const answer = admit({ method, target, headers }, settings);
+  return "reason" in answer ? `${answer.status} ${answer.reason}` : answer.target;
+};
+
+describe("admit", () => {
+  it("takes this machine's own names and no other, as a rebound name says its own", () => {
+    for (const name of ["localhost", "localhost:8787", "LOCALHOST:1", "127.0.0.1", "127.8.9.1:2", "[::1]:8787"]) {
+      assert.strictEqual(verdict([["host", name]]), "/v1/models", name);
+    }
+    for (const name of [
+      "evil.example",
+      "evil.example:8787",
+      "127.0.0.1.evil.example",
+      "localhost.evil.example",
+      "",
+      "a b",
+    ]) {
+      assert.strictEqual(verdict([["host", name]]), "403 host", name);
+    }
+    assert.strictEqual(verdict([]), "403 host");
+    assert.strictEqual(verdict([["host", "box:1"]], { ...local, allowedHosts: ["Box"] }), "/v1/models");
+  });
+
+  it("takes no request that a browser sends for another site, and the links that a person follows", () => {
+    assert.strictEqual(verdict([...host, ["Origin", "https://evil.example"]]), "403 origin");
+    assert.strictEqual(verdict([...host, ["origin", "null"]]), "403 origin");
+    assert.strictEqual(verdict([...host, ["origin", "http://127.0.0.1:3000"]]), "403 origin");
+    assert.strictEqual(verdict([...host, ["origin", "http://127.0.0.1:8787"]]), "/v1/models");
+    assert.strictEqual(
+      verdict([...host, ["sec-fetch-site", "cross-site"]], local, "/recovery/api", "GET"),
+      "403 origin",
+    );
+    assert.strictEqual(
+      verdict([...host, ["sec-fetch-site", "same-site"]], local, "/recovery/api", "GET"),
+      "403 origin",
+    );
+    assert.strictEqual(verdict([...host, ["sec-fetch-site", "same-origin"]]), "/v1/models");
+    const link: RelayHeaders = [...host, ["sec-fetch-site", "cross-site"], ["sec-fetch-mode", "navigate"]];
+    assert.strictEqual(verdict(link, local, "/recovery/", "GET"), "/recovery/");
+    assert.strictEqual(verdict(link, local, "/recovery/api", "POST"), "403 origin");
+  });
+
+  it("wants the token where there is one, in a header or before the path, and cuts it off", () => {
+    const guarded = { ...local, token };
+    assert.strictEqual(verdict(host, guarded), "401 token");
+    assert.strictEqual(verdict([...host, ["X-Recovery-Token", `${token}x`]], guarded), "401 token");
+    assert.strictEqual(verdict([...host, ["X-Recovery-Token", token]], guarded), "/v1/models");
+    assert.strictEqual(verdict(host, guarded, `/t/${token}/v1/x?a=1`), "/v1/x?a=1");
+    assert.strictEqual(verdict(host, guarded, `/t/${token}`), "/");
+    assert.strictEqual(verdict(host, guarded, `/t/${token}?a=1`), "/?a=1");
+    assert.strictEqual(verdict(host, guarded, `/t/${token.slice(1)}/v1/x`), "401 token");
+    assert.strictEqual(verdict(host, local, "/t/anything/v1/x"), "/t/anything/v1/x");
+  });
+
+  it("is no forward proxy", () => {
+    assert.strictEqual(verdict(host, local, "http://api.openai.com/v1/models"), "400 target");
+    assert.strictEqual(verdict(host, local, "*"), "400 target");
+  });
+});
+
+describe("settingsOf", () => {
+  const said = (options: Parameters<typeof settingsOf>[0]): string | undefined => {
+    const settings = settingsOf(options);
+    return settings instanceof GatewayError ? settings.message : undefined;
+  };
+
+  it("wants a token of some length for any address but this machine's own, and never prints it", () => {
+    assert.isUndefined(said({}));
+    assert.isUndefined(said({ host: "::1" }));
+    assert.match(said({ host: "0.0.0.0" }) ?? "", /^token: needed/);
+    assert.match(said({ host: "192.168.0.2" }) ?? "", /^token: needed/);
+    assert.isUndefined(said({ host: "0.0.0.0", token }));
+    for (const bad of ["short", "with/slash-and-more-of-it"]) {
+      assert.match(said({ token: bad }) ?? "", /^token: expected/);
+      assert.notInclude(said({ token: bad }) ?? "", bad);
+    }
+  });
+
+  it("names the option that cannot be", () => {
+    assert.match(said({ port: 70_000 }) ?? "", /^port: /);
+    assert.match(said({ upstreams: { openai: "api.openai.com" } }) ?? "", /^openai-url: /);
+    assert.match(said({ upstreams: { gemini: "ftp://x" } }) ?? "", /^gemini-url: /);
+    assert.match(said({ upstreams: { anthropic: "https://u:secret@x/" } }) ?? "", /^anthropic-url: /);
+    assert.match(said({ limits: { maxBodyBytes: 0 } }) ?? "", /^maxBodyBytes: /);
+  });
+});

@@ -1,0 +1,159 @@
+import { connect } from "node:net";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Layer } from "effect";
+import { Page, Traffic } from "../../../src/gateway/api/Seam.ts";
+import { bodies, front, fronted, post, recovery, send, serverOf } from "../GatewayCases.ts";
+
+const chat = JSON.stringify(bodies["openai-chat"]);
+const token = "a-token-of-24-characters";
+
+/** Writes bytes to a gateway and reads what it says until it closes the connection. */
+const raw = (port: number, bytes: string): Effect.Effect<string> =>
+  Effect.promise(
+    () =>
+      new Promise((resolve) => {
+        const chunks: Array<Buffer> = [];
+        const socket = connect(port, "127.0.0.1");
+        socket.on("data", (chunk) => chunks.push(chunk));
+        socket.on("error", () => undefined);
+        socket.on("close", () => resolve(Buffer.concat(chunks).toString()));
+        socket.write(bytes);
+      }),
+  );
+
+describe("Gateway, whom it serves and how much", () => {
+  it.live("wants its token and hands it on in no form", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = [];
+      const at = yield* serverOf((request, response) => {
+        seen.push(`${request.url}\n${request.rawHeaders.join("\n")}`);
+        response.end("{}");
+      });
+      const { url } = yield* front(at, { token });
+      const refused = yield* post(url, "openai-chat");
+      assert.strictEqual(refused.status, 401);
+      assert.strictEqual(recovery(refused, "refused"), "token");
+      assert.lengthOf(seen, 0);
+      const headers = { "x-recovery-token": token, authorization: "Bearer own" };
+      yield* Effect.promise(() => send(`${url}/v1/models`, { headers }));
+      yield* Effect.promise(() => send(`${url}/t/${token}/v1/files?x=1`));
+      assert.match(seen[0] ?? "", /^\/v1\/models\n/);
+      assert.include(seen[0] ?? "", "Bearer own");
+      assert.match(seen[1] ?? "", /^\/v1\/files\?x=1\n/);
+      assert.notInclude(seen.join("\n"), token);
+    }),
+  );
+
+  it.live("refuses other names and other sites before anything is forwarded", () =>
+    Effect.gen(function* () {
+      const { server, url } = yield* fronted({});
+      const rebound = yield* post(url, "openai-chat", { headers: { host: "evil.example" } });
+      assert.strictEqual(`${rebound.status} ${recovery(rebound, "refused")}`, "403 host");
+      const posted = yield* post(url, "openai-chat", { headers: { origin: "https://evil.example" } });
+      assert.strictEqual(`${posted.status} ${recovery(posted, "refused")}`, "403 origin");
+      assert.lengthOf(yield* server.log, 0);
+    }),
+  );
+
+  it.live("takes bodies up to its limit and no byte more, with a length or without", () =>
+    Effect.gen(function* () {
+      const { gateway, server, url } = yield* fronted(
+        {},
+        { limits: { maxBodyBytes: chat.length, maxPassedBytes: 10 } },
+      );
+      assert.strictEqual((yield* post(url, "openai-chat")).status, 200);
+      const long = yield* post(url, "openai-chat", { body: `${chat} ` });
+      assert.strictEqual(`${long.status} ${recovery(long, "refused")}`, "413 body");
+      const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+      const chunked = yield* raw(gateway.port, `${head}${(chat.length + 1).toString(16)}\r\n${chat} \r\n`);
+      assert.match(chunked, /^HTTP\/1\.1 413 /);
+      const passed = yield* Effect.promise(() => send(`${url}/v1/files`, { body: "12345678901" }));
+      assert.strictEqual(passed.status, 413);
+      assert.lengthOf(yield* server.log, 1);
+      assert.strictEqual(yield* gateway.keptBytes, 0);
+    }),
+  );
+
+  it.live("holds no more bodies than all together may be", () =>
+    Effect.gen(function* () {
+      const { server, url } = yield* fronted(
+        { answers: [{ break: { kind: "stall", at: "before_head" } }] },
+        { limits: { maxBodiesBytes: chat.length + 10 } },
+      );
+      yield* Effect.forkScoped(post(url, "openai-chat"));
+      yield* server.until((rows) => rows[0]);
+      const busy = yield* post(url, "openai-chat");
+      assert.strictEqual(`${busy.status} ${recovery(busy, "refused")}`, "503 busy");
+    }),
+  );
+
+  it.live("refuses long heads and clients that take long to send theirs", () =>
+    Effect.gen(function* () {
+      const { gateway } = yield* fronted({}, { limits: { maxHeaderBytes: 4096, headMs: 400, requestMs: 500 } });
+      const line = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n";
+      assert.match(yield* raw(gateway.port, `${line}X-Long: ${"x".repeat(5000)}\r\n\r\n`), /^HTTP\/1\.1 431 /);
+      assert.match(yield* raw(gateway.port, line), /^HTTP\/1\.1 408 /);
+      const post = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+      assert.match(yield* raw(gateway.port, post), /^(HTTP\/1\.1 408 |$)/);
+      assert.strictEqual(yield* gateway.keptBytes, 0);
+    }),
+  );
+
+  it.live("takes no more connections than it may", () =>
+    Effect.gen(function* () {
+      const { gateway, server, url } = yield* fronted(
+        { answers: [{ break: { kind: "stall", at: "before_head" } }] },
+        { limits: { maxConnections: 1 } },
+      );
+      yield* Effect.forkScoped(Effect.ignoreCause(post(url, "openai-chat")));
+      yield* server.until((rows) => rows[0]);
+      assert.strictEqual(yield* raw(gateway.port, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
+    }),
+  );
+
+  it.live("has nothing at its own paths without a page, and never forwards them", () =>
+    Effect.gen(function* () {
+      const { server, url } = yield* fronted({});
+      for (const path of ["/recovery", "/recovery/api/runs", "/metrics"]) {
+        assert.strictEqual((yield* Effect.promise(() => send(`${url}${path}`))).status, 404);
+      }
+      assert.lengthOf(yield* server.log, 0);
+    }),
+  );
+
+  it.live("gives its own paths to its page, with what the server does, and breaks an answer that breaks", () =>
+    Effect.gen(function* () {
+      const page = Layer.effect(
+        Page,
+        Effect.map(Traffic, (traffic) => ({
+          handle: (request) =>
+            Effect.gen(function* () {
+              const { pathname } = new URL(request.url);
+              if (pathname === "/metrics") return undefined;
+              if (pathname === "/recovery/broken")
+                return new Response(
+                  new ReadableStream({
+                    pull: (controller) => controller.error(new Error("no more")),
+                  }),
+                );
+              const { requests } = yield* traffic.status;
+              const asked = request.method === "POST" ? yield* Effect.promise(() => request.text()) : "";
+              return Response.json({ pathname, asked, ...requests }, { headers: { "x-page": "1" } });
+            }),
+        })),
+      );
+      const { url } = yield* front("http://127.0.0.1:1", { token }, page);
+      const base = `${url}/t/${token}`;
+      assert.strictEqual((yield* Effect.promise(() => send(`${url}/recovery/`))).status, 401);
+      const got = yield* Effect.promise(() => send(`${base}/recovery/api/answer`, { body: "x" }));
+      assert.deepStrictEqual(JSON.parse(got.text), {
+        ...{ pathname: "/recovery/api/answer", asked: "x", relayed: 0, passed_through: 0, refused: 1 },
+      });
+      assert.strictEqual(got.headers["x-page"], "1");
+      assert.strictEqual((yield* Effect.promise(() => send(`${base}/metrics`))).status, 404);
+      assert.isTrue((yield* Effect.promise(() => send(`${base}/recovery/broken`))).broken);
+      const long = yield* Effect.promise(() => send(`${base}/recovery/`, { body: "x".repeat(70_000) }));
+      assert.strictEqual(long.status, 413);
+    }),
+  );
+});

@@ -1,0 +1,272 @@
+import { existsSync, readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Json from "../../../src/domain/Json.ts";
+import { FaultProvider } from "../../../src/testing/index.ts";
+import { bodies, front, post, protocols, send, serverOf } from "../GatewayCases.ts";
+
+const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../../shared/streams", import.meta.url).pathname;
+
+const rows = existsSync(`${folder}/manifest.json`)
+  ? Json.list(Json.record(Json.parse(readFileSync(`${folder}/manifest.json`, "utf8"))?.json)?.streams)
+  : [];
+
+const chat = JSON.stringify(bodies["openai-chat"]);
+const event = (content: string, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`;
+const whole = `${event("a")}event: x-unknown\ndata: {"of":"others"}\n\n: a comment\n\n${event("b", "stop")}data: [DONE]\n\n`;
+
+/** A request as the server saw it. */
+interface Seen {
+  readonly url: string;
+  readonly rawHeaders: ReadonlyArray<string>;
+  readonly body: Buffer;
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<Buffer> => {
+  const chunks: Array<Buffer> = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+};
+
+/** A server that tells what it saw and answers with a flat list of headers and a body. */
+const answering = (flat: ReadonlyArray<string>, body: string | Buffer, statusText = "OK") => {
+  const seen: Array<Seen> = [];
+  const url = serverOf((request, response) => {
+    void bodyOf(request).then((all) => {
+      seen.push({ url: request.url ?? "", rawHeaders: request.rawHeaders, body: all });
+      response.writeHead(200, statusText, [...flat]);
+      response.end(Buffer.from(body));
+    });
+  });
+  return Effect.map(url, (at) => ({ at, seen }));
+};
+
+const own = ["host", "127.0.0.1"];
+
+describe("Gateway, what it leaves as it is", () => {
+  it.live("hands a request on with its query, its body, and its headers in their spelling and order", () =>
+    Effect.gen(function* () {
+      const { at, seen } = yield* answering(["Content-Type", "text/event-stream"], whole);
+      const { url } = yield* front(at);
+      const headers = [
+        ...own,
+        ...["X-B", "1", "authorization", "Bearer key", "X-b", "2", "Accept-Encoding", "gzip, br"],
+        ...["Connection", "keep-alive, X-Hop", "X-Hop", "h", "Keep-Alive", "timeout=5", "TE", "trailers"],
+        ...["Content-Length", String(Buffer.byteLength(chat)), "x-stainless-retry-count", "0", "X-Recovery-Token", "t"],
+      ];
+      const path = "/v1/chat/completions?api-version=2026-01-01&x=%2Fy";
+      yield* Effect.promise(() => send(`${url}${path}`, { headers, body: chat }));
+      const [request] = seen;
+      assert.strictEqual(request?.url, path);
+      assert.strictEqual(request?.body.toString(), chat);
+      const passed = ["X-B", "1", "authorization", "Bearer key", "X-b", "2", "x-stainless-retry-count", "0"];
+      const sent = request?.rawHeaders.join("\n") ?? "";
+      assert.include(sent, [...passed, "accept-encoding", "identity"].join("\n"));
+      assert.notMatch(sent, /x-hop|keep-alive: |^te$|x-recovery|gzip/im);
+      assert.include(sent.toLowerCase(), `host\n${at.slice("http://".length)}`);
+    }),
+  );
+
+  it.live(
+    "hands an answer back with its status text, its headers in their spelling, repeated ones too, and its bytes",
+    () =>
+      Effect.gen(function* () {
+        const flat = [
+          ...["Content-Type", "text/event-stream", "X-Request-ID", "r1", "Link", "<a>; rel=next", "link", "<b>"],
+          ...["X-RateLimit-Remaining", "7", "Date", "Sun, 22 Nov 2026 00:00:00 GMT", "X-Byte", "\u00e9"],
+        ];
+        const { at } = yield* answering(flat, whole, "Fine By Me");
+        const { url } = yield* front(at);
+        for (const path of ["/v1/chat/completions", "/v1/unknown/path"]) {
+          const got = yield* Effect.promise(() => send(`${url}${path}`, { body: chat }));
+          assert.strictEqual(got.statusText, "Fine By Me");
+          assert.strictEqual(got.text, whole);
+          const direct = yield* Effect.promise(() => send(`${at}${path}`, { body: chat }));
+          const own = direct.rawHeaders.slice(0, direct.rawHeaders.indexOf("Connection"));
+          assert.strictEqual(own.length, flat.length);
+          assert.deepStrictEqual(got.rawHeaders.slice(0, own.length), own);
+        }
+      }),
+  );
+
+  it.live(
+    "decodes an answer that comes compressed although a plain one was asked for, and passes others as they are",
+    () =>
+      Effect.gen(function* () {
+        const zipped = gzipSync(whole);
+        const { at } = yield* answering(["Content-Type", "text/event-stream", "Content-Encoding", "gzip"], zipped);
+        const { url } = yield* front(at);
+        const relayed = yield* Effect.promise(() => send(`${url}/v1/chat/completions`, { body: chat }));
+        assert.strictEqual(relayed.text, whole);
+        assert.notProperty(relayed.headers, "content-encoding");
+        const passed = yield* Effect.promise(() => send(`${url}/v1/files`, { body: chat }));
+        assert.strictEqual(passed.headers["content-encoding"], "gzip");
+        assert.isTrue(passed.body.equals(zipped));
+      }),
+  );
+
+  it.live("asks once for an answer in an encoding that it cannot read, and hands a refusal in one on as it came", () =>
+    Effect.gen(function* () {
+      for (const [encoding, status] of [
+        ["gzip, br", 200],
+        ["aws-chunked", 400],
+      ] as const) {
+        const seen: Array<string> = [];
+        const at = yield* serverOf((request, response) => {
+          seen.push(request.url ?? "");
+          response.writeHead(status, ["Content-Type", "application/json", "Content-Encoding", encoding]).end("{}");
+        });
+        const { url } = yield* front(at);
+        const got = yield* Effect.promise(() => send(`${url}/v1/chat/completions`, { body: chat }));
+        assert.strictEqual(got.status, status === 200 ? 502 : status);
+        assert.strictEqual(got.headers["content-encoding"], status === 200 ? undefined : encoding);
+        if (status !== 200) assert.strictEqual(got.text, "{}");
+        assert.strictEqual(seen.length, 1, encoding);
+      }
+    }),
+  );
+
+  it.live("says by its own headers what it did, and nothing that an upstream says in its place", () =>
+    Effect.gen(function* () {
+      const spoken = [
+        "Content-Type",
+        "text/event-stream",
+        "X-Recovery-Run",
+        "gw_upstream",
+        "x-recovery-refused",
+        "token",
+      ];
+      const { at } = yield* answering(spoken, whole);
+      const { url } = yield* front(at);
+      for (const path of ["/v1/chat/completions", "/v1/files"]) {
+        const got = yield* Effect.promise(() => send(`${url}${path}`, { body: chat }));
+        assert.notInclude(got.rawHeaders.join("\n"), "gw_upstream");
+        assert.notProperty(got.headers, "x-recovery-refused");
+      }
+    }),
+  );
+
+  it.live("takes a compressed answer that is cut for cut", () =>
+    Effect.gen(function* () {
+      const zipped = gzipSync(whole);
+      const cut = zipped.subarray(0, zipped.length / 2);
+      const { at, seen } = yield* answering(["Content-Type", "text/event-stream", "Content-Encoding", "gzip"], cut);
+      const { url } = yield* front(at, { reveal: "on_complete" });
+      const got = yield* Effect.promise(() => send(`${url}/v1/chat/completions`, { body: chat }));
+      assert.isTrue(got.broken);
+      assert.isAbove(seen.length, 1);
+    }),
+  );
+
+  it.live("recognises a request that its client compressed, and sends it as it was", () =>
+    Effect.gen(function* () {
+      const { at, seen } = yield* answering(["Content-Type", "text/event-stream"], whole);
+      const { runs, url } = yield* front(at);
+      const body = zstdCompressSync(chat);
+      const headers = { "content-type": "application/json", "content-encoding": "zstd" };
+      const got = yield* Effect.promise(() => send(`${url}/v1/chat/completions`, { headers, body }));
+      assert.strictEqual(got.text, whole);
+      assert.isTrue(seen[0]?.body.equals(body));
+      assert.strictEqual((yield* runs)[0]?.provider.model, "m");
+    }),
+  );
+
+  it.live("passes requests that are none of a model through, with any method and as they come", () =>
+    Effect.gen(function* () {
+      const { at, seen } = yield* answering(["Content-Type", "application/json", "Content-Length", "2"], "{}");
+      const { runs, url } = yield* front(at);
+      const asked = [
+        { method: "GET", path: "/v1/models?limit=2" },
+        { method: "DELETE", path: "/v1/files/1" },
+        { method: "POST", path: "/v1/embeddings", body: '{"input":"x"}' },
+        { method: "PUT", path: "/anything/else", body: "no json" },
+        { method: "POST", path: "/v1/chat/completions", body: "no json" },
+        { method: "POST", path: "/v1/files", body: Buffer.alloc(300_000, 7) },
+      ];
+      for (const { body, method, path } of asked) {
+        const got = yield* Effect.promise(() =>
+          send(`${url}${path}`, { method, ...(body === undefined ? {} : { body }) }),
+        );
+        assert.strictEqual(got.text, "{}", path);
+        assert.strictEqual(got.headers["content-length"], "2");
+        assert.isTrue(seen.at(-1)?.body.equals(Buffer.from(body ?? "")), path);
+      }
+      assert.deepStrictEqual(
+        seen.map((request) => request.url),
+        asked.map(({ path }) => (path.startsWith("/v1") ? path : `/v1${path}`)),
+      );
+      const head = yield* Effect.promise(() => send(`${url}/v1/models`, { method: "HEAD" }));
+      assert.strictEqual(head.headers["content-length"], "2");
+      assert.lengthOf(yield* runs, 0);
+    }),
+  );
+
+  it.live("breaks an answer that passes through where it broke", () =>
+    Effect.gen(function* () {
+      const at = yield* serverOf((_, response) => {
+        response.writeHead(200, { "content-type": "application/json" });
+        response.write("{", () => response.destroy());
+      });
+      const { url } = yield* front(at);
+      const got = yield* Effect.promise(() => send(`${url}/v1/models`));
+      assert.isTrue(got.broken);
+      const gone = yield* front("http://127.0.0.1:1");
+      assert.strictEqual((yield* Effect.promise(() => send(`${gone.url}/v1/models`))).status, 502);
+    }),
+  );
+
+  it.live("resets a client that cannot tell a break from an end otherwise (HTTP/1.0)", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({
+        script: { answers: [{ content: [{ text: 3 }], break: { kind: "end", at: "terminal" } }] },
+      });
+      const { gateway } = yield* front(server.url);
+      const error = yield* Effect.promise(
+        () =>
+          new Promise<string>((resolve) => {
+            const socket = connect(gateway.port, "127.0.0.1");
+            socket.on("error", (failed: NodeJS.ErrnoException) => resolve(failed.code ?? ""));
+            socket.on("end", () => resolve("a clean end"));
+            socket.resume();
+            const head = `POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: ${chat.length}\r\n\r\n`;
+            socket.write(head + chat);
+          }),
+      );
+      assert.strictEqual(error, "ECONNRESET");
+    }),
+  );
+
+  if (rows.length === 0) it.skip("no recordings are here", () => undefined);
+  for (const reveal of ["live", "on_complete"] as const) {
+    for (const protocol of protocols) {
+      const recorded = rows.map((row) => Json.record(row) ?? {}).filter((row) => row.protocol === protocol);
+      if (recorded.length === 0) continue;
+      const play = Effect.gen(function* () {
+        const scripts = Object.fromEntries(
+          recorded.map((row, index) => [
+            String(index),
+            [{ protocol, raw_file: Json.string(row.file), write_bytes: [7, 100, 5000][index % 3] ?? 100 }],
+          ]),
+        );
+        const server = yield* FaultProvider.make({ script: { scripts }, directory: folder });
+        const budget = { max_auto_retries: 0, max_not_processed: 0 };
+        const { url } = yield* front(server.url, { reveal, budget });
+        for (const [index, row] of recorded.entries()) {
+          const file = Json.string(row.file);
+          const bytes = readFileSync(`${folder}/${file}`);
+          const got = yield* post(url, protocol, { headers: { "x-script": String(index) } });
+          // A recording that failed ends with its error event, and then breaks.
+          const failed = Json.list(row.features).includes("error-event");
+          if (got.broken) assert.isTrue(failed && bytes.subarray(0, got.body.length).equals(got.body), file);
+          else assert.isTrue(bytes.equals(got.body), file);
+        }
+      });
+      const name = `hands ${recorded.length} recordings of ${protocol} on byte for byte, ${reveal}`;
+      it.live(name, () => play, 120_000);
+    }
+  }
+});

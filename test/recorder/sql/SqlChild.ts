@@ -1,0 +1,66 @@
+/**
+ * A process of its own with a recorder over a file; does what its parent asks it for.
+ */
+import { Clock, Effect, Layer, ManagedRuntime } from "effect";
+import { type RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as E from "../Entries.ts";
+import type { Recorder } from "../RecorderBench.ts";
+import type { Told } from "./SqlProcess.ts";
+
+const [file = "", leaseMs = "", aheadMs = "0"] = process.argv.slice(2);
+
+/** This process's wall clock, which may be wrong. */
+const clock: Clock.Clock = Object.create(Clock.Clock.defaultValue(), {
+  currentTimeMillisUnsafe: { value: () => Date.now() + Number(aheadMs) },
+});
+
+const runtime = ManagedRuntime.make(
+  SqlRunRecorder.layerFile({ file, leaseMs: Number(leaseMs), retention: false, synchronous: "normal" }).pipe(
+    Layer.provide(Layer.succeed(Clock.Clock, clock)),
+  ),
+);
+
+const tell = (told: Told): void => void process.send?.(told);
+
+/** A write that the other process's storm kept out for longer than a lock is waited for wrote nothing, and comes again. */
+const written = (write: Effect.Effect<void, RecorderError>): Effect.Effect<void, RecorderError> =>
+  Effect.catchIf(
+    write,
+    ({ reason }) => reason === "locked",
+    () => written(write),
+  );
+
+/** Writes one run after the other, each entry on its own, and tells what was committed; until it is killed. */
+const storm = (recorder: Recorder, name: string): Effect.Effect<never, unknown> =>
+  Effect.gen(function* () {
+    for (let run = 0; ; run += 1) {
+      const runId = `${name}${run}`;
+      for (const [index, entry] of E.life(runId).entries()) {
+        yield* written(recorder.write(runId, [entry]));
+        tell({ committed: index + 1, run: runId });
+      }
+    }
+  });
+
+const asked = (recorder: Recorder, method: string, args: ReadonlyArray<never>): Effect.Effect<unknown, unknown> => {
+  if (method === "storm") return storm(recorder, String(args[0]));
+  // The parent names methods of the service with their own arguments: `SqlProcess.call` ties the two.
+  const methods = recorder as unknown as Readonly<
+    Record<string, (...all: ReadonlyArray<never>) => Effect.Effect<unknown>>
+  >;
+  return methods[method]?.(...args) ?? Effect.die(new Error(`no method ${method}`));
+};
+
+process.on("message", ({ args, id, method }: { id: number; method: string; args: ReadonlyArray<never> }) => {
+  const effect = Effect.flatMap(RunRecorder, (recorder) => asked(recorder, method, args));
+  runtime.runPromise(effect).then(
+    (value) => tell({ id, value }),
+    (error: { readonly reason?: string; readonly message?: string }) =>
+      tell({ id, failed: error.reason ?? error.message ?? "unknown" }),
+  );
+});
+
+process.on("disconnect", () => process.exit(0));
+await runtime.runPromise(Effect.asVoid(RunRecorder));
+tell({ id: 0, value: "ready" });

@@ -1,0 +1,155 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Schema } from "effect";
+import { defaultBudget, fresh as freshRun } from "../../../src/domain/RunFacts.ts";
+import * as RunRecord from "../../../src/recorder/RunRecord.ts";
+import * as SqlEntryCheck from "../../../src/recorder/sql/SqlEntryCheck.ts";
+import { seeded } from "../../provider/Seeded.ts";
+import * as E from "../Entries.ts";
+import { record } from "../RecorderBench.ts";
+import * as Folder from "./SqlFolder.ts";
+
+/** What a program in JavaScript may hand over: the types would refuse some of it. */
+const entry = (fields: object): RunRecord.Entry => fields as RunRecord.Entry;
+
+const started = (fields: object) => entry({ ...E.begun("r"), ...fields });
+const counters = { parts: 1, bytes: 1, characters: 1 };
+
+const unreadable: Readonly<Record<string, readonly [RunRecord.Entry, RegExp]>> = {
+  "a budget of Infinity": [
+    started({ budget: { ...defaultBudget, max_elapsed_ms: Number.POSITIVE_INFINITY } }),
+    /RunStarted\.budget\.max_elapsed_ms: expected/,
+  ],
+  "a budget of two and a half": [
+    started({ budget: { ...defaultBudget, max_auto_retries: 2.5 } }),
+    /RunStarted\.budget\.max_auto_retries: expected/,
+  ],
+  "a model of 129 characters": [
+    started({ provider: { id: "x", model: "m".repeat(129) } }),
+    /RunStarted\.provider\.model: expected/,
+  ],
+  "a provider without an id": [started({ provider: {} }), /RunStarted\.provider\.id: missing key/],
+  "a time that is none": [started({ at: Number.NaN }), /RunStarted\.at: expected/],
+  "text of NaN characters": [
+    E.raised(1, { counters: { ...counters, characters: Number.NaN } }),
+    /FactsRaised\.facts\.counters\.characters: expected/,
+  ],
+  "half a token": [
+    E.raised(1, { counters: { ...counters, output_tokens: 1.5 } }),
+    /FactsRaised\.facts\.counters\.output_tokens: expected/,
+  ],
+  "fewer than no tokens": [
+    E.raised(1, { counters: { ...counters, input_tokens: -1 } }),
+    /FactsRaised\.facts\.counters\.input_tokens: expected/,
+  ],
+  "a phase that is none": [
+    E.raised(1, {
+      tools: [{ call: "0.0", tool: "t", executor: "runtime", effect: "mutating", phase: "x" as "settled" }],
+    }),
+    /FactsRaised\.facts\.tools\[0\]\.phase: expected/,
+  ],
+  "evidence of 129 characters": [E.noted(1, "progress", "x".repeat(129)), /EvidenceNoted\.evidence\.detail: expected/],
+  "an incident's jitter": [E.opened("r", 1, { jitter: Number.NaN }), /IncidentOpened\.incident\.jitter: expected/],
+  "an end of 300 characters": [E.ended({ reason: "f".repeat(300) }), /RunEnded\.end\.reason: expected/],
+  "an entry of no kind": [entry({ _tag: "RunPaused" }), /RunPaused/],
+  "what is no data": [started({ budget: { toJSON: () => 1n } }), /RunStarted/],
+};
+
+describe("what could not be read back is refused when it is written (L7, L8)", () => {
+  for (const [name, [wrong, field]] of Object.entries(unreadable)) {
+    it.effect(`${name}: the message names the field, nothing of the write is taken and the run can be read`, () =>
+      Effect.gen(function* () {
+        const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
+        const starts = wrong._tag === "RunStarted";
+        if (!starts) yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+        const [refused, beside] = yield* Effect.all(
+          [
+            Effect.flip(recorder.write("r", starts ? [wrong, E.attempt(1)] : [E.noted(1), wrong])),
+            Effect.result(recorder.write("other", [E.begun("other")])),
+          ],
+          { concurrency: "unbounded" },
+        );
+        assert.deepInclude(refused, { _tag: "RecorderError", reason: "invalid", run_id: "r" });
+        assert.match(refused.message, field);
+        assert.notMatch(refused.message, /m{20}|f{20}|x{20}/, "a message repeats no text");
+        assert.strictEqual(beside._tag, "Success");
+        if (starts) assert.isUndefined(yield* recorder.run("r"));
+        else assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([E.begun("r"), E.attempt(1)]));
+        assert.strictEqual((yield* recorder.runs()).length, starts ? 1 : 2);
+      }),
+    );
+  }
+
+  it.effect("what JSON makes whole is taken: fields that are undefined are left out", () =>
+    Effect.gen(function* () {
+      const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
+      yield* recorder.write("r", [started({ provider: { id: "x", model: undefined }, retry_of: undefined })]);
+      assert.deepStrictEqual((yield* record(recorder, "r")).provider, { id: "x" });
+      const run = { ...freshRun, elapsed_ms: -0 };
+      const attempt = E.attempt(1);
+      if (attempt._tag === "AttemptStarted") yield* recorder.write("r", [{ ...attempt, run }]);
+      yield* record(recorder, "r");
+    }),
+  );
+
+  const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
+  it(`whatever is done to an entry, the record of what is let through can be read; seed ${seed}`, () => {
+    const random = seeded(seed);
+    const decode = Schema.decodeUnknownSync(RunRecord.RunRecord);
+    let taken = 0;
+    let refused = 0;
+    for (let round = 0; round < 3_000; round += 1) {
+      const life = [...E.life("r")];
+      const at = Math.floor(random() * life.length);
+      const damaged = damage(life[at], random) as RunRecord.Entry;
+      const entries = life.with(at, damaged);
+      const checked = SqlEntryCheck.readable("r", entries);
+      if ("reason" in checked) {
+        refused += 1;
+        continue;
+      }
+      taken += 1;
+      const folded = fold(checked);
+      if (folded !== undefined) decode(JSON.parse(JSON.stringify(folded)));
+    }
+    assert.isAbove(taken, 100);
+    assert.isAbove(refused, 100);
+  });
+});
+
+/** The record as far as its entries fit. */
+const fold = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord | undefined => {
+  let record: RunRecord.RunRecord | undefined;
+  for (const it of entries) {
+    const next = RunRecord.apply(record, it);
+    if (typeof next !== "string") record = next;
+  }
+  return record;
+};
+
+const wrongs = [
+  Number.NaN,
+  -1,
+  1.5,
+  1e308,
+  Number.POSITIVE_INFINITY,
+  "x".repeat(129),
+  "",
+  "x",
+  null,
+  undefined,
+  true,
+  [],
+  {},
+  0,
+];
+
+/** Puts something else into one place of a value. */
+const damage = (value: unknown, random: () => number): unknown => {
+  const isLeaf = typeof value !== "object" || value === null || Object.keys(value).length === 0;
+  if (isLeaf || random() < 0.1) return wrongs[Math.floor(random() * wrongs.length)];
+  const keys = Object.keys(value).filter((key) => key !== "_tag");
+  const key = keys[Math.floor(random() * keys.length)];
+  if (key === undefined) return value;
+  if (Array.isArray(value)) return value.with(Number(key), damage(value[Number(key)], random));
+  return { ...value, [key]: damage((value as Readonly<Record<string, unknown>>)[key], random) };
+};

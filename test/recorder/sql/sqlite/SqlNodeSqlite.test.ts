@@ -1,0 +1,87 @@
+import { spawnSync } from "node:child_process";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Exit, Stream } from "effect";
+import { SqlClient } from "effect/sql/SqlClient";
+import * as SqlNodeSqlite from "../../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
+
+const provided = <A, E>(effect: Effect.Effect<A, E, SqlClient>) =>
+  Effect.provide(effect, SqlNodeSqlite.layer({ file: ":memory:" }));
+
+describe("the driver over node:sqlite", () => {
+  it.effect("gives rows, values, raw results and streams", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient;
+      yield* sql`CREATE TABLE t (a TEXT, b INTEGER)`;
+      yield* sql`INSERT INTO t ${sql.insert([
+        { a: "x", b: 1 },
+        { a: "y", b: 2 },
+      ])}`;
+      const rows = yield* sql<{ a: string; b: number }>`SELECT a, b FROM t ORDER BY b`;
+      assert.deepStrictEqual(
+        rows.map((row) => ({ ...row })),
+        [
+          { a: "x", b: 1 },
+          { a: "y", b: 2 },
+        ],
+      );
+      assert.deepStrictEqual(yield* sql`SELECT a, b FROM t ORDER BY b`.values, [
+        ["x", 1],
+        ["y", 2],
+      ]);
+      assert.strictEqual((yield* Stream.runCollect(sql`SELECT a FROM t`.stream)).length, 2);
+      assert.deepInclude(yield* sql`DELETE FROM t`.raw, { changes: 2 });
+    }).pipe(provided),
+  );
+
+  it.effect("rolls a failed transaction back and keeps a nested one's savepoint", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient;
+      yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY)`;
+      const failed = sql.withTransaction(Effect.andThen(sql`INSERT INTO t VALUES (1)`, Effect.fail("no" as const)));
+      assert.deepStrictEqual(yield* Effect.exit(failed), Exit.fail("no" as const));
+      yield* sql.withTransaction(
+        Effect.andThen(
+          sql`INSERT INTO t VALUES (2)`,
+          Effect.exit(sql.withTransaction(Effect.andThen(sql`INSERT INTO t VALUES (3)`, Effect.fail("no")))),
+        ),
+      );
+      assert.deepStrictEqual(yield* sql`SELECT a FROM t`.values, [[2]]);
+    }).pipe(provided),
+  );
+
+  it.effect("classifies SQLite's errors as Effect does", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient;
+      yield* sql`CREATE TABLE t (a TEXT UNIQUE)`;
+      yield* sql`INSERT INTO t VALUES ('x')`;
+      const error = yield* Effect.flip(sql`INSERT INTO t VALUES ('x')`);
+      assert.strictEqual(error.reason._tag, "UniqueViolation");
+    }).pipe(provided),
+  );
+
+  it("says nothing on the terminal of a Node in which SQLite is experimental, and lets other warnings through", () => {
+    const driver = new URL("../../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts", import.meta.url).href;
+    const program = `
+      const load = process.getBuiltinModule;
+      process.getBuiltinModule = (name) => {
+        if (name === "node:sqlite") {
+          process.emitWarning("SQLite is an experimental feature and might change at any time", "ExperimentalWarning");
+          process.emitWarning("another feature is experimental", "ExperimentalWarning");
+        }
+        return load(name);
+      };
+      const { layer } = await import(${JSON.stringify(driver)});
+      const { Effect } = await import("effect");
+      const { SqlClient } = await import("effect/sql/SqlClient");
+      const one = Effect.flatMap(SqlClient, (sql) => sql\`SELECT 1 AS one\`);
+      console.log(JSON.stringify(await Effect.runPromise(Effect.provide(one, layer({ file: ":memory:" })))));
+      process.emitWarning("SQLite of somebody else", "ExperimentalWarning");
+    `;
+    const cwd = new URL("../../../..", import.meta.url);
+    const ran = spawnSync(process.execPath, ["--input-type=module", "-e", program], { cwd, encoding: "utf8" });
+    assert.strictEqual(ran.stdout.trim(), '[{"one":1}]', ran.stderr);
+    assert.notInclude(ran.stderr, "SQLite is an experimental feature");
+    assert.include(ran.stderr, "another feature is experimental");
+    assert.include(ran.stderr, "SQLite of somebody else");
+  });
+});

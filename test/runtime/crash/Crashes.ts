@@ -1,0 +1,206 @@
+/**
+ * Kills a process between any two steps of a run, and goes on with the run in a new one: two processors over one recorder,
+ * of which the first stops dead at a chosen write, before it or after it.
+ */
+import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
+import { TestClock } from "effect/testing";
+import type { Choice } from "../../../src/domain/Decision.ts";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { type GuardedTool, ToolGuard, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
+import { mortalClock } from "../MortalClock.ts";
+import * as S from "../Scripted.ts";
+
+/** What a runtime keeps of a run across its processes: what its user saw, and what its tool did. */
+export interface World {
+  /** Parts on screen, by attempt. */
+  readonly screen: Array<{ readonly attempt: number; readonly name: string }>;
+  /** Handlers that were started, and those that came to their end. */
+  started: number;
+  finished: number;
+}
+
+export const world = (): World => ({ screen: [], started: 0, finished: 0 });
+
+/** What the user sees: parts without the scripted frame. */
+export const onScreen = ({ screen }: World): ReadonlyArray<string> =>
+  screen.map(({ name }) => name).filter((name) => name !== "start" && name !== "done" && !name.startsWith("bash:"));
+
+/** When the first process stops: at its n-th write, which it makes or does not make. */
+export interface Crash {
+  readonly at: number;
+  readonly side: "before" | "after";
+}
+
+/** The recorder of a process that stops dead at a write. */
+const dying = (recorder: RunRecorder["Service"], crash: Crash, dead: Deferred.Deferred<void>) => {
+  let writes = 0;
+  const write: RunRecorder["Service"]["write"] = (runId, entries) =>
+    Effect.suspend(() => {
+      if (Deferred.isDoneUnsafe(dead)) return Effect.never;
+      writes += 1;
+      if (writes !== crash.at) return recorder.write(runId, entries);
+      const stop = Effect.andThen(Deferred.succeed(dead, undefined), Effect.never);
+      return crash.side === "before" ? stop : Effect.andThen(recorder.write(runId, entries), stop);
+    });
+  return { ...recorder, write, writes: () => writes };
+};
+
+type Process = Context.Context<StreamProcessor | ToolGuard>;
+
+/** A process: its layers are never closed, as a killed process closes nothing. */
+const startProcess = (recorder: RunRecorder["Service"], decisions: UserDecisions["Service"]): Effect.Effect<Process> =>
+  Layer.buildWithScope(
+    StreamProcessor.layer.pipe(
+      Layer.provide(Layer.succeed(RunRecorder, recorder)),
+      Layer.provide(Layer.succeed(UserDecisions, decisions)),
+      Layer.provideMerge(Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })),
+    ),
+    Scope.makeUnsafe(),
+  );
+
+export interface Scenario {
+  readonly scripts: ReadonlyArray<ReadonlyArray<S.Step>>;
+  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly verify?: Verify;
+  readonly answer?: (rule: string, choices: ReadonlyArray<Choice>) => Choice;
+}
+
+const runId = "r";
+export const transcript = "what the user asked";
+
+/** The runtime: runs its tool for each whole call before it takes the next event, and keeps what it saw. */
+const drive = (
+  seen: World,
+  bash: GuardedTool<string, string, never, never>,
+  stream: Stream.Stream<RunEvent<S.ScriptedPart>, RunInterrupted>,
+  dead: Deferred.Deferred<void> | undefined,
+) =>
+  Stream.runForEach(stream, (event) => {
+    // A process that is dead sees nothing any more.
+    if (dead !== undefined && Deferred.isDoneUnsafe(dead)) return Effect.never;
+    if (event._tag === "AttemptDiscarded") {
+      const kept = seen.screen.filter((it) => it.attempt !== event.attempt);
+      const own = seen.screen.filter((it) => it.attempt === event.attempt).slice(0, event.keep_through);
+      seen.screen.splice(0, seen.screen.length, ...kept, ...own);
+      return Effect.void;
+    }
+    if (event._tag !== "Part") return Effect.void;
+    seen.screen.push({ attempt: event.attempt, name: event.part.name });
+    return Effect.forEach(event.calls ?? [], (call) => Effect.ignore(bash.run(call, call.input ?? "")), {
+      discard: true,
+    });
+  });
+
+/** How a run went over two processes. */
+export interface Lived {
+  readonly world: World;
+  /** The record when the first process had died. */
+  readonly left: RunRecord | undefined;
+  readonly record: RunRecord;
+  readonly exit: Exit.Exit<void, RunInterrupted>;
+  /** Writes that the first process made until it died or ended. */
+  readonly writes: number;
+  readonly died: boolean;
+  readonly asked: ReadonlyArray<string>;
+}
+
+/** Lives a run: the first process dies where `crash` says, the second one resumes what it left. */
+export const live = (scenario: Scenario, crash: Crash): Effect.Effect<Lived, never, RunRecorder> =>
+  Effect.gen(function* () {
+    // The real digest is a promise, which no virtual clock waits for.
+    const recorder = { ...(yield* RunRecorder), digest: (content: string) => Effect.succeed(`digest of ${content}`) };
+    const seen = world();
+    const asked: Array<string> = [];
+    const decisions: UserDecisions["Service"] = {
+      ask: ({ choices, rule }) =>
+        Effect.sync(() => {
+          asked.push(rule);
+          return scenario.answer?.(rule, choices) ?? "stop";
+        }),
+    };
+    const dead = Deferred.makeUnsafe<void>();
+    const mortal = dying(recorder, crash, dead);
+    const clock = yield* mortalClock(dead);
+    const first = yield* Effect.provideService(startProcess(mortal, decisions), Clock.Clock, clock);
+    const provider = S.scripted(...scenario.scripts);
+    const bash = toolOf(first, seen, dead, scenario.verify);
+    const run = Context.get(first, StreamProcessor).run(
+      S.options(provider, { ...scenario.more, runId, transcript, tools: [bash] }),
+    );
+    yield* Effect.forkDetach(Effect.provideService(drive(seen, bash, run, dead), Clock.Clock, clock), {
+      startImmediately: true,
+    });
+    yield* TestClock.adjust("1 hour");
+    const left = yield* Effect.orDie(recorder.run(runId));
+    yield* recorder.release(runId).pipe(Effect.orDie);
+    const second = yield* startProcess(recorder, decisions);
+    const again = answering(scenario);
+    const tool = toolOf(second, seen, undefined, scenario.verify);
+    const options = S.options(again, { ...scenario.more, tools: [tool] });
+    const resumed = Context.get(second, StreamProcessor).resume(runId, { request: options, transcript });
+    const fiber = yield* Effect.forkDetach(drive(seen, tool, resumed, undefined), {
+      startImmediately: true,
+    });
+    yield* TestClock.adjust("1 hour");
+    const exit = fiber.pollUnsafe();
+    const record = yield* S.recordOf(runId).pipe(Effect.catchDefect(() => Effect.succeed(nothing)));
+    return {
+      world: seen,
+      left,
+      record,
+      exit: exit === undefined ? Exit.die(new Error("the resumed stream has not ended")) : exit,
+      writes: mortal.writes(),
+      died: Deferred.isDoneUnsafe(dead),
+      asked,
+    };
+  });
+
+/** The provider of the second process: asked from the start it says the same again, calls its tool too, and comes to its end. */
+const answering = ({ scripts }: Scenario) => {
+  const [first = []] = scripts;
+  const again = [...first.filter((step) => "part" in step && step !== S.done), S.done];
+  const continued = [S.start, S.text("c"), S.done];
+  return {
+    attempt: (context: AttemptContext) =>
+      S.scripted(context.request === "continue" ? continued : again).attempt(context),
+  };
+};
+
+const toolOf = (
+  process: Process,
+  seen: World,
+  dead: Deferred.Deferred<void> | undefined,
+  verify: Verify | undefined,
+): GuardedTool<string, string, never, never> =>
+  Context.get(process, ToolGuard).mutating(
+    "bash",
+    () =>
+      Effect.suspend(() => {
+        if (dead !== undefined && Deferred.isDoneUnsafe(dead)) return Effect.never;
+        seen.started += 1;
+        seen.finished += 1;
+        return Effect.succeed("done");
+      }),
+    verify === undefined ? {} : { verify },
+  );
+
+/** No process has put the run on record. */
+const nothing: RunRecord = {
+  run_id: runId,
+  provider: { id: "scripted" },
+  started_at: 0,
+  state: "ended",
+  resumes: 0,
+  attempts: [],
+  attempts_omitted: 0,
+  calls: [],
+  evidence: { first: [], last: [], omitted: 0 },
+  incidents: [],
+  incidents_omitted: 0,
+  questions: [],
+};

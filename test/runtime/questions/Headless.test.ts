@@ -1,0 +1,57 @@
+/** Nobody is there: what was said for every question alike repeats no side effect; what was said of a rule by its name may. */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Layer } from "effect";
+import type { Choice } from "../../../src/domain/Decision.ts";
+import type { Question } from "../../../src/runtime/contract/Question.ts";
+import { type HeadlessOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import * as L from "../crash/CrashRecoveryLives.ts";
+
+const { decision, id, message } = L.incident(1, L.facts(L.text));
+
+const question = (may_repeat: ReadonlyArray<string>, choices: ReadonlyArray<Choice>): Question => ({
+  run_id: "r",
+  revision: 1,
+  incident: id,
+  rule: "tool_outcome_unknown",
+  message,
+  may_repeat,
+  choices,
+  default_choice: "stop",
+  asked_at: 0,
+  decision,
+});
+
+const told = (options: HeadlessOptions, may_repeat: ReadonlyArray<string> = ["0.0"]) =>
+  Effect.gen(function* () {
+    const layer = yield* Layer.build(UserDecisions.layerHeadless(options));
+    const choices = ["retry", "continue", "it_ran", "it_did_not_run", "stop"] as const;
+    return yield* Context.get(layer, UserDecisions).ask(question(may_repeat, choices));
+  });
+
+describe("A blanket answer", () => {
+  for (const [otherwise, may_repeat, expected] of [
+    ["retry", ["0.0"], "stop"],
+    ["retry", [], "retry"],
+    ["it_did_not_run", ["0.0"], "stop"],
+    ["it_ran", ["0.0"], "it_ran"],
+    ["continue", ["0.0"], "continue"],
+    ["accept", [], "stop"],
+  ] as const) {
+    it.effect(`${otherwise}, where ${may_repeat.length} calls may run again, is ${expected}`, () =>
+      Effect.gen(function* () {
+        assert.strictEqual(yield* told({ otherwise }, may_repeat), expected);
+      }),
+    );
+  }
+});
+
+describe("An answer by rule", () => {
+  for (const choice of ["retry", "it_did_not_run"] as const) {
+    it.effect(`is taken at its word: ${choice}`, () =>
+      Effect.gen(function* () {
+        const options = { otherwise: "stop", rules: { tool_outcome_unknown: choice } } as const;
+        assert.strictEqual(yield* told(options), choice);
+      }),
+    );
+  }
+});

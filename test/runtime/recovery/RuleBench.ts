@@ -1,0 +1,120 @@
+/**
+ * Plays scripts through `StreamProcessor.run`: the tools, callers and options that the cases of the decision table share.
+ */
+import { Effect, Layer } from "effect";
+import type { Choice, Rule } from "../../../src/domain/Decision.ts";
+import * as Observation from "../../../src/domain/Observation.ts";
+import type { ToolBoundary } from "../../../src/domain/SideEffects.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import * as S from "../Scripted.ts";
+
+/** What a case plays with. */
+export interface Bench {
+  readonly guard: ToolGuard["Service"];
+  readonly processor: StreamProcessor["Service"];
+  readonly recorder: RunRecorder["Service"];
+}
+
+export type OnEvent = (event: RunEvent<S.ScriptedPart>) => Effect.Effect<unknown>;
+
+/** The caller's side of a case. */
+export interface Play {
+  readonly options?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  readonly onEvent?: OnEvent;
+  /** What the transport reports as soon as an attempt is opened. */
+  readonly reports?: (context: AttemptContext) => void;
+}
+
+export interface RuleCase {
+  readonly rule: Rule;
+  readonly when: string;
+  /** One script an attempt; every one of them must be played. */
+  readonly attempts: ReadonlyArray<ReadonlyArray<S.Step>>;
+  readonly play?: (bench: Bench) => Play;
+  readonly answers?: ReadonlyArray<Choice>;
+  readonly lines: ReadonlyArray<string>;
+}
+
+export const runId = "run-1";
+
+type Guarded = GuardedTool<unknown, string, never, never>;
+
+export const bash = (bench: Bench, handler: Effect.Effect<string> = Effect.succeed("ran")): Guarded =>
+  bench.guard.mutating("bash", () => handler);
+export const read = (bench: Bench): Guarded => bench.guard.readOnly("read", () => Effect.succeed("read"));
+/** A runtime tool that no guard was made for. */
+export const plain: ToolBoundary = { name: "bash", executor: "runtime", effect: "mutating" };
+/** A tool that the provider runs and that changes something. */
+export const hosted: ToolBoundary = { name: "deploy", executor: "provider", effect: "mutating" };
+
+/** The caller of an agent runtime: runs every call that it is handed, and goes on when a handler has ended. */
+export const runs =
+  (tool: Guarded): OnEvent =>
+  (event) =>
+    event._tag === "Part"
+      ? Effect.forEach(event.calls ?? [], (call) => Effect.exit(tool.run(call, call.input)))
+      : Effect.void;
+
+/** As `runs`, but does not wait for the handlers. */
+export const starts =
+  (tool: Guarded): OnEvent =>
+  (event) =>
+    event._tag === "Part"
+      ? Effect.forEach(event.calls ?? [], (call) => Effect.forkDetach(tool.run(call, call.input)))
+      : Effect.void;
+
+/** Does something when the caller is handed a part of that name. */
+export const at =
+  (name: string, effect: Effect.Effect<unknown>): OnEvent =>
+  (event) =>
+    event._tag === "Part" && event.part.name === name ? effect : Effect.void;
+
+/** A finish with a call in it that cannot be read: marker and failure in one part, as the protocols give it. */
+export const malformed: S.Step = {
+  part: {
+    name: "malformed",
+    says: { ...Observation.terminal("tool_calls"), failure: { kind: "invalid_tool_input", in_band: true } },
+  },
+};
+
+/** The options of a case. */
+export const optionsOf = (it: Pick<RuleCase, "attempts" | "play">, bench: Bench) => {
+  const play = it.play?.(bench) ?? {};
+  const provider = S.scripted(...it.attempts);
+  const attempt = (context: AttemptContext) => {
+    play.reports?.(context);
+    return provider.attempt(context);
+  };
+  return { provider, onEvent: play.onEvent, options: S.options({ attempt }, { runId, ...play.options }) };
+};
+
+export const bench: Effect.Effect<Bench, never, RunRecorder | StreamProcessor | ToolGuard> = Effect.gen(function* () {
+  return { guard: yield* ToolGuard, processor: yield* StreamProcessor, recorder: yield* RunRecorder };
+});
+
+/** What is needed of a case to play it. */
+export type Scenario = Pick<RuleCase, "attempts" | "play" | "answers">;
+
+/**
+ * Plays a scenario to its end and gives what was seen, what the provider was asked for and what is on record.
+ *
+ * @param more options beside those of the scenario
+ * @param drainMs how long a decision waits for handlers; short, so that a test may leave one running for ever
+ */
+export const playedOut = (
+  scenario: Scenario,
+  more: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>> = {},
+  drainMs = 1_000,
+) =>
+  Effect.gen(function* () {
+    const its = yield* bench;
+    const { options, onEvent, provider } = optionsOf(scenario, its);
+    const seen = yield* S.played(its.processor.run({ ...options, ...more }), onEvent);
+    return { ...seen, provider, record: yield* S.recordOf(runId) };
+  }).pipe(
+    Effect.provide(S.processor(scenario.answers).pipe(Layer.provide(Layer.succeed(ProcessorConfig, { drainMs })))),
+  );

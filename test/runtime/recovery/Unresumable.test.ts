@@ -1,0 +1,178 @@
+/**
+ * A run that was started without its transcript, as those of the adapters and of the gateway are, can be gone on with by no
+ * process: it is never offered, holds no question that only a resume can carry out, and can always be ended and forgotten.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber, Layer, References, Stream } from "effect";
+import { LanguageModel } from "effect/ai";
+import { TestClock } from "effect/testing";
+import { createRecovery } from "../../../src/adapters/ai-sdk/AiSdk.ts";
+import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
+import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
+import type { Entry, RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import type { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import * as L from "../crash/CrashRecoveryLives.ts";
+
+const withoutTranscript = (entry: Entry): Entry => {
+  if (entry._tag !== "RunStarted") return entry;
+  const { transcript: _, ...rest } = entry;
+  return rest;
+};
+
+const lives: Readonly<Record<string, L.Life>> = {
+  ...L.lives,
+  "an earlier release had offered it": [[L.begun(), L.attempt(1)], [L.raised(1, L.facts())], [L.parked("recovered")]],
+};
+
+const memory = () => Layer.fresh(RunRecorder.layerMemory());
+
+const planted = (life: L.Life) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(1_000);
+    const recorder = yield* RunRecorder;
+    for (const entries of life) yield* recorder.write(L.runId, entries.map(withoutTranscript));
+    yield* recorder.release(L.runId);
+    return recorder;
+  });
+
+const openChoices = ({ questions, state }: RunRecord): ReadonlyArray<string> =>
+  state === "asking" ? (questions.at(-1)?.choices ?? []) : [];
+
+describe("A run without its transcript whose process died", () => {
+  for (const [name, life] of Object.entries(lives))
+    it.effect(`is not offered, and can be ended and forgotten: when ${name}`, () =>
+      Effect.gen(function* () {
+        const recorder = yield* planted(life);
+        const report = yield* CrashRecovery.recover();
+        assert.deepStrictEqual([report.counts.offered, report.counts.answered], [0, 0]);
+        assert.deepStrictEqual((yield* CrashRecovery.recover()).runs, [], "the second sweep finds nothing");
+        const record = yield* recorder.run(L.runId);
+        const choices = record === undefined ? [] : openChoices(record);
+        const revision = record?.questions.at(-1)?.revision;
+        if (choices.length > 0 && revision !== undefined) {
+          const stop = { run_id: L.runId, revision, choice: "stop", by: "person" } as const;
+          assert.strictEqual((yield* CrashRecovery.answer(stop)).state, "ended");
+        }
+        assert.strictEqual((yield* recorder.run(L.runId))?.state, "ended");
+        yield* recorder.prune({ keep: 0 });
+        assert.isUndefined(yield* recorder.run(L.runId));
+      }).pipe(Effect.provide(memory())),
+    );
+
+  it.effect("says by its end why it went no further, beside the decision that was taken", () =>
+    Effect.gen(function* () {
+      const recorder = yield* planted(lives["nothing was shown"] ?? []);
+      const { runs } = yield* CrashRecovery.recover();
+      assert.deepStrictEqual(
+        runs.map(({ outcome, rule }) => [outcome, rule]),
+        [["stopped", "nothing_shown"]],
+      );
+      const record = yield* recorder.run(L.runId);
+      assert.strictEqual(record?.end?.reason, "not_resumable");
+      assert.strictEqual(record?.incidents.at(-1)?.decision.action, "auto_retry_once");
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("asks about a call that may have run, and by no choice that needs its request", () =>
+    Effect.gen(function* () {
+      const recorder = yield* planted(lives["a tool was under way"] ?? []);
+      yield* CrashRecovery.recover();
+      const record = yield* recorder.run(L.runId);
+      assert.deepStrictEqual(record && openChoices(record), ["it_ran", "it_did_not_run", "stop"]);
+      const given = { run_id: L.runId, revision: 1, choice: "it_ran", by: "person" } as const;
+      assert.strictEqual((yield* CrashRecovery.answer(given)).end?.reason, "not_resumable");
+    }).pipe(Effect.provide(memory())),
+  );
+});
+
+const durable = () =>
+  StreamProcessor.layer.pipe(
+    Layer.provideMerge(UserDecisions.layerDurable({ parkAfterMs: 20 })),
+    Layer.provideMerge(SqlRunRecorder.layerFile({ file: ":memory:", retention: false })),
+    Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
+  );
+
+const turn = () => new Promise((done) => setImmediate(done));
+
+const stands = Effect.gen(function* () {
+  const recorder = yield* RunRecorder;
+  for (;;) {
+    const [run] = yield* recorder.runs({ limit: 1 });
+    if (run !== undefined && run.state !== "live") return [run.state, run.parked ?? run.end?.reason];
+    yield* Effect.promise(turn);
+  }
+});
+
+const shown = [
+  { type: "text-start", id: "t" },
+  { type: "text-delta", id: "t", delta: "Hel" },
+] as const;
+
+/** A model that shows a text and then breaks, or says nothing more. */
+const effectAi = (after: "breaks" | "hangs") =>
+  EffectAi.layer().pipe(
+    Layer.provide(
+      Layer.effect(
+        LanguageModel.LanguageModel,
+        LanguageModel.make({
+          streamText: () => Stream.concat(Stream.fromIterable(shown), after === "hangs" ? Stream.never : Stream.empty),
+          generateText: () => Effect.never,
+        }),
+      ),
+    ),
+  );
+
+describe("A run of an adapter on a durable recorder", () => {
+  it.live("ends where its caller leaves it, in Effect AI", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = [];
+      const asking = Stream.runForEach(LanguageModel.streamText({ prompt: "x" }), (part) =>
+        Effect.sync(() => seen.push(part.type)),
+      );
+      const fiber = yield* Effect.forkChild(asking);
+      while (seen.length < 2) yield* Effect.promise(turn);
+      yield* Fiber.interrupt(fiber);
+      assert.deepStrictEqual(yield* stands, ["ended", "caller_interrupted"]);
+    }).pipe(Effect.provide(Layer.provideMerge(effectAi("hangs"), durable()))),
+  );
+
+  it.live("ends where its question stays unanswered, in Effect AI", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Stream.runDrain(LanguageModel.streamText({ prompt: "x" })));
+      assert.strictEqual(EffectAi.interruptionOf(error)?.reason, "stopped");
+      assert.deepStrictEqual(yield* stands, ["ended", "text_shown"]);
+    }).pipe(Effect.provide(Layer.provideMerge(effectAi("breaks"), durable()))),
+  );
+
+  it.live("ends where its caller's time is over, in the AI SDK and in fetch", () =>
+    Effect.gen(function* () {
+      const services = yield* Effect.context<StreamProcessor | ToolGuard | RunRecorder>();
+      const limit = () => AbortSignal.timeout(30);
+      const recorded = Layer.succeedContext(services);
+      const fetch = recoveringFetch({ layer: recorded, fetch: () => new Promise(() => undefined) });
+      const body = JSON.stringify({ model: "m", stream: true, messages: [] });
+      const fetched = fetch("https://provider.test/v1/chat/completions", { method: "POST", body, signal: limit() });
+      yield* Effect.promise(() => fetched.catch(() => undefined));
+      assert.deepStrictEqual(yield* stands, ["ended", "caller_interrupted"]);
+      const recovery = createRecovery({ layer: recorded });
+      const model = recovery.recover({
+        specificationVersion: "v4",
+        provider: "own",
+        modelId: "m",
+        supportedUrls: {},
+        doStream: () => new Promise(() => undefined),
+        doGenerate: () => new Promise(() => undefined),
+      });
+      const generated = model.doGenerate({ prompt: [], abortSignal: limit() });
+      yield* Effect.promise(() => Promise.resolve(generated).catch(() => undefined));
+      assert.deepStrictEqual(yield* stands, ["ended", "caller_interrupted"]);
+      assert.strictEqual((yield* (yield* RunRecorder).runs()).length, 2);
+      yield* Effect.promise(() => Promise.all([fetch.close(), recovery.close()]));
+    }).pipe(Effect.provide(durable())),
+  );
+});

@@ -1,0 +1,60 @@
+/**
+ * What an ended run keeps while its calls may still run, or the store may still take its end: nothing of its request (L11).
+ */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Layer, Stream } from "effect";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import * as S from "../Scripted.ts";
+
+const layer = (methods: Partial<RunRecorder["Service"]>) =>
+  StreamProcessor.layer.pipe(Layer.provide(S.recorderThat(methods)), Layer.provide(UserDecisions.layerHeadless()));
+
+const store = { isAway: true };
+const away = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "r", message: "away" }));
+const down = () => Effect.suspend(() => (store.isAway ? away : Effect.void));
+
+setFlagsFromString("--expose-gc");
+const collect: unknown = runInNewContext("gc");
+
+const tool = Effect.map(ToolGuard, (guard) => guard.mutating("bash", () => Effect.succeed("done")));
+
+/** Runs a turn whose request is reachable through its attempt alone. */
+const turn = Effect.gen(function* () {
+  const bash = yield* tool;
+  const request = { messages: ["what the user asked"] };
+  const played = S.scripted([S.text("a"), S.callReady("bash"), S.done]);
+  const options = S.options(played, {
+    tools: [bash],
+    attempt: (context) => (request.messages.length > 0 ? played.attempt(context) : Stream.empty),
+  });
+  yield* Stream.runDrain((yield* StreamProcessor).run(options));
+  return new WeakRef(request);
+});
+
+describe("An ended run", () => {
+  for (const [name, methods] of [
+    ["whose call may still be started", {}],
+    ["whose end waits for the store", { write: down }],
+  ] as const) {
+    it.live(`${name} keeps nothing of its request`, () =>
+      Effect.gen(function* () {
+        // The newest may still be on the stack of whoever runs this test.
+        const requests = (yield* Effect.replicateEffect(turn, 5)).slice(0, 3);
+        const isKept = () => requests.some((request) => request.deref() !== undefined);
+        for (let round = 0; round < 10 && isKept(); round += 1) {
+          yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
+          if (typeof collect === "function") collect();
+        }
+        // A processor that closes waits for a store that is away.
+        store.isAway = false;
+        assert.isFalse(isKept());
+      }).pipe(Effect.provide(layer(methods))),
+    );
+  }
+});

@@ -1,0 +1,92 @@
+/**
+ * Plays a store that fails its callers at one write in each way that a store can, and then takes writes again.
+ */
+import { Clock, Duration, Effect } from "effect";
+import { TestClock } from "effect/testing";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+
+type Recorder = RunRecorder["Service"];
+type Write = ReturnType<Recorder["write"]>;
+
+/** How a write goes wrong. `made` is the write as it should be. */
+export type Fault = (made: Write) => Write;
+
+const away = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message: "the store is away" }));
+
+/** The write after so long a time of the test's clock. */
+const late = (after: Duration.Input, made: Write): Write =>
+  Effect.andThen(
+    TestClock.testClockWith((clock) => clock.sleep(Duration.fromInputUnsafe(after))),
+    made,
+  );
+
+/** Every way in which one write goes wrong. */
+export const faults: Readonly<Record<string, Fault>> = {
+  fails: () => away,
+  "fails behind its commit": (made) => Effect.andThen(made, away),
+  "is slow": (made) => late("3 seconds", made),
+  "is slower than its limit": (made) => late("20 seconds", made),
+  hangs: () => Effect.never,
+  "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
+  "hangs behind its commit": (made) => Effect.andThen(made, Effect.never),
+  "lands long after it was given up": (made) => Effect.uninterruptible(late("1 minute", made)),
+  throws: () => {
+    throw new Error("the driver threw");
+  },
+  dies: () => Effect.die(new Error("the driver died")),
+  "interrupts itself": () => Effect.interrupt,
+  // What a recorder in plain JavaScript may give.
+  "gives no effect": () => undefined as unknown as Write,
+};
+
+/** What a store was asked and has taken. */
+export interface Store {
+  readonly recorder: Recorder;
+  /** Writes that were tried so far. */
+  readonly tried: () => number;
+  /** Entries that were taken, in their order. */
+  readonly taken: ReadonlyArray<Entry>;
+}
+
+/**
+ * A durable store over one in memory.
+ *
+ * @param fault says of the n-th write, from 1, and its virtual time how it goes wrong; undefined where it does not
+ */
+export const faulty = (
+  memory: Recorder,
+  fault: (write: number, now: number, entries: ReadonlyArray<Entry>) => Fault | undefined,
+): Store => {
+  const taken: Array<Entry> = [];
+  let tried = 0;
+  const made = (runId: string, entries: ReadonlyArray<Entry>): Write =>
+    Effect.tap(memory.write(runId, entries), () => Effect.sync(() => void taken.push(...entries)));
+  const write: Recorder["write"] = (runId, entries) => {
+    tried += 1;
+    const number = tried;
+    const found = fault(number, Number.NaN, entries);
+    if (found !== undefined) return found(made(runId, entries));
+    return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      (fault(number, now, entries) ?? same)(made(runId, entries)),
+    );
+  };
+  return {
+    recorder: { ...memory, durable: true, digest: (content) => Effect.succeed(`digest of ${content}`), write },
+    tried: () => tried,
+    taken,
+  };
+};
+
+const same: Fault = (made) => made;
+
+/** A store that takes no write for so long, from its n-th one on. */
+export const awayFor = (from: number, ms: number) => {
+  let since = Number.NaN;
+  return (write: number, now: number): Fault | undefined => {
+    if (write < from || Number.isNaN(now)) return undefined;
+    if (Number.isNaN(since)) since = now;
+    return now < since + ms ? faults.fails : undefined;
+  };
+};

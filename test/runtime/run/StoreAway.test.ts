@@ -1,0 +1,345 @@
+/**
+ * What a run does while its store is away, and what the record says once it is back (L7, L8): text goes on, acts wait, and
+ * what happened is not forgotten. And what it does when the store says that the run is another process's.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Exit, Layer, Metric, Random, Scope, Stream } from "effect";
+import { TestClock } from "effect/testing";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { Backlog, backlogRunsMax, type Written } from "../../../src/runtime/run/Backlog.ts";
+import { storeWaitMs } from "../../../src/runtime/run/RunWriter.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import * as S from "../Scripted.ts";
+import { type Fault, faulty } from "./FaultyStore.ts";
+
+const failing =
+  (reason: RecorderError["reason"]): Fault =>
+  () =>
+    Effect.fail(new RecorderError({ reason, run_id: "r", message: reason }));
+
+const away = failing("unavailable");
+
+interface Given {
+  readonly script: ReadonlyArray<S.Step>;
+  readonly fault: Parameters<typeof faulty>[1];
+  readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+  /** Whether the tool comes from the guard. */
+  readonly guarded?: boolean;
+}
+
+/** A run on a store with faults, with what its caller sees as it comes. */
+const bench = ({ fault, guarded = true, more, script }: Given) =>
+  Effect.gen(function* () {
+    const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+    const store = faulty(memory, fault);
+    const scope = Scope.makeUnsafe();
+    const services = yield* Layer.buildWithScope(
+      StreamProcessor.layer.pipe(
+        Layer.provide(Layer.succeed(RunRecorder, store.recorder)),
+        Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
+        Layer.provideMerge(Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })),
+      ),
+      scope,
+    );
+    const lines: Array<string> = [];
+    const ran: Array<string> = [];
+    const bash = Context.get(services, ToolGuard).mutating("bash", () => Effect.sync(() => void ran.push("bash")));
+    const tool = guarded ? bash : ({ name: "bash", executor: "runtime", effect: "mutating" } as const);
+    const provider = S.scripted(script, [S.start, S.text("b"), S.done]);
+    const options = S.options(provider, { runId: "r", transcript: "t", tools: [tool], ...more });
+    const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) => {
+      lines.push(S.line(event));
+      if (!guarded || event._tag !== "Part") return Effect.void;
+      return Effect.forEach(event.calls ?? [], (call) =>
+        Effect.forkDetach(
+          Effect.map(Effect.exit(bash.run(call, undefined)), (exit) => {
+            if (Exit.isFailure(exit)) ran.push("refused");
+          }),
+        ),
+      );
+    });
+    const fiber = yield* Effect.forkDetach(
+      Effect.map(Effect.exit(consumed), (exit) => {
+        const error = S.errorOf(exit);
+        if (error !== undefined) lines.push(`end ${error.reason}`);
+      }),
+      { startImmediately: true },
+    );
+    const close = Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true });
+    return { lines, ran, store, fiber, close, record: memory.run("r"), attempts: provider.attempts };
+  });
+
+const between =
+  (from: number, to: number, fault = away) =>
+  (_write: number, now: number) =>
+    now >= from && now < to ? fault : undefined;
+
+const has = (entries: ReadonlyArray<Entry>, tag: Entry["_tag"]): boolean => entries.some(({ _tag }) => _tag === tag);
+
+describe("While the store is away", () => {
+  const text = [S.start, S.text("a"), S.wait(1_000), S.text("c"), S.done];
+
+  it.effect("text goes on and the run completes; its end comes on record by time alone, marked as unrecorded", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({ script: text, fault: between(500, 20_000) });
+      yield* TestClock.adjust("10 seconds");
+      assert.deepStrictEqual(it.lines, ["attempt 1 first", "start", "a", "c", "done", "completed"]);
+      assert.strictEqual((yield* it.record)?.state, "live");
+      yield* TestClock.adjust("30 seconds");
+      const record = yield* it.record;
+      assert.deepInclude(record?.end, { state: "completed", attempts: 1 });
+      const noted = (record?.evidence.first ?? []).map(({ detail, event }) => `${event} ${detail}`);
+      assert.include(noted, "shown unrecorded");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("the end is written when the processor closes", () =>
+    Effect.gen(function* () {
+      let gone = false;
+      const it = yield* bench({ script: text, fault: (_write, now) => (now >= 500 && !gone ? away : undefined) });
+      yield* TestClock.adjust(1_001);
+      assert.strictEqual(it.lines.at(-1), "completed");
+      gone = true;
+      const closing = yield* it.close;
+      yield* TestClock.adjust(1);
+      assert.isDefined(closing.pollUnsafe());
+      assert.strictEqual((yield* it.record)?.end?.state, "completed");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("a processor that closes gives up after its limit", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({ script: text, fault: between(500, Number.POSITIVE_INFINITY) });
+      yield* TestClock.adjust(1_001);
+      const closing = yield* it.close;
+      yield* TestClock.adjust("4 seconds");
+      assert.isDefined(closing.pollUnsafe());
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("a parked run is parked on record when it is back", () =>
+    Effect.gen(function* () {
+      const script = [S.start, S.text("a"), S.wait(1_000), S.reset];
+      const it = yield* bench({ script, fault: between(500, 20_000) });
+      yield* TestClock.adjust("10 seconds");
+      assert.strictEqual(it.lines.at(-1), "end parked");
+      yield* TestClock.adjust("1 minute");
+      assert.deepInclude(yield* it.record, { state: "asking", parked: "question" });
+    }).pipe(Effect.scoped),
+  );
+
+  const call = [S.start, S.text("a"), S.wait(1_000), S.callReady("bash"), S.wait(60_000), S.done];
+
+  it.effect("a tool waits for it, starts when it is back, and not after its limit", () =>
+    Effect.gen(function* () {
+      const back = yield* bench({ script: call, fault: between(500, 3_000) });
+      yield* TestClock.adjust(2_900);
+      assert.deepStrictEqual(back.ran, []);
+      yield* TestClock.adjust(1_000);
+      assert.deepStrictEqual(back.ran, ["bash"]);
+      const gone = yield* bench({ script: call, fault: between(500, 500 + 3 * storeWaitMs) });
+      yield* TestClock.adjust(2 * storeWaitMs);
+      assert.deepStrictEqual(gone.ran, ["refused"]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("a call that no guard holds is handed over when it is back, and not after its limit", () =>
+    Effect.gen(function* () {
+      const back = yield* bench({ script: call, guarded: false, fault: between(500, 3_000) });
+      yield* TestClock.adjust(2_900);
+      assert.notInclude(back.lines, "bash:ready");
+      yield* TestClock.adjust(1_000);
+      assert.include(back.lines, "bash:ready");
+      assert.isTrue(has(back.store.taken, "CallHandedOver"));
+      const gone = yield* bench({ script: call, guarded: false, fault: between(500, 60_000) });
+      yield* TestClock.adjust("2 minutes");
+      assert.notInclude(gone.lines, "bash:ready");
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("the last call of a whole answer is not handed over either", () =>
+    Effect.gen(function* () {
+      const whole = [S.start, S.text("a"), S.wait(1_000), S.together(S.callReady("bash"), S.done)];
+      const it = yield* bench({ script: whole, guarded: false, fault: between(500, 60_000) });
+      yield* TestClock.adjust("5 minutes");
+      assert.notInclude(it.lines, "bash:ready");
+      assert.strictEqual(it.lines.at(-1), "end record_failed");
+      assert.deepInclude((yield* it.record)?.end, { state: "stopped", reason: "record_failed" });
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("a retry waits for it, and goes on when it is back", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({ script: [S.start, S.wait(1_000), S.reset], fault: between(500, 3_000) });
+      yield* TestClock.adjust(2_900);
+      assert.lengthOf(it.attempts, 1);
+      yield* TestClock.adjust("10 seconds");
+      assert.strictEqual(it.lines.at(-1), "completed");
+      assert.deepInclude((yield* it.record)?.end, { state: "completed", attempts: 2 });
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("A run that another process has taken over", () => {
+  it.effect("is not said to be complete where only its end finds that out", () =>
+    Effect.gen(function* () {
+      const fault = (_write: number, _now: number, entries: ReadonlyArray<Entry>) =>
+        has(entries, "RunEnded") ? failing("fenced") : undefined;
+      const it = yield* bench({ script: [S.start, S.text("a"), S.done], fault });
+      yield* TestClock.adjust("1 minute");
+      assert.deepStrictEqual(it.lines, ["attempt 1 first", "start", "a", "done", "end taken_over"]);
+      assert.isFalse(has(it.store.taken, "RunEnded"));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("starts nothing more: no attempt, no tool, no call, and shows no more text", () =>
+    Effect.gen(function* () {
+      const fenced = between(500, Number.POSITIVE_INFINITY, failing("fenced"));
+      const retried = yield* bench({ script: [S.start, S.wait(1_000), S.reset], fault: fenced });
+      const called = yield* bench({
+        script: [S.start, S.wait(1_000), S.callReady("bash"), S.text("c"), S.done],
+        fault: fenced,
+      });
+      yield* TestClock.adjust("1 minute");
+      assert.lengthOf(retried.attempts, 1);
+      assert.strictEqual(retried.lines.at(-1), "end taken_over");
+      assert.deepStrictEqual(called.lines, ["attempt 1 first", "start", "end taken_over"]);
+      assert.deepStrictEqual(called.ran, []);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("The backlog", () => {
+  it.effect("is bounded: the oldest run is given up, and that is counted", () =>
+    Effect.gen(function* () {
+      const backlog = yield* Backlog.make;
+      const given: Array<number> = [];
+      for (let run = 0; run <= backlogRunsMax; run += 1) {
+        const flush: Effect.Effect<Written> = Effect.succeed("away");
+        yield* backlog.add({ runId: `r${run}`, flush, giveUp: () => given.push(run) });
+      }
+      assert.deepStrictEqual(given, [0]);
+      assert.strictEqual(backlog.size, backlogRunsMax);
+      const lost = (yield* Metric.snapshot).filter(({ id }) => id === "stream_recovery.lost_entries");
+      assert.isAbove(lost.length, 0);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("An entry that could never be read back", () => {
+  const invalid = (entry: number): Fault => {
+    const message = "r: what was to be written could not be read back";
+    return () => Effect.fail(new RecorderError({ reason: "invalid", run_id: "r", message, entry }));
+  };
+  /** Refuses a write that holds such an entry, and names the first one. */
+  const refusing =
+    (refuses: (entry: Entry) => boolean) =>
+    (_write: number, _now: number, entries: ReadonlyArray<Entry>): Fault | undefined => {
+      const at = entries.findIndex(refuses);
+      return at === -1 ? undefined : invalid(at);
+    };
+  const text = [S.start, S.text("a"), S.wait(1_000), S.done];
+
+  it.effect("of evidence is left out alone: what came with it is on record, and the run goes on", () =>
+    Effect.gen(function* () {
+      const refuses = (it: Entry) => it._tag === "EvidenceNoted" && ["shown", "end"].includes(it.evidence.event);
+      const it = yield* bench({ script: text, fault: refusing(refuses) });
+      yield* TestClock.adjust("10 seconds");
+      const record = yield* it.record;
+      assert.strictEqual(it.lines.at(-1), "completed");
+      assert.deepInclude(record?.end, { state: "completed", attempts: 1 });
+      assert.strictEqual(record?.attempts[0]?.facts.shown, "text");
+      const noted = (record?.evidence.first ?? []).map(({ event }) => event);
+      assert.notIncludeMembers(noted, ["shown", "end"]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("of an incident is left out alone: the end beside it is on record, and nothing is retried", () =>
+    Effect.gen(function* () {
+      const it = yield* bench({
+        script: [S.start, S.reset],
+        fault: refusing(({ _tag }) => _tag === "IncidentOpened"),
+      });
+      yield* TestClock.adjust("1 minute");
+      assert.strictEqual(it.attempts.length, 1);
+      const record = yield* it.record;
+      assert.strictEqual(record?.state, "ended");
+      assert.deepStrictEqual(record?.incidents, []);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("of what was to be done takes all of that with it: an attempt that did not start is not on record", () =>
+    Effect.gen(function* () {
+      const marks = (it: Entry) => it._tag === "IncidentMarked" && it.status === "acted_on";
+      let marked = 0;
+      const it = yield* bench({
+        script: [S.start, S.reset],
+        fault: refusing((entry) => {
+          if (marks(entry)) marked += 1;
+          return marks(entry);
+        }),
+      });
+      yield* TestClock.adjust("1 minute");
+      assert.isAbove(marked, 0);
+      assert.strictEqual(it.attempts.length, 1);
+      assert.strictEqual((yield* it.record)?.attempts.length, 1);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("A run that its recorder tells of as taken over", () => {
+  it.effect(
+    "stops then, and not at its next write: nothing more of it is shown, and it is not said to be complete",
+    () =>
+      Effect.gen(function* () {
+        const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+        const listeners = new Set<(runId: string) => boolean>();
+        const writes: Array<string> = [];
+        const recorder: RunRecorder["Service"] = {
+          ...memory,
+          durable: true,
+          write: (runId, entries) => {
+            writes.push(...entries.map(({ _tag }) => _tag));
+            return memory.write(runId, entries);
+          },
+          onLost: (listener) => {
+            listeners.add(listener);
+            return () => void listeners.delete(listener);
+          },
+        };
+        const scope = Scope.makeUnsafe();
+        const services = yield* Layer.buildWithScope(
+          StreamProcessor.layer.pipe(
+            Layer.provide(Layer.succeed(RunRecorder, recorder)),
+            Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
+          ),
+          scope,
+        );
+        const lines: Array<string> = [];
+        const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("b"), S.wait(1_000), S.done]);
+        const options = S.options(provider, { runId: "r", transcript: "t" });
+        const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) =>
+          Effect.sync(() => void lines.push(S.line(event))),
+        );
+        const fiber = yield* Effect.forkDetach(Effect.exit(consumed), { startImmediately: true });
+        while (!lines.includes("a")) yield* TestClock.adjust(1);
+        const before = writes.length;
+        assert.deepStrictEqual(
+          [...listeners].map((tell) => [tell("another"), tell("r")]),
+          [[false, true]],
+        );
+        yield* TestClock.adjust("10 seconds");
+        const exit = fiber.pollUnsafe();
+        assert.isDefined(exit, "the stream has ended");
+        assert.deepStrictEqual(lines, ["attempt 1 first", "start", "a"]);
+        assert.strictEqual(writes.length, before, "what another process drives is not written");
+        yield* Scope.close(scope, Exit.void);
+        assert.strictEqual(listeners.size, 0);
+      }),
+  );
+});

@@ -1,0 +1,146 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Decoder from "../../../src/provider/stream/Decoder.ts";
+import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import { Answers, FaultScript } from "../../../src/testing/index.ts";
+import { protocols, serialsOf } from "../../client/Protocols.ts";
+
+const ids = Object.keys(protocols) as ReadonlyArray<ProtocolId>; // the record's keys are the ids
+
+/** Decodes what a writer wrote. */
+const decode = (id: ProtocolId, options: Answers.AnswerOptions = {}) => {
+  const events = Answers.render(id, 7, options);
+  const decoder = Decoder.make(protocols[id]);
+  const parts = [...decoder.push(Buffer.from(events.map((event) => event.frame).join("")))];
+  const last = decoder.end();
+  parts.push(...last.parts);
+  return { events, parts, end: last.end, calls: parts.flatMap((part) => part.observation.calls) };
+};
+
+describe("Answers", () => {
+  for (const id of ids) {
+    describe(id, () => {
+      it("gives every delta a serial of its own, in order, and is complete", () => {
+        const { end, events, parts } = decode(id, { content: [{ reasoning: 3 }, { text: 4 }, { text: 2 }] });
+        const serials = events.flatMap((event) => event.serials);
+        assert.deepStrictEqual(
+          serials,
+          Array.from({ length: 9 }, (_, n) => `r7.${n}·`),
+        );
+        assert.deepStrictEqual(serialsOf(parts), serials);
+        assert.deepStrictEqual(end, { complete: true });
+        assert.strictEqual(
+          parts.filter((part) => part.observation.shows === "reasoning" && part.observation.characters > 0).length,
+          3,
+        );
+        assert.isTrue(parts.some((part) => part.observation.usage !== undefined));
+      });
+
+      it("writes calls whose input carries its serial at both ends", () => {
+        const { calls, end, events } = decode(id, { content: [{ tool: "a", input: { x: "ü" } }, { tool: "b" }] });
+        const ready = calls.filter((call) => call.phase === "ready");
+        assert.deepStrictEqual(
+          ready.map((call) => JSON.parse(call.input ?? "")),
+          [
+            { serial: "r7.t1", x: "ü", end: "r7.t1·" },
+            { serial: "r7.t2", end: "r7.t2·" },
+          ],
+        );
+        assert.deepStrictEqual(
+          ready.map((call) => call.tool),
+          ["a", "b"],
+        );
+        assert.deepStrictEqual(
+          events.flatMap((event) => event.call ?? []).map((call) => call.serial),
+          ["r7.t1", "r7.t2"],
+        );
+        assert.deepStrictEqual(end, { complete: true });
+      });
+
+      it("never makes a ready call of cut arguments and counts none as sent", () => {
+        const { calls, events } = decode(id, { content: [{ tool: "a", input: { x: 1 }, cut: true }] });
+        assert.deepStrictEqual(
+          calls.filter((call) => call.phase === "ready"),
+          [],
+        );
+        assert.deepStrictEqual(
+          events.flatMap((event) => event.call ?? []),
+          [],
+        );
+      });
+
+      it("writes a hosted call that the decoder sees as the provider's, settled", () => {
+        const { calls, end } = decode(id, {
+          content: [{ provider_tool: "web_search", input: { q: "x" } }, { text: 1 }],
+        });
+        assert.deepStrictEqual(end, { complete: true });
+        assert.isTrue(calls.length > 0 && calls.every((call) => call.executor === "provider"));
+        assert.isTrue(calls.some((call) => call.phase === "settled"));
+      });
+
+      it("shows a refusal as text", () => {
+        const { parts } = decode(id, { content: [{ refusal: 2 }] });
+        assert.strictEqual(
+          parts.filter((part) => part.observation.shows === "text" && part.observation.characters > 0).length,
+          2,
+        );
+      });
+
+      it("writes pings that prove nothing", () => {
+        const { end, parts } = decode(id, { content: [{ text: 1 }, { ping: 3 }] });
+        assert.isAtLeast(parts.filter((part) => part.observation.keep_alive).length, 3);
+        assert.deepStrictEqual(end, { complete: true });
+      });
+
+      it("is not complete without its finish", () => {
+        assert.deepInclude(decode(id, { finish: "none" }).end, { complete: false, failure: { kind: "truncated" } });
+      });
+
+      it("is complete when cut by length", () => {
+        assert.deepStrictEqual(decode(id, { finish: "length" }).end, { complete: true });
+      });
+
+      for (const error of FaultScript.ProviderErrorName.literals) {
+        it(`ends with the error ${error} and nothing after it`, () => {
+          const { end, events } = decode(id, { content: [{ text: 1 }, { error }, { text: 1 }] });
+          assert.strictEqual(events.at(-1)?.role, "error");
+          assert.isFalse(end.complete);
+          const kind = end.complete ? undefined : end.failure.kind;
+          const expected: Record<FaultScript.ProviderErrorName, ReadonlyArray<string>> = {
+            rate_limited: ["rate_limited"],
+            overloaded: ["overloaded", "server_error"],
+            server_error: ["server_error"],
+            context_overflow: ["rejected"],
+            invalid_request: ["rejected"],
+          };
+          assert.include(expected[error], kind);
+        });
+      }
+
+      it("is never complete when it is cut at any byte before its terminal event", () => {
+        const events = Answers.render(id, 1, { content: [{ reasoning: 1 }, { text: 2 }, { tool: "a" }] });
+        const terminal = events.findIndex((event) => event.role === "terminal");
+        const bytes = Buffer.from(
+          events
+            .slice(0, terminal)
+            .map((event) => event.frame)
+            .join(""),
+        );
+        for (let cut = 0; cut <= bytes.length; cut++) {
+          const decoder = Decoder.make(protocols[id]);
+          decoder.push(bytes.subarray(0, cut));
+          assert.isFalse(decoder.end().end.complete, `cut at ${cut}`);
+        }
+      });
+    });
+  }
+
+  it.effect("renders every content that the schema lets through", () =>
+    Effect.gen(function* () {
+      const script = yield* FaultScript.decode({
+        answers: [{ content: [{ text: 0 }, { reasoning: 0 }, { ping: 0 }] }],
+      });
+      for (const id of ids) assert.isNotEmpty(Answers.render(id, 1, { content: script.answers?.[0]?.content ?? [] }));
+    }),
+  );
+});
