@@ -20,7 +20,7 @@ export { InterruptSignature } from "./runtime/contract/InterruptSignature.ts";
 export type { Question } from "./runtime/contract/Question.ts";
 export * as RunEvent from "./runtime/contract/RunEvent.ts";
 export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
-export type { AttemptContext, ResumeOptions, RunOptions } from "./runtime/contract/RunOptions.ts";
+export type { AttemptContext, RunOptions, TakeUpOptions } from "./runtime/contract/RunOptions.ts";
 export type { CallReference, SettledCall } from "./runtime/contract/ToolCall.ts";
 export * as CallOutcomes from "./runtime/crash/CallOutcomes.ts";
 export * as CrashRecovery from "./runtime/crash/CrashRecovery.ts";

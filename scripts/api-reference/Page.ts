@@ -21,7 +21,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   ".": [
     ...["StreamProcessor", "RunOptions", "AttemptContext", "RunEvent", "RunInterrupted", "fromAsyncIterable"],
     ...["ToolGuard", "ToolOptions", "Tool", "GuardedTool", "CallReference", "SettledCall", "Verify", "ToolRefused"],
-    ...["InterruptSignature", "UserDecisions", "Question", "HeadlessOptions", "CrashRecovery", "ResumeOptions"],
+    ...["InterruptSignature", "UserDecisions", "Question", "HeadlessOptions", "CrashRecovery", "TakeUpOptions"],
     ...["RunRecorder", "RunQuery", "Answer", "AnswerRefused", "RecorderError"],
   ],
   "./policy": ["decide", "RecoveryPolicy", "explain", "PolicyTable", "DecisionInput"],

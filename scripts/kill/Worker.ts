@@ -66,7 +66,7 @@ const lived = (work: Work, plan: Plan) =>
       const question = openQuestion(now);
       if (question !== undefined && now.state === "asking") yield* answered(work, plan, now);
       else if (now.state === "parked") {
-        const resume = processor.resume(plan.run, { request: request.options, transcript: plan.run });
+        const resume = processor.takeUp(plan.run, { request: request.options, transcript: plan.run });
         yield* finished(work, plan, take(resume));
       } else if (now.state !== "ended") yield* Effect.sleep(lookEveryMs);
     }

@@ -66,7 +66,7 @@ export const goOn = (run: string, given: Step.StepOptions): Effect.Effect<Outcom
       const transcript = given.transcript.answering?.transcript ?? "";
       if (record.parked !== undefined) {
         const step = yield* Step.make(run, given);
-        const outcome = yield* outcomeOf(step.play(processor.resume(run, { request: step.options, transcript })));
+        const outcome = yield* outcomeOf(step.play(processor.takeUp(run, { request: step.options, transcript })));
         if (outcome._tag === "ended" || outcome.error.reason !== "refused") return outcome;
         // Another process may have been faster. What is refused again and again goes on without its record.
         refusals += 1;

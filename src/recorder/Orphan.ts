@@ -1,7 +1,7 @@
 /**
  * Reads from a run's record what is due when nobody drives it: its process died, or left it to an answer.
  *
- * Pure: `recover` and `StreamProcessor.resume` act on the same word, so that a run means the same to both.
+ * Pure: `recover` and `StreamProcessor.takeUp` act on the same word, so that a run means the same to both.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Choice } from "../domain/Decision.ts";
@@ -57,7 +57,7 @@ export const due = (record: RunRecord): Due | undefined => {
   return (asked && dueOfQuestion(asked, response)) ?? undecided(record, response, asked);
 };
 
-/** Whether `StreamProcessor.resume` can ever take the run: without the digest of its transcript it refuses every request. */
+/** Whether `StreamProcessor.takeUp` can ever take the run: without the digest of its transcript it refuses every request. */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
 /** Whether the run was taken over as often as it may be since a person last had a word on it. */

@@ -69,7 +69,7 @@ export type QuestionRecord = typeof QuestionRecord.Type;
 /**
  * Why nobody drives a run that has not ended. `question`: it waits for an answer. `interrupted`: its caller went away
  * unsigned; `recover` decides it. `recovered`: its process died and it was decided; `answered`: it was answered meanwhile.
- * The last two wait for `StreamProcessor.resume`.
+ * The last two wait for `StreamProcessor.takeUp`.
  */
 export const Parked = Schema.Literals(["question", "interrupted", "recovered", "answered"]);
 export type Parked = typeof Parked.Type;

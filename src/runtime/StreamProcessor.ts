@@ -23,7 +23,7 @@ import type { Attempt } from "./attempt/AttemptRunner.ts";
 import { Watchdog } from "./attempt/Watchdog.ts";
 import { passSignaturesOn, stopperOf } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
-import type { ResumeOptions, RunOptions } from "./contract/RunOptions.ts";
+import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
 import { stopperOfSignal } from "./contract/Stopper.ts";
 import * as Entrance from "./Entrance.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
@@ -69,9 +69,15 @@ export class StreamProcessor extends Context.Service<
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and a cursor where one is held
      * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has
-     *   ended, is driven by a living process, was resumed too often, or has another transcript.
+     *   ended, is driven by a living process, was taken up too often, or has another transcript.
      */
-    resume<P, E, R>(runId: string, options: ResumeOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
+    takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
+    /**
+     * The first name of `takeUp`.
+     *
+     * @deprecated `resume` is also a mode and a rule of the policy: call `takeUp`
+     */
+    resume<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /** Cancels a run in its user's name, its running tools with it. Returns whether such a run was live. */
     cancel(runId: string): Effect.Effect<boolean>;
     /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
@@ -138,7 +144,8 @@ const makeProcessor = Effect.gen(function* () {
       stream(shared, register, options, false).pipe(
         Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),
       ),
-    resume: (runId, options) => resumed(shared, register, runId, options),
+    takeUp: (runId, options) => takenUp(shared, register, runId, options),
+    resume: (runId, options) => takenUp(shared, register, runId, options),
     cancel: (runId) =>
       Effect.sync(() => {
         const run = live.get(runId);
@@ -190,11 +197,11 @@ const stream = <P, E, R>(
     }),
   );
 
-const resumed = <P, E, R>(
+const takenUp = <P, E, R>(
   shared: Shared,
   register: Register,
   runId: string,
-  { cursor, request, transcript }: ResumeOptions<P, E, R>,
+  { cursor, request, transcript }: TakeUpOptions<P, E, R>,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
@@ -224,7 +231,7 @@ const takeOver = <P, E, R>(
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
       ? yield* Revival.claimed(run, transcript, cursor, () => entered(register, run))
-      : "what has happened of the run is not on record yet; resume it again when the store of runs takes writes";
+      : "what has happened of the run is not on record yet; take it up again when the store of runs takes writes";
     if (typeof revived === "string") {
       dropped(register, run);
       return revived;
@@ -323,7 +330,7 @@ const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   Deferred.doneUnsafe(run.done, Effect.void);
 };
 
-/** The digest of the transcript; without it nobody can resume the run later, and that is said now. */
+/** The digest of the transcript; without it no process can take the run up later, and that is said now. */
 const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
   const { transcript } = run.options;
   if (transcript === undefined) return Effect.undefined;
@@ -347,7 +354,7 @@ const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
   const found = `runId: expected a new id, got "${runId}", which is on record`;
   if (reason === "corrupt") return `${found}, damaged. Take a new id`;
   if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
-  return `${found}. Take a new id, leave runId out, or go on with that run by resume`;
+  return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
 };
 
 const refuse = (runId: unknown, register: Register, problem: string) =>

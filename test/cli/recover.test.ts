@@ -37,7 +37,7 @@ describe("stream-recovery recover", () => {
           .map((line) => line.split(/ {2,}/)),
         [
           ["in-a-tool", "? asks you", "tool_outcome_unknown", "answer its question"],
-          ["safe-to-retry", "‖ safe to retry", "nothing_shown", "StreamProcessor.resume"],
+          ["safe-to-retry", "‖ safe to retry", "nothing_shown", "StreamProcessor.takeUp"],
         ],
       );
       assert.include(stdout, "2 runs: 1 can be resumed by your program, 1 waits for your answer.");

@@ -252,7 +252,7 @@ describe("stream-recovery runs answer", () => {
         "runs answer: retry may run again: bash (0.0). Add --yes to say that this is fine",
       ]);
       const sure = yield* printed(answer("run-b", { ...say("retry"), yes: true }, screen));
-      assert.include(sure.stdout, "✓ run-b-asking: retry. Your program takes it up with StreamProcessor.resume");
+      assert.include(sure.stdout, "✓ run-b-asking: retry. Your program takes it up with StreamProcessor.takeUp");
     }).pipe(Effect.provide(layer)),
   );
 

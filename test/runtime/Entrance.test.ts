@@ -186,10 +186,10 @@ describe("The options of a run", () => {
       for (const value of foreign) {
         // A caller without types gives these.
         const wrong = [
-          processor.resume(value as string, { request: S.options(breaking()), transcript: "t" }),
-          processor.resume("r", { request: S.options(breaking()), transcript: value as string }),
-          processor.resume("r", { request: S.options(breaking()), transcript: "t", cursor: value as string }),
-          processor.resume("r", { request: value as Options, transcript: "t" }),
+          processor.takeUp(value as string, { request: S.options(breaking()), transcript: "t" }),
+          processor.takeUp("r", { request: S.options(breaking()), transcript: value as string }),
+          processor.takeUp("r", { request: S.options(breaking()), transcript: "t", cursor: value as string }),
+          processor.takeUp("r", { request: value as Options, transcript: "t" }),
         ];
         for (const stream of wrong) {
           const error: RunInterrupted = yield* Effect.flip(Stream.runDrain(stream));

@@ -52,7 +52,7 @@ describe("One run from several sides", () => {
         recorders,
         (recorder) =>
           Effect.flatMap(processOver(recorder, 0), (it) =>
-            S.watch(it.resume("r", { request: S.options(provider), transcript })),
+            S.watch(it.takeUp("r", { request: S.options(provider), transcript })),
           ),
         { concurrency: 2 },
       );
@@ -78,7 +78,7 @@ describe("One run from several sides", () => {
       const processor = yield* processOver(second, 60_000);
       const [resumed, answers] = yield* Effect.all(
         [
-          S.watch(processor.resume("r", { request: S.options(provider), transcript })),
+          S.watch(processor.takeUp("r", { request: S.options(provider), transcript })),
           Effect.forEach([first, third], (recorder) =>
             Effect.exit(recorder.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" })),
           ),
@@ -104,7 +104,7 @@ describe("One run from several sides", () => {
       yield* recorder.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" });
       const next = yield* processOver(recorder, 600_000);
       const again = S.scripted(whole);
-      const resumed = yield* S.watch(next.resume("r", { request: S.options(again), transcript }));
+      const resumed = yield* S.watch(next.takeUp("r", { request: S.options(again), transcript }));
       assert.deepStrictEqual(resumed.lines.slice(-3), ["b", "done", "completed"]);
     }),
   );
@@ -117,7 +117,7 @@ describe("One run from several sides", () => {
         yield* recorder.answer({ run_id: runId, revision: 1, choice: "retry", by: "person" });
         const processor = yield* processOver(recorder, 0);
         const request = S.options(S.scripted(whole));
-        const resumed = yield* S.watch(processor.resume(runId, { request, transcript }));
+        const resumed = yield* S.watch(processor.takeUp(runId, { request, transcript }));
         assert.strictEqual(resumed.lines.at(-1), "completed", runId);
         assert.strictEqual((yield* recorder.run(runId))?.end?.state, "completed", runId);
       }
@@ -132,9 +132,9 @@ describe("One run from several sides", () => {
       yield* S.watch(processor.run({ ...S.options(S.scripted(broken)), runId: "r", transcript: long }));
       yield* recorder.answer({ run_id: "r", revision: 1, choice: "retry", by: "person" });
       const request = S.options(S.scripted(whole));
-      const other = yield* S.watch(processor.resume("r", { request, transcript: `${long}.` }));
+      const other = yield* S.watch(processor.takeUp("r", { request, transcript: `${long}.` }));
       assert.strictEqual(other.lines.at(-1), "end refused not_retryable");
-      const same = yield* S.watch(processor.resume("r", { request, transcript: long }));
+      const same = yield* S.watch(processor.takeUp("r", { request, transcript: long }));
       assert.strictEqual(same.lines.at(-1), "completed");
       assert.isBelow(JSON.stringify(yield* recorder.run("r")).length, 20_000);
     }),

@@ -46,7 +46,7 @@ export class Answering {
     this.#first = first;
   }
 
-  /** The request that the run began with, as text: `StreamProcessor.resume` takes no other. */
+  /** The request that the run began with, as text: `StreamProcessor.takeUp` takes no other. */
   get transcript(): string {
     return JSON.stringify(this.#first);
   }

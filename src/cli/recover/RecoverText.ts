@@ -54,8 +54,8 @@ interface Words {
 const outcomes: Readonly<Record<Outcome, Words>> = {
   asked: { order: 0, now: "? asks you", next: "answer its question", tone: "careful" },
   waiting: { order: 1, now: "? still asks", next: "answer its question", tone: "careful" },
-  offered: { order: 2, now: "‖ safe to retry", next: "StreamProcessor.resume", tone: "good" },
-  answered: { order: 3, now: "‖ answered", next: "StreamProcessor.resume", tone: "good" },
+  offered: { order: 2, now: "‖ safe to retry", next: "StreamProcessor.takeUp", tone: "good" },
+  answered: { order: 3, now: "‖ answered", next: "StreamProcessor.takeUp", tone: "good" },
   completed: { order: 4, now: "✓ completed", next: "nothing", tone: "good" },
   stopped: { order: 5, now: "■ stopped", next: "nothing", tone: "quiet" },
   skipped: { order: 6, now: "▸ held elsewhere", next: "nothing: another process has it", tone: "quiet" },

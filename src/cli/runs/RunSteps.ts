@@ -107,6 +107,6 @@ const questionSteps = (question: QuestionRecord): ReadonlyArray<RunStep> => [
 const parkings = {
   question: "parked until its question is answered",
   interrupted: "left by its caller; `recover` decides it",
-  recovered: "decided after a crash; it waits for StreamProcessor.resume",
-  answered: "answered; it waits for StreamProcessor.resume",
+  recovered: "decided after a crash; it waits for StreamProcessor.takeUp",
+  answered: "answered; it waits for StreamProcessor.takeUp",
 } as const;

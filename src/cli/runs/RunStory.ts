@@ -195,7 +195,7 @@ const endLines = (record: RunRecord, standing: Standing, screen: Screen): Readon
   }
   if (standing === "parked") {
     const answer = record.parked === "answered" ? "It is answered. " : "";
-    return say(`${answer}Your program takes it up with StreamProcessor.resume(${JSON.stringify(record.run_id)}, …).`);
+    return say(`${answer}Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(record.run_id)}, …).`);
   }
   return [...say("A process drives it. To follow:"), toType(`runs watch ${quoted(record.run_id)}`, screen)];
 };

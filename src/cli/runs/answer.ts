@@ -108,7 +108,7 @@ const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
     ? `Its process acts on it: ${type(`runs watch ${quoted(record.run_id)}`)}`
-    : `Your program takes it up with StreamProcessor.resume(${JSON.stringify(record.run_id)}, …).`;
+    : `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(record.run_id)}, …).`;
 };
 
 const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, screen: Screen) {

@@ -192,7 +192,7 @@ const isFingerprint = Schema.is(Fingerprint);
  * `reason`: `do_not_retry` (the policy said so), `stopped` and `accepted_partial` (a question's answer),
  * `record_failed` (what has to be on record first could not be recorded: an incident, an attempt, a call), `refused` (the run
  * never started, or a resume of it did not; or the store said once it was back that the id is another run's), `parked` (no
- * answer has come yet: the run is kept, and `StreamProcessor.resume` goes on with it), `taken_over` (another process drives
+ * answer has come yet: the run is kept, and `StreamProcessor.takeUp` goes on with it), `taken_over` (another process drives
  * the run now).
  * `cause` is the provider's own error, unchanged (law L12); in JSON it is its fingerprint.
  */

@@ -65,7 +65,7 @@ export interface RunOptions<P, E, R> {
   readonly runId?: string;
   /**
    * What the first request is built from, as text: the runtime's own serialisation of its transcript. Only its digest is
-   * kept, and `StreamProcessor.resume` takes no other.
+   * kept, and `StreamProcessor.takeUp` takes no other.
    */
   readonly transcript?: string;
   /** The failed run whose request this one repeats: a client's own retry. */
@@ -110,8 +110,8 @@ export interface RunOptions<P, E, R> {
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
 
-/** What a caller gives to `StreamProcessor.resume`. */
-export interface ResumeOptions<P, E, R> {
+/** What a caller gives to `StreamProcessor.takeUp`. */
+export interface TakeUpOptions<P, E, R> {
   /** How to go on: as for `run`. Its `runId` is not used. */
   readonly request: RunOptions<P, E, R>;
   /** What the run's first request was built from, as it was given to `run`. */

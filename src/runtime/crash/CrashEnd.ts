@@ -31,7 +31,7 @@ export const byHand = (
 
 /**
  * The end of a run that has to go on and cannot: it was started without its transcript, so that its request died with its
- * caller, and `StreamProcessor.resume` takes it from no one.
+ * caller, and `StreamProcessor.takeUp` takes it from no one.
  */
 export const notResumable = (
   record: RunRecord,

@@ -22,7 +22,7 @@ import * as CrashEnd from "./CrashEnd.ts";
 /** Where a run stands after its recovery. */
 export interface Standing {
   /**
-   * `offered`: a retry was decided, `answered`: its question was; both wait for `StreamProcessor.resume`. `asked`: a
+   * `offered`: a retry was decided, `answered`: its question was; both wait for `StreamProcessor.takeUp`. `asked`: a
    * question was put. `waiting`: its question stood already. `completed` and `stopped`: it has ended.
    */
   readonly outcome: "offered" | "answered" | "asked" | "waiting" | "completed" | "stopped";

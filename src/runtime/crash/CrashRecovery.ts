@@ -1,7 +1,7 @@
 /**
  * Recovers runs whose process is gone: decides what it left undecided, asks what it left unasked, ends what has ended.
  *
- * It reaches no provider. A retry that is decided here waits for `StreamProcessor.resume`, which has the request. What
+ * It reaches no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. What
  * happens step by step stands in docs/recovery.md.
  */
 import * as Clock from "effect/Clock";
@@ -118,7 +118,7 @@ const overdueRuns = (
 
 /**
  * Answers the newest question of a run, and carries the answer out where that needs no provider and no process drives the
- * run: `stop` and `accept` end it, a word on calls settles them. Any other answer waits for `StreamProcessor.resume`. A
+ * run: `stop` and `accept` end it, a word on calls settles them. Any other answer waits for `StreamProcessor.takeUp`. A
  * process that drives the run acts on the answer itself.
  *
  * @returns the run as it stands then. An answer that was taken is never lost: what could not be carried out now is found
@@ -183,7 +183,7 @@ const endedByHand = (recorder: RunRecorder["Service"], runId: string): Effect.Ef
 export interface SweepOptions extends RecoverOptions {
   /** From the end of one sweep to the next, in milliseconds. */
   readonly intervalMs?: number;
-  /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.resume`. */
+  /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.takeUp`. */
   readonly onSwept?: (report: CrashReport.Report) => Effect.Effect<void>;
 }
 

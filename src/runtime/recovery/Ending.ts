@@ -111,7 +111,7 @@ export const stop = <P, E, R>(
 
 /**
  * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts any more here;
- * `StreamProcessor.resume` goes on with it, in this process or another. While a handler of it runs here the run stays this
+ * `StreamProcessor.takeUp` goes on with it, in this process or another. While a handler of it runs here the run stays this
  * process's: another one would take the call for one of unknown outcome.
  */
 export const park = <P, E, R>(

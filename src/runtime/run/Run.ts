@@ -76,7 +76,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   asking = false;
   /** Why the run is not this process's any more. */
   loss: Loss | undefined;
-  /** `StreamProcessor.resume` can take the run: the digest of what it was started from is on record. */
+  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
   resumable = false;
   /** What was withdrawn so far, one entry an attempt. */
   discarded: ReadonlyArray<Withdrawn> = none;

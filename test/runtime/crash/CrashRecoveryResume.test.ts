@@ -45,7 +45,7 @@ const resume = Effect.gen(function* () {
     tools: [guard.mutating("bash", () => Effect.succeed("done"))],
   });
   const events = yield* Effect.forkChild(
-    Effect.exit(Stream.runDrain(processor.resume(runId, { request, transcript }))),
+    Effect.exit(Stream.runDrain(processor.takeUp(runId, { request, transcript }))),
     { startImmediately: true },
   );
   yield* TestClock.adjust("10 minutes");

@@ -142,7 +142,7 @@ export const live = (scenario: Scenario, crash: Crash): Effect.Effect<Lived, nev
     const again = answering(scenario);
     const tool = toolOf(second, seen, undefined, scenario.verify);
     const options = S.options(again, { ...scenario.more, tools: [tool] });
-    const resumed = Context.get(second, StreamProcessor).resume(runId, { request: options, transcript });
+    const resumed = Context.get(second, StreamProcessor).takeUp(runId, { request: options, transcript });
     const fiber = yield* Effect.forkDetach(drive(seen, tool, resumed, undefined), {
       startImmediately: true,
     });

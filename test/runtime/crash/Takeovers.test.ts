@@ -43,7 +43,7 @@ const bench = (answer: Choice | "parked" = "parked") =>
     const provider = S.scripted([S.text("a"), S.reset], [S.text("b"), S.done]);
     const request = S.options(provider, { transcript: "t" });
     const begin = Effect.forkChild(S.watch(processor.run({ ...request, runId: "r" })), { startImmediately: true });
-    const resume = Effect.forkChild(S.watch(processor.resume("r", { request, transcript: "t" })), {
+    const resume = Effect.forkChild(S.watch(processor.takeUp("r", { request, transcript: "t" })), {
       startImmediately: true,
     });
     return { memory, store, scope, processor, begin, resume, attempts: provider.attempts, record: memory.run("r") };

@@ -188,7 +188,7 @@ describe("L8 a run that is parked while a handler of it runs", () => {
       yield* TestClock.adjust("10 seconds");
       assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "end parked tool_outcome_unknown");
       assert.isUndefined((yield* S.recordOf("r")).parked);
-      const early = yield* S.watch(processor.resume("r", { request: options, transcript: "t" }));
+      const early = yield* S.watch(processor.takeUp("r", { request: options, transcript: "t" }));
       assert.strictEqual(S.errorOf(early.exit)?.reason, "refused");
       yield* TestClock.adjust("1 minute");
       const record = yield* S.recordOf("r");
@@ -198,7 +198,7 @@ describe("L8 a run that is parked while a handler of it runs", () => {
       const late = { ...options, attempt: provider.attempt };
       const resumed = yield* Deferred.make<void>();
       const going = yield* Effect.forkChild(
-        S.watch(processor.resume("r", { request: late, transcript: "t" }), () => Deferred.succeed(resumed, undefined)),
+        S.watch(processor.takeUp("r", { request: late, transcript: "t" }), () => Deferred.succeed(resumed, undefined)),
       );
       yield* Deferred.await(resumed);
       yield* TestClock.adjust("1 minute");

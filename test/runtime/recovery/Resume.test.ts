@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { ResumeOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import type { TakeUpOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -36,10 +36,10 @@ const layer = (answers: ReadonlyArray<Choice | "parked">, methods: Partial<RunRe
 const half = [S.start, S.text("half"), S.reset];
 const whole = [S.start, S.text("whole"), S.done];
 
-type Request = ResumeOptions<S.ScriptedPart, S.ProviderBroke, never>;
+type Request = TakeUpOptions<S.ScriptedPart, S.ProviderBroke, never>;
 const goOn = (more: Partial<Request> = {}) => {
   const request = more.request ?? S.options(S.scripted(whole, whole));
-  return S.played(StreamProcessor.useSync((it) => it.resume("r", { transcript, ...more, request })).pipe(S.flat));
+  return S.played(StreamProcessor.useSync((it) => it.takeUp("r", { transcript, ...more, request })).pipe(S.flat));
 };
 const begin = (scripts: ReadonlyArray<ReadonlyArray<S.Step>>, more = {}) =>
   Effect.flatMap(StreamProcessor, (it) =>
@@ -147,7 +147,7 @@ describe("A caller that leaves while its run is being taken over", () => {
       yield* begin([half]);
       const processor = yield* StreamProcessor;
       const request = S.options(S.scripted(whole));
-      const fiber = yield* Effect.forkChild(S.watch(processor.resume("r", { request, transcript })));
+      const fiber = yield* Effect.forkChild(S.watch(processor.takeUp("r", { request, transcript })));
       yield* TestClock.adjust("1 second");
       const interrupt = yield* Effect.forkChild(Fiber.interrupt(fiber));
       yield* TestClock.adjust("2 minutes");

@@ -48,8 +48,8 @@ describe("Parts of an attempt of an earlier process", () => {
           });
         const request = { request: options, transcript: "t" };
         yield* Fiber.interrupt(yield* play(processor.run({ ...options, runId: "r" }), script.length));
-        yield* Fiber.interrupt(yield* play(processor.resume("r", request), script.length));
-        yield* Fiber.join(yield* play(processor.resume("r", request), Number.POSITIVE_INFINITY));
+        yield* Fiber.interrupt(yield* play(processor.takeUp("r", request), script.length));
+        yield* Fiber.join(yield* play(processor.takeUp("r", request), Number.POSITIVE_INFINITY));
         assert.deepStrictEqual(
           transcript.map(({ name }) => name),
           [...script, S.text("all"), S.done].map((step) => ("part" in step ? step.part.name : "")),

@@ -106,7 +106,7 @@ describe("L11 the calls of one response", () => {
       yield* Fiber.interrupt(fiber);
       const next = S.scripted([S.text("all"), S.done]);
       const request = { ...options, attempt: next.attempt };
-      const seen = yield* S.watch(processor.resume("r", { request, transcript: "t" }));
+      const seen = yield* S.watch(processor.takeUp("r", { request, transcript: "t" }));
       assert.strictEqual(seen.lines.at(-1), "completed");
       const told = next.attempts[0]?.calls ?? [];
       assert.lengthOf(told, count);

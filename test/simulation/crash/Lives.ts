@@ -174,7 +174,7 @@ const lifeOf = (
     if (!first && cursor !== undefined) world.log.push(`resumes at ${cursor}`);
     const stream = first
       ? processor.run({ ...request, runId, transcript })
-      : processor.resume(runId, { request, transcript, ...(cursor === undefined ? {} : { cursor }) });
+      : processor.takeUp(runId, { request, transcript, ...(cursor === undefined ? {} : { cursor }) });
     const driven = Effect.provideService(drive(process, world, tools.start, stream), Clock.Clock, process.clock);
     const fiber = yield* Effect.forkDetach(driven, { startImmediately: true });
     if (death !== undefined && death.kind !== "kill") {

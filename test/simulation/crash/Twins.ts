@@ -293,7 +293,7 @@ const looking = (stage: Stage, actor: Actor): Effect.Effect<void> =>
       yield* Effect.ignore(Effect.provideService(CrashRecovery.recover(), RunRecorder, recorder));
       const record = yield* Effect.catch(recorder.run(runId), () => Effect.undefined);
       if (actor.driving || record === undefined || record.state === "ended") continue;
-      const going = driven(stage, actor, (request, processor) => processor.resume(runId, { request, transcript }));
+      const going = driven(stage, actor, (request, processor) => processor.takeUp(runId, { request, transcript }));
       yield* Effect.forkDetach(going, { startImmediately: true });
     }
   }).pipe((it) => inProcess(actor, it));
