@@ -88,7 +88,7 @@ const declared = (marked: MarkedTool | undefined): ToolEffect | undefined =>
 
 /** A provider's tool as it stands in a request body: `openai.web_search` has the type `web_search`. */
 const wireEntry = (tool: Extract<ExposedTool, { readonly type: "provider" }>): unknown => {
-  const type = tool.id.slice(tool.id.indexOf("..") + 1);
+  const type = tool.id.slice(tool.id.indexOf(".") + 1);
   const { serverLabel, ...args } = tool.args;
   return { ...args, ...(serverLabel === undefined ? {} : { server_label: serverLabel }), type, name: tool.name };
 };

@@ -65,7 +65,7 @@ export const exposed = (tools: ReadonlyArray<Tool.Any>) => {
   for (const tool of tools) {
     if (Tool.isProviderDefined(tool)) {
       // `openai.web_search`: the vendor stands before the type.
-      const type = tool.id.slice(tool.id.indexOf("..") + 1);
+      const type = tool.id.slice(tool.id.indexOf(".") + 1);
       hosted.push({ type, name: tool.providerName, args: Json.record(tool.args) ?? {} });
     } else {
       callers.push({

@@ -82,7 +82,7 @@ const listFiles = (sandbox: Sandbox): AgentTool => ({
   title: titled("list_files"),
   run: (input) =>
     answering(() => {
-      const folder = sandbox.inside(Schema.decodeSync(PathDefaulted)(input === "" ? "{}" : input).path ?? "..");
+      const folder = sandbox.inside(Schema.decodeSync(PathDefaulted)(input === "" ? "{}" : input).path ?? ".");
       const names = readdirSync(folder, { withFileTypes: true })
         .map((entry) => `${entry.name}${entry.isDirectory() ? "/" : entry.isSymbolicLink() ? "@" : ""}`)
         .sort();

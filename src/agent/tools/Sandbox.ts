@@ -41,12 +41,12 @@ export class Sandbox {
 
   /** How a place is called inside. */
   nameOf(place: string): string {
-    return relative(this.root, place).split(sep).join("/") || "..";
+    return relative(this.root, place).split(sep).join("/") || ".";
   }
 
   #holds(place: string): boolean {
     const way = relative(this.root, place);
-    return way === "" || !(way === "../.." || way.startsWith(`..${sep}`) || isAbsolute(way));
+    return way === "" || !(way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way));
   }
 }
 

@@ -25,7 +25,7 @@ export const usageLine = (
   const command = path.length > 1 ? path.slice(1).join(" ") : path.join(" ");
   const said = error === undefined ? "the arguments cannot be read" : sentence(error);
   const more = others.length === 0 ? "" : ` ${others.length} more ${others.length === 1 ? "error" : "errors"}.`;
-  return `${command}: ${said}${said.endsWith("?") ? "" : ".."}${more} See ${path.join(" ")} --help`;
+  return `${command}: ${said}${said.endsWith("?") ? "" : "."}${more} See ${path.join(" ")} --help`;
 };
 
 const sentence = (error: CliError.NonShowHelpErrors): string => {

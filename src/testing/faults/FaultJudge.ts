@@ -141,7 +141,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
       (began ? truncated : invented).push(serial);
       continue;
     }
-    const group = `${groupOf(sent.row)} ${serial.slice(serial.indexOf("..") + 1)}`;
+    const group = `${groupOf(sent.row)} ${serial.slice(serial.indexOf(".") + 1)}`;
     if (ran.has(serial) || (ranGroups.get(group) ?? sent.row.number) !== sent.row.number) repeated.push(serial);
     ran.add(serial);
     ranGroups.set(group, sent.row.number);

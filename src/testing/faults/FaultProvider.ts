@@ -83,7 +83,7 @@ export class FaultProvider extends Context.Service<
 
 const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderOptions) {
   const script = yield* decode(options.script ?? {});
-  const recorded = yield* readRecorded(script, options.directory ?? "..");
+  const recorded = yield* readRecorded(script, options.directory ?? ".");
   const log = FaultLog.make();
   const server = conversations(script, recorded, log, options.beforeBreak ?? (() => Effect.void));
   const sockets = new Set<Socket>();

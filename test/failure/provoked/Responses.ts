@@ -120,7 +120,7 @@ export const responses: Section = {
 export const streams: Section = {
   title: "Errors inside a stream",
   about:
-    "After a 200 and some text. Clients that hand over bytes see nothing wrong: there the protocol decoders of this package read the event, and the missing marker is `truncated`../../classification",
+    "After a 200 and some text. Clients that hand over bytes see nothing wrong: there the protocol decoders of this package read the event, and the missing marker is `truncated`.",
   clients,
   faults: eventFaults,
   expected: expectedEvents,

@@ -46,7 +46,7 @@ const checkText = (protocol: ProtocolId, parts: ReadonlyArray<Part>, note: strin
 
 describe("text that was shown is text that a continuation knows", () => {
   for (const protocol of ids) {
-    const folder = new URL(`../fixtures/streams/${protocol}/`, import.meta.url);
+    const folder = new URL(`../../fixtures/streams/${protocol}/`, import.meta.url);
     for (const file of readdirSync(folder)) {
       it(`${protocol} ${file}, at every cut`, () => {
         const { parts } = decode(protocols[protocol], [new Uint8Array(readFileSync(new URL(file, folder)))]);

@@ -101,7 +101,7 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     for (const [path] of paths) {
       for (const planted of canaries) {
         const record = replanted(rich(), (at, leaf) => (at.join() === path.join() ? planted : leaf));
-        assert.deepStrictEqual(found(exported(record), [planted]), [], `${path.join("..")}: ${planted}`);
+        assert.deepStrictEqual(found(exported(record), [planted]), [], `${path.join(".")}: ${planted}`);
       }
     }
   });
@@ -112,7 +112,7 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     for (const [path] of paths) {
       for (const planted of canaries.slice(0, 6)) {
         const record = replanted(rich(), (at, leaf) => (at.join() === path.join() ? planted : leaf));
-        assert.deepStrictEqual(found(outcome(record), [planted]), [], `${path.join("..")}: ${planted}`);
+        assert.deepStrictEqual(found(outcome(record), [planted]), [], `${path.join(".")}: ${planted}`);
       }
     }
   });

@@ -94,7 +94,7 @@ export const leaves = (value: unknown, path: Path = []): ReadonlyArray<readonly 
 };
 
 /** A path without its indices: `incidents.facts.tools.tool`. */
-export const named = (path: Path): string => path.filter((step) => typeof step === "string").join("..");
+export const named = (path: Path): string => path.filter((step) => typeof step === "string").join(".");
 
 /** A copy of a value in which the leaves that `change` names are replaced. */
 export const replanted = (value: unknown, change: (path: Path, leaf: unknown) => unknown, path: Path = []): unknown => {

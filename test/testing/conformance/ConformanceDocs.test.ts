@@ -3,7 +3,7 @@ import { assert, describe, it, vi } from "@effect/vitest";
 import { ConformanceLetter, conformanceFaults } from "../../../src/testing/index.ts";
 import { prove } from "../../examples/conformance-twenty-lines.ts";
 
-const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const file = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
 const chapter = file("docs/conformance.md");
 
 describe("docs/conformance.md", () => {
