@@ -52,7 +52,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return this.#signal === undefined ? {} : { signal: this.#signal };",
     replace: "return {};",
     proofs: [
-      { test: "test/adapters/effect-ai/EffectAiStop.test.ts", named: "sends nothing once it was pressed: streamText" },
+      { test: "test/adapters/effect-ai/StopSignal.test.ts", named: "sends nothing once it was pressed: streamText" },
     ],
   },
   {
@@ -61,7 +61,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "untilStopped",
     find: "signal.aborted ? stop : Effect.raceFirst(work, stop)",
     replace: "signal.aborted ? stop : work",
-    proofs: [{ test: "test/adapters/effect-ai/EffectAiStop.test.ts", named: "runs behind a whole answer: streamText" }],
+    proofs: [{ test: "test/adapters/effect-ai/StopSignal.test.ts", named: "runs behind a whole answer: streamText" }],
   },
   {
     name: "a request of fetch does not hear its own signal",

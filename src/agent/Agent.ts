@@ -13,17 +13,17 @@ import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import type { TurnEnd, Watcher } from "./AgentEvent.ts";
 import { AgentError } from "./conversation/AgentError.ts";
-import type { Called } from "./conversation/Answering.ts";
+import type { Called } from "./conversation/ChatRun.ts";
+import { Transcript } from "./conversation/ChatState.ts";
 import { type Chat, type Ending, journalVersion, type Verdict } from "./conversation/Entry.ts";
 import * as Journal from "./conversation/Journal.ts";
-import { Transcript } from "./conversation/Transcript.ts";
 import * as Endpoint from "./Endpoint.ts";
+import * as Step from "./ModelStep.ts";
 import * as OpenRun from "./OpenRun.ts";
-import * as Step from "./Step.ts";
 import * as Toolbox from "./Toolbox.ts";
 import * as FileTools from "./tools/FileTools.ts";
 import { Sandbox } from "./tools/Sandbox.ts";
-import * as Shell from "./tools/Shell.ts";
+import * as Shell from "./tools/ShellTool.ts";
 
 /** Requests of one turn at most, by default. */
 export const stepsMaxDefault = 25;

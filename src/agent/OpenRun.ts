@@ -10,9 +10,9 @@ import { RunInterrupted } from "../runtime/contract/RunEvent.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { AgentError } from "./conversation/AgentError.ts";
-import type { Called } from "./conversation/Answering.ts";
+import type { Called } from "./conversation/ChatRun.ts";
 import type { Ending, Verdict } from "./conversation/Entry.ts";
-import * as Step from "./Step.ts";
+import * as Step from "./ModelStep.ts";
 
 /** How a request came out. */
 export type Outcome =

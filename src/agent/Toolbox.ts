@@ -5,9 +5,9 @@ import { Cause, Effect, Exit } from "effect";
 import type { ReadyCall } from "../runtime/contract/ToolCall.ts";
 import { type GuardedTool, ToolGuard, type ToolRefused, type UnknownCall } from "../runtime/tools/ToolGuard.ts";
 import type { Watcher } from "./AgentEvent.ts";
-import type { Called } from "./conversation/Answering.ts";
+import type { Called } from "./conversation/ChatRun.ts";
+import type { Transcript } from "./conversation/ChatState.ts";
 import type { Verdict } from "./conversation/Entry.ts";
-import type { Transcript } from "./conversation/Transcript.ts";
 import type { AgentTool, ToolOutput } from "./tools/AgentTool.ts";
 
 /** How a tool of each effect is made. */

@@ -6,6 +6,6 @@ export { type Agent, type AgentOptions, open, stepsMaxDefault, systemDefault } f
 export type { AgentEvent, TurnEnd, Watcher } from "./AgentEvent.ts";
 export { type LayerOptions, layer } from "./AgentLayer.ts";
 export { AgentError } from "./conversation/AgentError.ts";
-export type { Called } from "./conversation/Answering.ts";
+export type { Called } from "./conversation/ChatRun.ts";
 export { Entry } from "./conversation/Entry.ts";
 export { Escape, Sandbox } from "./tools/Sandbox.ts";

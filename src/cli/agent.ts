@@ -8,7 +8,7 @@ import { Clock, Console, Effect, Option, Random, References, Runtime, Schema } f
 import { Command, Flag } from "effect/cli";
 import * as Chats from "../agent/conversation/Chats.ts";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
-import * as Lines from "../agent/terminal/Lines.ts";
+import * as Lines from "../agent/terminal/LineReader.ts";
 import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";

@@ -8,7 +8,7 @@ import { runConformance, silenceMsDefault } from "../testing/conformance/Conform
 import { type ConformanceFaultId, conformanceFaults } from "../testing/conformance/ConformanceFault.ts";
 import type { ConformanceRuntime } from "../testing/conformance/ConformanceRuntime.ts";
 import { type ConformanceScoreboard, isSafe } from "../testing/conformance/ConformanceScoreboard.ts";
-import { conformanceTable } from "../testing/conformance/ConformanceTable.ts";
+import { conformanceTable } from "../testing/conformance/Table.ts";
 import { type SubjectName, subjectNames, subjects, type WithUsSettings } from "./conformance/Subjects.ts";
 import * as Progress from "./demo/stage/Progress.ts";
 

@@ -18,6 +18,7 @@ import * as Connector from "./connection/Connector.ts";
 import { type Broken, Exchange, type Head } from "./connection/Exchange.ts";
 import { type Origin, Origins } from "./connection/Origin.ts";
 import type { ExchangeRecord } from "./ExchangeRecord.ts";
+import * as Telling from "./ExchangeTelemetry.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
 import { originOf, type ProviderRequest, send, type Wire } from "./ProviderRequest.ts";
 import {
@@ -29,7 +30,6 @@ import {
   readResponse,
   sizeOf,
 } from "./ResponseReader.ts";
-import * as Telling from "./Telling.ts";
 
 /** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together. README, "Clocks". */
 export const connectMsDefault = 30_000;

@@ -20,7 +20,7 @@ export {
   ConformanceTotals,
   isSafe,
 } from "./conformance/ConformanceScoreboard.ts";
-export { conformanceLegend, conformanceTable } from "./conformance/ConformanceTable.ts";
+export { conformanceLegend, conformanceTable } from "./conformance/Table.ts";
 export * as FaultJudge from "./faults/FaultJudge.ts";
 export type { Outcome, RequestLog } from "./faults/FaultLog.ts";
 export { FaultListenError, FaultProvider, type FaultProviderOptions } from "./faults/FaultProvider.ts";

@@ -25,7 +25,7 @@ describe("docs/embedding.md", () => {
 
   it("shows where the main parts are", () => {
     const files = globSync("src/agent/**/*.ts", { cwd: root }).map((path) => path.replace("src/agent/", ""));
-    const small = ["AgentError", "AgentEvent", "AgentTool", "Canvas", "Endpoint", "Line", "Lines", "index"];
+    const small = ["AgentError", "AgentEvent", "AgentTool", "Cursor", "Endpoint", "LineReader", "PlainText", "index"];
     const left = files.filter(
       (file) => !small.includes(basename(file, ".ts")) && !chapter.includes(`(../src/agent/${file})`),
     );

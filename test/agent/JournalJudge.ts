@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { Schema } from "effect";
-import { Transcript } from "../../src/agent/conversation/Transcript.ts";
+import { Transcript } from "../../src/agent/conversation/ChatState.ts";
 import { Entry } from "../../src/agent/index.ts";
 import { checks } from "../provider/continuation/ContinueRules.ts";
 

@@ -8,18 +8,18 @@ import type { LanguageModelMiddleware, ToolSet } from "ai";
 import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
-import { CallBook, type Dispatch } from "./AiSdkCalls.ts";
-import { discarding, type LiveCall, type LiveTransform } from "./AiSdkDiscard.ts";
-import { HandlerFailed } from "./AiSdkExecute.ts";
-import { generate, type Host, type RecoverOptions, stream } from "./AiSdkModel.ts";
-import { Repeats } from "./AiSdkRepeats.ts";
-import type { Model } from "./AiSdkSpec.ts";
-import { type GuardOptions, guardTools } from "./AiSdkTools.ts";
+import { CallBook, type Dispatch } from "./CallRegistry.ts";
+import { discarding, type LiveCall, type LiveTransform } from "./Discard.ts";
+import { HandlerFailed } from "./Handler.ts";
+import { generate, type Host, type RecoverOptions, stream } from "./Model.ts";
+import { Repeats } from "./Repeats.ts";
+import type { Model } from "./Spec.ts";
+import { type GuardOptions, guardTools } from "./Tools.ts";
 
-export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./AiSdkDiscard.ts";
-export { CallInterrupted } from "./AiSdkError.ts";
-export type { RecoverOptions } from "./AiSdkModel.ts";
-export type { GuardOptions } from "./AiSdkTools.ts";
+export { CallInterrupted } from "./CallInterrupted.ts";
+export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./Discard.ts";
+export type { RecoverOptions } from "./Model.ts";
+export type { GuardOptions } from "./Tools.ts";
 
 /** Recovers models and guards tools that belong together: calls of its models are what its tools run for. */
 export interface Recovery {

@@ -22,9 +22,9 @@ import * as Relay from "../relay/Relay.ts";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { DeclaredTools, RelayPlan } from "../relay/RelayPlan.ts";
 import { RelayRepeats } from "../relay/RelayRepeats.ts";
-import { fetchTransport } from "./RelayFetch.ts";
-import { errorOf, refuse, respond } from "./RelayFetchBody.ts";
-import { type FetchCall, readCall } from "./RelayFetchCall.ts";
+import { type FetchCall, readCall } from "./Call.ts";
+import { errorOf, refuse, respond } from "./Response.ts";
+import { fetchTransport } from "./Transport.ts";
 
 export type { RelayAnswer, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";

@@ -7,9 +7,9 @@
 import { Duration, Effect, Layer } from "effect";
 import { FetchHttpClient } from "effect/http";
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability";
-import { type OtlpConfigError, type OtlpSettings, read, type SignalSettings } from "./OtlpSettings.ts";
+import { type OtlpConfigError, type OtlpSettings, read, type SignalSettings } from "./Settings.ts";
 
-export { OtlpConfigError } from "./OtlpSettings.ts";
+export { OtlpConfigError } from "./Settings.ts";
 
 /** How the program calls itself where the environment does not. */
 export interface OtlpOptions {

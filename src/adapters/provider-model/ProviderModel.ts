@@ -15,7 +15,7 @@ import {
 } from "../../client/index.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../provider/index.ts";
 import type { Part, ProtocolId, Tolerance } from "../../provider/stream/Protocol.ts";
-import { CurrentAttempt } from "../effect-ai/EffectAiCall.ts";
+import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
 import { anthropicMessages } from "./ProviderModelAnthropic.ts";
 import { openAiChat } from "./ProviderModelChat.ts";

@@ -8,7 +8,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 import type { Part, ProtocolId } from "../../provider/stream/Protocol.ts";
-import { hostedMetadata } from "../effect-ai/EffectAiParts.ts";
+import { hostedMetadata } from "../effect-ai/Parts.ts";
 import { finishReason, usageOf } from "./ProviderModelFinish.ts";
 import { type Kept, type Told, told } from "./ProviderModelTold.ts";
 

@@ -45,10 +45,10 @@ import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { keptAlive, type Leaving, type RelayEvent, RelayReader } from "./RelayReader.ts";
-import type { Within } from "./RelayRefusal.ts";
 import { left, type RelayRepeats, type Repeated } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
+import type { Within } from "./WholeBody.ts";
 
 /** How requests are relayed. */
 export interface RelayOptions {

@@ -13,7 +13,6 @@ import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { decoderOf, RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
-import { readDocument, readRefusal, textOf, type Within } from "./RelayRefusal.ts";
 import {
   headerOf,
   type RelayExchange,
@@ -22,6 +21,7 @@ import {
   recordOf,
   relayError,
 } from "./RelayTransport.ts";
+import { readDocument, readRefusal, textOf, type Within } from "./WholeBody.ts";
 
 /** What an attempt needs. */
 export interface RelaySourceOptions {

@@ -58,7 +58,7 @@ export interface RelayTransport {
 export interface RelayRefusal {
   readonly head: RelayHead;
   readonly body: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** The body came to its end, within the limits of `RelayRefusal.ts`. */
+  /** The body came to its end, within the limits of `WholeBody.ts`. */
   readonly whole: boolean;
 }
 

@@ -5,8 +5,8 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Effect, Result } from "effect";
 import type { AgentError } from "./AgentError.ts";
+import { Transcript } from "./ChatState.ts";
 import * as Journal from "./Journal.ts";
-import { Transcript } from "./Transcript.ts";
 
 /** Most chats that are looked at, the newest. */
 export const chatsMax = 100;

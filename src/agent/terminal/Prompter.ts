@@ -5,10 +5,10 @@ import { Effect } from "effect";
 import type { Choice } from "../../domain/Decision.ts";
 import * as Repeats from "../../policy/Repeats.ts";
 import type { Question } from "../../runtime/contract/Question.ts";
-import type { Called } from "../conversation/Answering.ts";
+import type { Called } from "../conversation/ChatRun.ts";
 import type { Verdict } from "../conversation/Entry.ts";
-import { oneLine } from "../tools/Line.ts";
-import type { Lines } from "./Lines.ts";
+import { oneLine } from "../tools/PlainText.ts";
+import type { Lines } from "./LineReader.ts";
 
 /** Where a person is asked. */
 export interface Desk {

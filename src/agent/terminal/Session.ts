@@ -5,7 +5,7 @@ import { Deferred, Effect, type Scope } from "effect";
 import type { Agent } from "../Agent.ts";
 import type { TurnEnd } from "../AgentEvent.ts";
 import type { AgentError } from "../conversation/AgentError.ts";
-import type { Lines } from "./Lines.ts";
+import type { Lines } from "./LineReader.ts";
 
 /** What is done in a session: one thing said, an open turn ended, or whatever is typed. */
 export type Task =

@@ -6,8 +6,8 @@
  */
 import { styleText } from "node:util";
 import type { AgentEvent, Watcher } from "../AgentEvent.ts";
-import { harmless, oneLine, wrapped } from "../tools/Line.ts";
-import * as Canvas from "./Canvas.ts";
+import { harmless, oneLine, wrapped } from "../tools/PlainText.ts";
+import * as Canvas from "./Cursor.ts";
 
 /** What is drawn on. */
 export interface Paper {

@@ -3,7 +3,7 @@
  */
 import type { Effect } from "effect";
 import type { ToolEffect } from "../../domain/SideEffects.ts";
-import type { Called } from "../conversation/Answering.ts";
+import type { Called } from "../conversation/ChatRun.ts";
 import type { ToolDescription } from "../conversation/Conversation.ts";
 import type { Verdict } from "../conversation/Entry.ts";
 

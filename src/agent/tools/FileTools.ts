@@ -21,7 +21,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { Effect, Schema } from "effect";
 import type { AgentTool, ToolOutput } from "./AgentTool.ts";
-import { oneLine } from "./Line.ts";
+import { oneLine } from "./PlainText.ts";
 import { Escape, type Sandbox } from "./Sandbox.ts";
 
 /** Most of a file that a model is given, in bytes. */

@@ -3,8 +3,8 @@
  */
 import type * as Undici from "@effect/platform-node/Undici";
 import { Effect, type Scope } from "effect";
+import { Line } from "./ConnectionSlot.ts";
 import type { Connector } from "./Connector.ts";
-import { Line } from "./Line.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
 

@@ -16,7 +16,7 @@ import { Effect } from "effect";
 import { type ConformanceFaultId, conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceRuntime } from "./ConformanceRuntime.ts";
 import { type ConformanceCell, type ConformanceScoreboard, scoreboard } from "./ConformanceScoreboard.ts";
-import { playTurn } from "./ConformanceTurn.ts";
+import { playTurn } from "./Turn.ts";
 
 /** What a conformance run does; everything has a default. */
 export interface ConformanceOptions {

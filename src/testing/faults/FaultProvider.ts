@@ -17,7 +17,7 @@ import {
   FaultScriptError,
   type FaultScriptInput,
 } from "../script/FaultScript.ts";
-import { type Conversations, serve } from "./FaultConnection.ts";
+import { type Conversations, serve } from "./Connection.ts";
 import * as FaultLog from "./FaultLog.ts";
 import * as FaultResume from "./FaultResume.ts";
 import type { RequestHead } from "./RequestReader.ts";

@@ -3,7 +3,7 @@
  */
 
 import type { Answer } from "../script/FaultScript.ts";
-import type { Resumed } from "./FaultPlan.ts";
+import type { Resumed } from "./Plan.ts";
 import type { RequestHead } from "./RequestReader.ts";
 
 /** Most answers that are remembered; the oldest are dropped. */

@@ -4,8 +4,8 @@ import { TestClock } from "effect/testing";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import { RelayInterrupted } from "../../../src/adapters/relay/RelayInterrupted.ts";
 import { type RelayPlan, recognise } from "../../../src/adapters/relay/RelayPlan.ts";
-import { refusalMs } from "../../../src/adapters/relay/RelayRefusal.ts";
 import type { RelayHead, RelayTransport } from "../../../src/adapters/relay/RelayTransport.ts";
+import { refusalMs } from "../../../src/adapters/relay/WholeBody.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { seeded } from "../../provider/Seeded.ts";
 

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { AgentEvent } from "../../../src/agent/index.ts";
 import { TerminalView } from "../../../src/agent/terminal/TerminalView.ts";
-import { harmless, wrapped } from "../../../src/agent/tools/Line.ts";
+import { harmless, wrapped } from "../../../src/agent/tools/PlainText.ts";
 import { Screen } from "./Screen.ts";
 
 const drawn = (events: ReadonlyArray<AgentEvent>, isTerminal: boolean, columns = 40, rows = 12): string => {

@@ -8,7 +8,7 @@ import { Effect } from "effect";
 import { Sandbox } from "../../../src/agent/index.ts";
 import type { AgentTool } from "../../../src/agent/tools/AgentTool.ts";
 import * as FileTools from "../../../src/agent/tools/FileTools.ts";
-import * as Shell from "../../../src/agent/tools/Shell.ts";
+import * as Shell from "../../../src/agent/tools/ShellTool.ts";
 import { linesOf } from "../Marks.ts";
 import * as Rig from "../Rig.ts";
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { CallBook, handedOverMax } from "../../../src/adapters/ai-sdk/AiSdkCalls.ts";
+import { CallBook, handedOverMax } from "../../../src/adapters/ai-sdk/CallRegistry.ts";
 
 const of = (run: string) => ({ run_id: run, attempt: 1, call: "0.0" });
 const call = (input: string, toolCallId = "0") => ({ toolCallId, toolName: "bash", input });

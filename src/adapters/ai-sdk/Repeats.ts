@@ -4,7 +4,7 @@
  * Failures of this package are nothing that the AI SDK repeats (`isRetryable` is false, and no `error` part is sent), but a
  * loop around it may. Its retries would come on top of ours, without knowing what was shown and what ran.
  */
-import type { CallOptions } from "./AiSdkSpec.ts";
+import type { CallOptions } from "./Spec.ts";
 
 /** How long after a failure the same request is taken for a repeat of it, in milliseconds; the SDK's own retries wait 2 s and 4 s. */
 export const repeatWithinMs = 10_000;

@@ -10,13 +10,13 @@ import { type PartEvent, type RunCompleted, type RunEvent, RunInterrupted } from
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { type Base, unwrap } from "./EffectAiBase.ts";
-import { attemptOf, Call, type StepRequest } from "./EffectAiCall.ts";
-import type { AgentEvent, ToolSettled } from "./EffectAiEvent.ts";
-import { errorIn, type Sent } from "./EffectAiParts.ts";
-import { StopSignal } from "./EffectAiStop.ts";
-import type { AnyToolkit, AnyTools } from "./EffectAiTools.ts";
-import { Transcript } from "./EffectAiTranscript.ts";
+import { type Base, unwrap } from "./Base.ts";
+import { attemptOf, Call, type StepRequest } from "./Call.ts";
+import type { AgentEvent, ToolSettled } from "./Event.ts";
+import { errorIn, type Sent } from "./Parts.ts";
+import { StopSignal } from "./StopSignal.ts";
+import type { AnyToolkit, AnyTools } from "./Tools.ts";
+import { Transcript } from "./Transcript.ts";
 
 /** One step. */
 export interface AgentOptions<Tools extends AnyTools>

@@ -3,7 +3,7 @@
  */
 import { Prompt, type Response } from "effect/ai";
 import type { SettledCall } from "../../runtime/contract/ToolCall.ts";
-import type { AgentEvent } from "./EffectAiEvent.ts";
+import type { AgentEvent } from "./Event.ts";
 
 interface Kept {
   parts: ReadonlyArray<Response.AnyPart>;

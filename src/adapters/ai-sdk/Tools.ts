@@ -9,10 +9,10 @@ import * as HostedTools from "../../domain/HostedTools.ts";
 import { label } from "../../domain/Limits.ts";
 import { serverSideState, type ToolEffect } from "../../domain/SideEffects.ts";
 import type { Tool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import type { Dispatch } from "./AiSdkCalls.ts";
-import { guardedExecute } from "./AiSdkExecute.ts";
-import { MarkedTool } from "./AiSdkMarkedTool.ts";
-import type { CallOptions, ExposedTool } from "./AiSdkSpec.ts";
+import type { Dispatch } from "./CallRegistry.ts";
+import { guardedExecute } from "./Handler.ts";
+import { MarkedTool } from "./MarkedTool.ts";
+import type { CallOptions, ExposedTool } from "./Spec.ts";
 
 /** What the tools of a set do; one that is not named is `unknown`. */
 export interface GuardOptions<T extends ToolSet> {

@@ -16,21 +16,21 @@ import { type AiError, LanguageModel, Model, type Response } from "effect/ai";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { type Base, type Options, remember, unnamed } from "./EffectAiBase.ts";
-import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./EffectAiCall.ts";
-import { closed } from "./EffectAiHistory.ts";
-import { errorIn, type Sent } from "./EffectAiParts.ts";
-import { StopSignal } from "./EffectAiStop.ts";
-import type { AnyTools } from "./EffectAiTools.ts";
+import { type Base, type Options, remember, unnamed } from "./Base.ts";
+import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./Call.ts";
+import { closed } from "./History.ts";
 import { ofRun } from "./LanguageModelError.ts";
+import { errorIn, type Sent } from "./Parts.ts";
+import { StopSignal } from "./StopSignal.ts";
+import type { AnyTools } from "./Tools.ts";
 
-export type { Options } from "./EffectAiBase.ts";
-export type { AgentEvent, ToolSettled } from "./EffectAiEvent.ts";
-export { type AgentOptions, run } from "./EffectAiRun.ts";
-export { StopSignal } from "./EffectAiStop.ts";
-export { ToolEffect } from "./EffectAiTools.ts";
-export { Transcript } from "./EffectAiTranscript.ts";
+export { type AgentOptions, run } from "./AgentRun.ts";
+export type { Options } from "./Base.ts";
+export type { AgentEvent, ToolSettled } from "./Event.ts";
 export { interruptionOf } from "./LanguageModelError.ts";
+export { StopSignal } from "./StopSignal.ts";
+export { ToolEffect } from "./Tools.ts";
+export { Transcript } from "./Transcript.ts";
 
 /**
  * Recovers the language model that is provided to it.

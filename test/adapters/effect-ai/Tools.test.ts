@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Tool } from "effect/ai";
-import { boundaries, effectOf } from "../../../src/adapters/effect-ai/EffectAiTools.ts";
 import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
+import { boundaries, effectOf } from "../../../src/adapters/effect-ai/Tools.ts";
 
 const plain = Tool.make("t");
 const search = Tool.providerDefined({

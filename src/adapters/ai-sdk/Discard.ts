@@ -7,7 +7,7 @@
  * page of `ai` 7 forgets the parts of the step, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
-import type { StreamPart } from "./AiSdkSpec.ts";
+import type { StreamPart } from "./Spec.ts";
 
 /** The kind of the custom part that marks a withdrawal. */
 export const discardKind = "effect-stream-recovery.discard";

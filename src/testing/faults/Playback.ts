@@ -11,7 +11,7 @@ import { commentFrame } from "../answers/AnswerFrames.ts";
 import { pingFrame } from "../answers/AnswersAnthropicMessages.ts";
 import type { Answer, BreakKind, KeepAlive } from "../script/FaultScript.ts";
 import type { OpenLog, Outcome } from "./FaultLog.ts";
-import type { Piece, Plan } from "./FaultPlan.ts";
+import type { Piece, Plan } from "./Plan.ts";
 import { finish, type SocketInbox, write } from "./SocketInbox.ts";
 
 /** Milliseconds between keep-alives of the break `keep_alive` where the script says no other. */

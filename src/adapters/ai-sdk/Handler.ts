@@ -3,8 +3,8 @@
  */
 import type { ToolSet } from "ai";
 import { Effect, Schema } from "effect";
-import type { Dispatch } from "./AiSdkCalls.ts";
-import type { MarkedTool } from "./AiSdkMarkedTool.ts";
+import type { Dispatch } from "./CallRegistry.ts";
+import type { MarkedTool } from "./MarkedTool.ts";
 
 type Execute = NonNullable<ToolSet[string]["execute"]>;
 type ExecuteOptions = Parameters<Execute>[1];

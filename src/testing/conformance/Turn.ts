@@ -13,7 +13,7 @@ import type {
   ConformanceTool,
 } from "./ConformanceRuntime.ts";
 import type { ConformanceCell } from "./ConformanceScoreboard.ts";
-import { type ConformanceTurn, judgeTurn } from "./ConformanceVerdict.ts";
+import { type ConformanceTurn, judgeTurn } from "./TurnJudge.ts";
 
 /** Longest text that a screen holds, in UTF-16 code units; what is written behind it is not shown. */
 export const screenCharactersMax = 1_000_000;

@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { Deferred, Effect, Schema } from "effect";
 import type { AgentTool, ToolOutput } from "./AgentTool.ts";
-import { oneLine } from "./Line.ts";
+import { oneLine } from "./PlainText.ts";
 import type { Sandbox } from "./Sandbox.ts";
 
 /** How long a command may run by default, in milliseconds. */

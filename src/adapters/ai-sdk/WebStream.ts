@@ -4,7 +4,7 @@
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import { stopperOfSignal } from "../../runtime/contract/Stopper.ts";
-import type { StreamPart } from "./AiSdkSpec.ts";
+import type { StreamPart } from "./Spec.ts";
 
 /** Starts an effect on the services of a recovery. */
 export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>;

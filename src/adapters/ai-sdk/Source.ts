@@ -3,8 +3,8 @@
  */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
-import { PartReader, type ReadAttempt, type ReadPart } from "./AiSdkParts.ts";
-import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./AiSdkSpec.ts";
+import { PartReader, type ReadAttempt, type ReadPart } from "./Parts.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Spec.ts";
 
 /** What came with the answer that is read now. */
 export type Envelope = Pick<StreamResult, "request" | "response">;

@@ -4,7 +4,7 @@
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders } from "../relay/RelayTransport.ts";
-import type { FetchExtras } from "./RelayFetch.ts";
+import type { FetchExtras } from "./Transport.ts";
 
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];

@@ -23,7 +23,7 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import { ending, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
 import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
-import type { FinishReason, GenerateResult, StreamPart } from "./AiSdkSpec.ts";
+import type { FinishReason, GenerateResult, StreamPart } from "./Spec.ts";
 
 /** The attempt whose parts are read. */
 export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;

@@ -7,7 +7,7 @@
 import type { Effect } from "effect";
 import { label, labelCharactersMax } from "../../domain/Limits.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
-import type { MarkedTool } from "./AiSdkMarkedTool.ts";
+import type { MarkedTool } from "./MarkedTool.ts";
 
 /** Starts the handler of one call through the guard. */
 export type Dispatch = (

@@ -8,7 +8,7 @@ import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../provider/index.ts";
 import type { Protocol, ProtocolId } from "../../provider/stream/Protocol.ts";
-import { Answering } from "./Answering.ts";
+import { Answering } from "./ChatRun.ts";
 import { opened, type ToolDescription } from "./Conversation.ts";
 import type { Chat, Entry } from "./Entry.ts";
 

@@ -8,7 +8,7 @@ import { label } from "../../domain/Limits.ts";
 import { ToolEffect as Effects, type ToolBoundary } from "../../domain/SideEffects.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
-import { streamUntilStopped, untilStopped } from "./EffectAiStop.ts";
+import { streamUntilStopped, untilStopped } from "./StopSignal.ts";
 
 /**
  * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. A tool without it is read by the annotations

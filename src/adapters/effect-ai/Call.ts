@@ -9,10 +9,10 @@ import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import type { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { mended } from "./EffectAiHistory.ts";
-import { PartFold, type Sent } from "./EffectAiParts.ts";
-import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./EffectAiTools.ts";
+import { mended } from "./History.ts";
 import { sourceOf } from "./LanguageModelError.ts";
+import { PartFold, type Sent } from "./Parts.ts";
+import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./Tools.ts";
 
 /** The options of any call, as far as this adapter reads them. */
 export interface CallOptions {

@@ -8,8 +8,8 @@ import type { Part } from "../provider/stream/Protocol.ts";
 import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
 import type { Watcher } from "./AgentEvent.ts";
+import { protocols, type Transcript } from "./conversation/ChatState.ts";
 import type { Chat } from "./conversation/Entry.ts";
-import { protocols, type Transcript } from "./conversation/Transcript.ts";
 import { endpoint, headers } from "./Endpoint.ts";
 import type { Toolbox } from "./Toolbox.ts";
 

@@ -9,16 +9,16 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import type { CallBook } from "./AiSdkCalls.ts";
-import type { LiveCall } from "./AiSdkDiscard.ts";
-import { type CallInterrupted, interrupted } from "./AiSdkError.ts";
-import { ReadPart } from "./AiSdkParts.ts";
-import { awaited, type Fork, pump } from "./AiSdkPump.ts";
-import type { Repeats } from "./AiSdkRepeats.ts";
-import { revealed } from "./AiSdkReveal.ts";
-import { type Envelope, streaming, whole } from "./AiSdkSource.ts";
-import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./AiSdkSpec.ts";
-import { exposed } from "./AiSdkTools.ts";
+import { type CallInterrupted, interrupted } from "./CallInterrupted.ts";
+import type { CallBook } from "./CallRegistry.ts";
+import type { LiveCall } from "./Discard.ts";
+import { ReadPart } from "./Parts.ts";
+import type { Repeats } from "./Repeats.ts";
+import { revealed } from "./Reveal.ts";
+import { type Envelope, streaming, whole } from "./Source.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Spec.ts";
+import { exposed } from "./Tools.ts";
+import { awaited, type Fork, pump } from "./WebStream.ts";
 
 /** How the calls of a model are recovered; each field is that of `StreamProcessor.run`. */
 export interface RecoverOptions

@@ -11,8 +11,8 @@ import type { RunEvent } from "../../runtime/contract/RunEvent.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
-import { discardMark, type LiveCall } from "./AiSdkDiscard.ts";
-import { ReadPart } from "./AiSdkParts.ts";
+import { discardMark, type LiveCall } from "./Discard.ts";
+import { ReadPart } from "./Parts.ts";
 
 type Run = RunOptions<ReadPart, unknown, never>;
 

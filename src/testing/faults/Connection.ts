@@ -7,8 +7,8 @@ import { Clock, Effect } from "effect";
 import type { ProtocolId } from "../../provider/stream/Protocol.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 import type { FaultLog, OpenLog, Outcome, RequestLog } from "./FaultLog.ts";
-import * as FaultPlan from "./FaultPlan.ts";
-import { breakOff, play } from "./FaultPlayback.ts";
+import * as FaultPlan from "./Plan.ts";
+import { breakOff, play } from "./Playback.ts";
 import * as RequestReader from "./RequestReader.ts";
 import * as SocketInbox from "./SocketInbox.ts";
 
