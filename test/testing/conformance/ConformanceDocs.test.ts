@@ -10,7 +10,7 @@ describe("docs/conformance.md", () => {
   it("shows the example that is tested, as a user of the package writes it", () => {
     const example = file("test/examples/conformance-twenty-lines.ts")
       .replace(/^\/\*\*[\s\S]*?\*\/\n/, "")
-      .replace("../../../src/testing/index.ts", "effect-stream-recovery/testing");
+      .replace("../../src/testing/index.ts", "effect-stream-recovery/testing");
     assert.include(chapter, `\`\`\`ts\n${example}\`\`\``);
   });
 
