@@ -18,13 +18,12 @@ import { label } from "../domain/Limits.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import type { Outcome } from "./attempt/AttemptEnd.ts";
-import type { Attempt } from "./attempt/AttemptRunner.ts";
+import type { Attempt } from "./attempt/Attempt.ts";
+import type { AttemptEnd } from "./attempt/AttemptEnd.ts";
 import { Watchdog } from "./attempt/Watchdog.ts";
-import { passSignaturesOn, stopperOf } from "./contract/InterruptSignature.ts";
+import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
-import { stopperOfSignal } from "./contract/Stopper.ts";
 import * as Entrance from "./Entrance.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { late } from "./recovery/Incidents.ts";
@@ -32,10 +31,10 @@ import { revive, settle } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
 import { Chain } from "./run/Chain.ts";
-import { Reached } from "./run/Reached.ts";
 import { RetryGate } from "./run/RetryGate.ts";
 import { Run } from "./run/Run.ts";
 import type { Shared } from "./run/Shared.ts";
+import { Reached } from "./run/Shared.ts";
 import { Throttle } from "./run/Throttle.ts";
 import { ToolGuard } from "./tools/ToolGuard.ts";
 
@@ -270,7 +269,7 @@ const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scop
 
 /** What runs tell Recovery; one object for all of them. */
 const hooks = {
-  ended: <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): void => {
+  ended: <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: AttemptEnd): void => {
     Effect.runForkWith(run.services)(settle(run, attempt, outcome));
   },
   late,
@@ -316,7 +315,7 @@ const begin = <P, E, R>(
     }
     shared.guard.enrol(runId, run.ledger);
     run.chain = new Chain(first);
-    run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.attempt, mode: "first" });
+    run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.number, mode: "first" });
     run.start(first);
     return run;
     // A run that could not begin has ended: its finalizer would wait for it for ever.

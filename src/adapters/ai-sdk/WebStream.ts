@@ -2,8 +2,7 @@
  * Carries the parts of a run into the web stream that the AI SDK reads, by its demand, and its end.
  */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
-import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
-import { stopperOfSignal } from "../../runtime/contract/Stopper.ts";
+import { InterruptSignature, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamPart } from "./Spec.ts";
 
 /** Starts an effect on the services of a recovery. */

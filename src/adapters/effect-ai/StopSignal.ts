@@ -3,8 +3,8 @@
  */
 import { Context, Effect, Stream } from "effect";
 import type { AiError } from "effect/ai";
+import { stopFailure, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import { stopFailure, stopperOfSignal } from "../../runtime/contract/Stopper.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import { ofRun } from "./LanguageModelError.ts";
 

@@ -13,15 +13,15 @@ import * as TransportCodes from "../../domain/TransportCodes.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 
 /** `ended`: the source ended cleanly, which is not yet success. `cause` is the original error, unchanged (law L12). */
-export type Outcome =
+export type AttemptEnd =
   | { readonly _tag: "ended" }
   | { readonly _tag: "failed"; readonly failure: Failure; readonly cause: unknown };
 
 /** A clean end. */
-export const ended: Outcome = { _tag: "ended" };
+export const ended: AttemptEnd = { _tag: "ended" };
 
 /** A failed end. */
-export const failed = (failure: Failure, cause: unknown): Outcome => ({ _tag: "failed", failure, cause });
+export const failed = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
 /** How errors become failures. */
 export interface Classifying<E> {
@@ -37,7 +37,7 @@ export interface Classifying<E> {
  *
  * Its own typed failure comes first, then a defect; an interrupt that none of us caused is the provider's own cancel.
  */
-export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): Outcome => {
+export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;
   const { cause } = exit;
   const fail = Cause.findError(cause);

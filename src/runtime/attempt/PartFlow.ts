@@ -225,7 +225,7 @@ export class PartFlow<P> {
   #events(transit: Transit<P>): Array<PartEvent<P>> {
     const { ledger, runId } = this.#host;
     const owner = this.#owner;
-    const { attempt } = owner;
+    const attempt = owner.number;
     const events: Array<PartEvent<P>> = [];
     let index = 0;
     for (const part of transit.parts) {

@@ -14,15 +14,15 @@ import type { QuestionRecord } from "../../recorder/RecordParts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Question } from "../contract/Question.ts";
 import { expiring } from "../questions/DurableQuestions.ts";
-import type { Broken, Verdict } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import { freshCounters } from "../run/Spent.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
-import { abandonable } from "./Abandonment.ts";
 import * as Ending from "./Ending.ts";
+import type { RecordedDecision } from "./Incidents.ts";
 import { launch } from "./Launch.ts";
 import { judged } from "./Verify.ts";
-import { admitted, waited } from "./Waits.ts";
+import { abandonable, admitted, waited } from "./Waits.ts";
 
 /** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
 export type Next = "launched" | "ended" | "again";
@@ -30,8 +30,8 @@ export type Next = "launched" | "ended" | "again";
 /** Asks anew, or decides again when the facts have grown meanwhile. */
 export const ask = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
+  broken: BrokenAttempt<P>,
+  verdict: RecordedDecision,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   asking(
@@ -50,7 +50,7 @@ export const ask = <P, E, R>(
 /** Waits for the answer to a question of an earlier process; on record it stands already. */
 export const askAgain = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   incident: RunIncident,
   record: QuestionRecord,
 ): Effect.Effect<Next, never, R> =>
@@ -79,7 +79,11 @@ const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never,
     return question;
   }).pipe(Effect.ensuring(Effect.sync(() => run.setAsking(false))));
 
-const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, incident }: Verdict): Question => {
+const questionOf = <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  { decision, incident }: RecordedDecision,
+): Question => {
   const { rule } = decision;
   const choices = choicesOf(run, broken, decision);
   const terms = run.shared.decisions.terms;
@@ -103,7 +107,7 @@ const questionOf = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, { decision, i
 /** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   { choices = ["stop"] }: Decision,
 ): ReadonlyArray<Choice> => {
   if (openCalls(run, broken).every((call) => !run.ledger.isRunning(call))) return choices;
@@ -112,7 +116,7 @@ const choicesOf = <P, E, R>(
 };
 
 /** The calls of the broken response whose outcome is not known. */
-const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): ReadonlyArray<OpenCall> =>
+const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): ReadonlyArray<OpenCall> =>
   run.ledger.unsettled(run.chain?.links ?? [attempt]);
 
 const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecord => {
@@ -122,13 +126,13 @@ const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecor
 };
 
 /** A question that stands, and what is known about it. */
-interface Posed extends Pick<Verdict, "decision" | "incident"> {
+interface Posed extends Pick<RecordedDecision, "decision" | "incident"> {
   readonly question: Question;
 }
 
 const answered = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   { decision, incident, question }: Posed,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
@@ -145,7 +149,7 @@ const answered = <P, E, R>(
     // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
     if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
     const given = question.choices.includes(answer) ? answer : "stop";
-    run.note(broken.attempt.attempt, "answer", given);
+    run.note(broken.attempt.number, "answer", given);
     const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
     const choice = known ?? given;
     const entries: ReadonlyArray<Entry> = [
@@ -213,8 +217,8 @@ const answerOf = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect
 /** Does what a person chose. */
 export const carryOut = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
+  broken: BrokenAttempt<P>,
+  verdict: RecordedDecision,
   choice: Choice,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>

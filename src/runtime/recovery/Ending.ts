@@ -6,11 +6,12 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import type { Attempt } from "../attempt/AttemptRunner.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import { RunInterrupted } from "../contract/RunEvent.ts";
-import type { Broken, Verdict } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import type { RecordedDecision } from "./Incidents.ts";
 
 /** The answer is whole: hands over what was frozen and lets its calls run. */
 export const complete = <P, E, R>(
@@ -84,16 +85,16 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
 /** Keeps the partial answer: hands over the text that was frozen, and nothing that could run. */
 export const acceptPartial = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
+  broken: BrokenAttempt<P>,
+  verdict: RecordedDecision,
 ): Effect.Effect<"ended"> =>
   Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, verdict, "accepted_partial"));
 
 /** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (law L12). */
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  { decision, incident }: Verdict,
+  broken: BrokenAttempt<P>,
+  { decision, incident }: RecordedDecision,
   reason: RunInterrupted["reason"],
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
@@ -116,7 +117,7 @@ export const stop = <P, E, R>(
  */
 export const park = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   incident: RunIncident,
   why: "question" | "interrupted",
 ): Effect.Effect<"ended"> =>
@@ -127,7 +128,7 @@ export const park = <P, E, R>(
   });
 
 /** Lets nothing of the response start any more. */
-const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): void => {
+const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void => {
   run.chain?.close();
   attempt.flow.discardFrozen();
 };
@@ -135,7 +136,7 @@ const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: Broken<P>): void => {
 /** What the caller is told, once the end is written: only then it is known whether the run is still this process's. */
 const interrupted = <P, E, R>(
   { attempts, loss, runId }: Run<P, E, R>,
-  { cause }: Broken<P>,
+  { cause }: BrokenAttempt<P>,
   { decision, failure, message }: RunIncident,
   reason: RunInterrupted["reason"],
 ): RunInterrupted =>

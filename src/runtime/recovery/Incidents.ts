@@ -9,13 +9,20 @@ import type { Failure } from "../../domain/Failure.ts";
 import { type RunIncident, schemaVersion } from "../../domain/RunIncident.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
 import { explain } from "../../policy/Explanation.ts";
-import type { Attempt } from "../attempt/AttemptRunner.ts";
-import { stopFailure } from "../contract/Stopper.ts";
-import type { Broken, Verdict } from "../run/Broken.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
+import { stopFailure } from "../contract/InterruptSignature.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 
+/** A decision, its incident, and whether that is on record. */
+export interface RecordedDecision {
+  readonly decision: Decision;
+  readonly incident: RunIncident;
+  readonly recorded: boolean;
+}
+
 /** Decides a broken attempt and records the incident. */
-export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Verdict> =>
+export const judge = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<RecordedDecision> =>
   Effect.gen(function* () {
     const input = yield* inputOf(run, broken, undefined);
     // From here on a settle is late: these facts are what is decided.
@@ -28,7 +35,7 @@ export const judge = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Eff
  *
  * The retry holds its throttle token by now, so the throttle is not asked twice.
  */
-export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<Decision> =>
+export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Decision> =>
   Effect.map(inputOf(run, broken, 0), run.policy.decide);
 
 /**
@@ -37,7 +44,7 @@ export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect
  */
 export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure): Effect.Effect<void> =>
   Effect.gen(function* () {
-    run.note(attempt.attempt, "late_settle");
+    run.note(attempt.number, "late_settle");
     if (run.asking) {
       Deferred.doneUnsafe(run.factsGrew, Effect.void);
       return;
@@ -50,7 +57,7 @@ export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: F
 /** What a decision takes. A stop from outside is the failure of whoever stopped us, unless a flag of the run says it. */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   throttleWaitMs: number | undefined,
 ): Effect.Effect<DecisionInput> =>
   Effect.map(Random.next, (jitter) => {
@@ -69,19 +76,19 @@ const record = <P, E, R>(
   attempt: Attempt<P>,
   input: DecisionInput,
   status: RunIncident["status"],
-): Effect.Effect<Verdict> => {
+): Effect.Effect<RecordedDecision> => {
   const decision = run.policy.decide(input);
   // Taken in the step that decided: runs that break together must not all see the same free token.
   if (decision.action === "auto_retry_once" && status === "open") {
     run.shared.throttle.take(run.options.provider.id, run.now());
   }
   run.incidents += 1;
-  run.note(attempt.attempt, "decision", decision.rule);
+  run.note(attempt.number, "decision", decision.rule);
   const incident: RunIncident = {
     schema_version: schemaVersion,
     id: `${run.runId}.${run.incidents}`,
     run_id: run.runId,
-    attempt: attempt.attempt,
+    attempt: attempt.number,
     mode: attempt.setup.mode,
     at: run.shared.clock.currentTimeMillisUnsafe(),
     provider: run.options.provider,
@@ -94,7 +101,7 @@ const record = <P, E, R>(
   run.telemetry.decided(incident);
   return Effect.map(
     run.write([
-      { _tag: "FactsRaised", attempt: attempt.attempt, facts: attempt.facts.snapshot() },
+      { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
       { _tag: "IncidentOpened", incident },
     ]),
     (recorded) => ({ decision, incident, recorded }),

@@ -4,14 +4,14 @@
 import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import type { AttemptSetup } from "../attempt/AttemptSetup.ts";
+import type { AttemptSetup } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
-import type { Broken } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
-import { drained } from "./Drain.ts";
 import * as Ending from "./Ending.ts";
+import { drained } from "./Waits.ts";
 
 /** A mode of the policy, or `restart`: a person's retry, from the start of the response whoever resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
@@ -26,7 +26,7 @@ type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
  */
 export const launch = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   mode: LaunchMode,
   incident: RunIncident,
 ): Effect.Effect<"launched" | "ended" | "again"> =>
@@ -50,7 +50,7 @@ export const launch = <P, E, R>(
       return yield* Ending.stop(run, broken, verdict, "record_failed");
     }
     run.chain = setup.request === "resume" ? chain.resumedBy(next) : new Chain(next);
-    const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.attempt, mode: setup.mode } as const;
+    const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.number, mode: setup.mode } as const;
     // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
     run.handoff.push(...(run.discardable ? discards : []), started);
     if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
@@ -70,7 +70,7 @@ interface Prepared<P> {
 const prepared = <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
-  { attempt, cursorRefused }: Broken<P>,
+  { attempt, cursorRefused }: BrokenAttempt<P>,
   mode: LaunchMode,
 ): Effect.Effect<Prepared<P>> =>
   Effect.gen(function* () {

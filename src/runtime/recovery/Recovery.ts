@@ -9,20 +9,19 @@ import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import * as Situation from "../../policy/Situation.ts";
-import type { Outcome } from "../attempt/AttemptEnd.ts";
-import type { Attempt } from "../attempt/AttemptRunner.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
+import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import { doubled } from "../contract/Clocks.ts";
-import type { Broken, Verdict } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
-import { abandonable } from "./Abandonment.ts";
 import { ask, askAgain, carryOut, type Next } from "./Asking.ts";
-import { drained } from "./Drain.ts";
 import * as Ending from "./Ending.ts";
+import type { RecordedDecision } from "./Incidents.ts";
 import { judge, lookAgain } from "./Incidents.ts";
 import { launch } from "./Launch.ts";
 import type { Revived } from "./Revival.ts";
 import { verified } from "./Verify.ts";
-import { admitted, waited } from "./Waits.ts";
+import { abandonable, admitted, drained, waited } from "./Waits.ts";
 
 /**
  * Settles an attempt that has ended: completes the run, launches its next attempt, or ends it.
@@ -32,14 +31,14 @@ import { admitted, waited } from "./Waits.ts";
 export const settle = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
-  outcome: Outcome,
+  outcome: AttemptEnd,
 ): Effect.Effect<void, never, R> =>
   settled(run, attempt, outcome).pipe(
     // A defect of ours or of a service must end the run: nobody else would, and its caller would wait for ever.
     Effect.catchCause((cause) => Ending.collapse(run, attempt, cause)),
   );
 
-const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Effect.Effect<void, never, R> =>
+const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: AttemptEnd): Effect.Effect<void, never, R> =>
   Effect.gen(function* () {
     const closed = yield* beginClose(run, attempt);
     yield* attempt.flow.written;
@@ -58,7 +57,7 @@ const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outco
 /** Decides and acts until something has started or ended. */
 const decided = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
+  broken: BrokenAttempt<P>,
   first: Next,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
@@ -77,7 +76,7 @@ const decided = <P, E, R>(
   });
 
 /** An answer that lacks its protocol's last event alone is whole, where it may not be asked for again. */
-const wholeAnyway = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<void> =>
+const wholeAnyway = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (!broken.attempt.awaitsLast) return;
     const { action } = yield* lookAgain(run, broken);
@@ -96,7 +95,7 @@ const due = <P, E, R>(run: Run<P, E, R>, { broken, due: it }: Revived<P>): Effec
   Effect.gen(function* () {
     if (it === undefined) return "again";
     const { incident } = it;
-    const verdict: Verdict = { decision: incident.decision, incident, recorded: true };
+    const verdict: RecordedDecision = { decision: incident.decision, incident, recorded: true };
     run.decided = { attempt: broken.attempt, failure: broken.failure };
     if (it._tag === "offered") return yield* act(run, broken, verdict, Effect.void);
     if (it._tag === "answered") {
@@ -108,10 +107,14 @@ const due = <P, E, R>(run: Run<P, E, R>, { broken, due: it }: Revived<P>): Effec
   });
 
 /** What broke, or undefined when the attempt is complete: a clean end after the provider's own marker (law L5). */
-const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome): Broken<P> | undefined => {
+const brokenBy = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  outcome: AttemptEnd,
+): BrokenAttempt<P> | undefined => {
   const own = attempt.facts.snapshot();
   const nothing = own.progress === "none" || own.progress === "started";
-  const broken = (failure: Failure, cause: unknown): Broken<P> => ({
+  const broken = (failure: Failure, cause: unknown): BrokenAttempt<P> => ({
     attempt,
     failure,
     cause,
@@ -141,7 +144,7 @@ const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     yield* Effect.forkDetach(
       Effect.flatMap(attempt.close(), (inTime) => {
         if (!inTime) {
-          run.note(attempt.attempt, "abandoned");
+          run.note(attempt.number, "abandoned");
           run.telemetry.abandoned(attempt);
         }
         return Deferred.succeed(closed, undefined);
@@ -153,8 +156,8 @@ const beginClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
 
 const act = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
+  broken: BrokenAttempt<P>,
+  verdict: RecordedDecision,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> => {
   const { decision, incident, recorded } = verdict;
@@ -185,8 +188,8 @@ const act = <P, E, R>(
 /** A tool that can say whether its call happened is asked before a person is. */
 const askOrVerify = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  verdict: Verdict,
+  broken: BrokenAttempt<P>,
+  verdict: RecordedDecision,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   verdict.decision.rule !== "tool_outcome_unknown"
@@ -197,15 +200,15 @@ const askOrVerify = <P, E, R>(
 
 const retry = <P, E, R>(
   run: Run<P, E, R>,
-  broken: Broken<P>,
-  { decision, incident }: Verdict,
+  broken: BrokenAttempt<P>,
+  { decision, incident }: RecordedDecision,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
   Effect.gen(function* () {
     const mode = decision.mode === undefined || decision.mode === "first" ? "replay" : decision.mode;
     run.handoff.push({
       _tag: "RetryScheduled",
-      attempt: broken.attempt.attempt,
+      attempt: broken.attempt.number,
       mode,
       rule: decision.rule,
       delay_ms: decision.delay_ms,
@@ -225,7 +228,7 @@ const retry = <P, E, R>(
   });
 
 /** Counts a retry where the budget will look for it. */
-const spend = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>, mode: string): void => {
+const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string): void => {
   const facts = broken.facts();
   const situation = Situation.make({
     facts,

@@ -12,18 +12,18 @@ import * as Orphan from "../../recorder/Orphan.ts";
 import type { AttemptRecord } from "../../recorder/RecordParts.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { Attempt } from "../attempt/AttemptRunner.ts";
+import { Attempt } from "../attempt/Attempt.ts";
 import { Reveal } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { Written } from "../run/Backlog.ts";
-import type { Broken } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import { isOfStore } from "../run/RunWriter.ts";
 
 /** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
 export interface Revived<P> {
-  readonly broken: Broken<P>;
+  readonly broken: BrokenAttempt<P>;
   readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
 }
 
@@ -176,7 +176,7 @@ const attemptOf = <P, E, R>(
 ): Attempt<P> => {
   const from = Orphan.afterCrash(facts);
   const revived = new Attempt<P>(run, {
-    attempt,
+    number: attempt,
     mode,
     request,
     calls: request === "first" ? [] : run.ledger.calls(),
@@ -212,7 +212,7 @@ const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
     .filter((_, index) => attempts.slice(index + 1).find(({ request }) => request !== "resume")?.mode === "replay")
     .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));
 
-const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): Broken<P> => ({
+const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> => ({
   attempt,
   failure,
   cause: undefined,

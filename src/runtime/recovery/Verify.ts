@@ -7,11 +7,11 @@ import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import type { VerdictBy } from "../../recorder/RecordParts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
-import type { Broken } from "../run/Broken.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import type { UnknownCall, Verify } from "../tools/ToolGuard.ts";
 import type { CallVerdict, OpenCall } from "../tools/ToolLedger.ts";
-import { abandonable } from "./Abandonment.ts";
+import { abandonable } from "./Waits.ts";
 
 /** How long a tool may take to say whether a call happened, in milliseconds; then a person is asked. */
 export const verifyMsMax = 30_000;
@@ -33,10 +33,10 @@ export const judged = <P, E, R>(
     const owners = new Set(settled.map(({ owner }) => owner));
     const entries: ReadonlyArray<Entry> = [
       ...settled.map(
-        ({ call, owner, tool }): Entry => ({ _tag: "CallJudged", attempt: owner.attempt, call, tool, verdict, by }),
+        ({ call, owner, tool }): Entry => ({ _tag: "CallJudged", attempt: owner.number, call, tool, verdict, by }),
       ),
       ...[...owners].map(
-        (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.attempt, facts: owner.facts.snapshot() }),
+        (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.number, facts: owner.facts.snapshot() }),
       ),
     ];
     return Effect.as(run.write(entries), settled.length);
@@ -47,12 +47,12 @@ export const judged = <P, E, R>(
  *
  * @returns whether a call was settled, so that everything is decided anew
  */
-export const verified = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.Effect<boolean> =>
+export const verified = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const owners = run.chain?.links ?? [broken.attempt];
     let settled = 0;
     for (const open of run.ledger.unsettled(owners)) {
-      const key = `${open.owner.attempt}/${open.call}`;
+      const key = `${open.owner.number}/${open.call}`;
       // A handler that still runs says so itself.
       if (run.verified.includes(key) || run.ledger.isRunning(open)) continue;
       run.verified = [...run.verified, key];
@@ -60,7 +60,7 @@ export const verified = <P, E, R>(run: Run<P, E, R>, broken: Broken<P>): Effect.
       if (verdict === "unknown") continue;
       settled += yield* judged(run, [open], verdict, "verify");
       const { call, owner, tool } = open;
-      run.handoff.push({ _tag: "CallVerified", attempt: owner.attempt, call, tool, verdict });
+      run.handoff.push({ _tag: "CallVerified", attempt: owner.number, call, tool, verdict });
     }
     return settled > 0;
   });
@@ -70,7 +70,7 @@ const asked = <P, E, R>(
   { call, id, owner, tool }: OpenCall,
 ): Effect.Effect<CallVerdict | "unknown"> => {
   const verify = run.options.tools.map(run.shared.guard.verifierOf).find((it) => it?.tool === tool)?.verify;
-  const word = wordOf(verify, { run_id: run.runId, attempt: owner.attempt, call, id, tool });
+  const word = wordOf(verify, { run_id: run.runId, attempt: owner.number, call, id, tool });
   return Effect.raceFirst(word, Effect.as(Deferred.await(run.stopped), "unknown" as const));
 };
 

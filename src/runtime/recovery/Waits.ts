@@ -4,6 +4,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
 import type { Run } from "../run/Run.ts";
 
 /** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
@@ -17,3 +18,42 @@ export const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
 /** Waits, at most until somebody stops the run. */
 export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
+
+/**
+ * How long a cancelled run waits for handlers that its cancel has interrupted, in milliseconds. A handler that has not ended
+ * by then says later what became of its call.
+ */
+export const cancelGraceMs = 1_000;
+
+/**
+ * Waits until no handler of the run's response runs, at most the drain limit. A stop does not wait, but for a user's
+ * cancel: it has interrupted the handlers, and they still say what became of them. A close ends that wait too (law L11).
+ */
+export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { chain } = run;
+    if (chain === undefined || chain.running === 0) return Effect.void;
+    const { drainMs } = run.shared;
+    const limit = drainMs === Number.POSITIVE_INFINITY ? Effect.never : Effect.sleep(Duration.millis(drainMs));
+    const grace = Effect.raceFirst(run.closing, Effect.sleep(Duration.millis(cancelGraceMs)));
+    const stop = Effect.flatMap(Deferred.await(run.stopped), () => (run.userCancelled ? grace : Effect.void));
+    return Effect.raceFirst(chain.drained, Effect.raceFirst(limit, stop));
+  });
+
+/**
+ * Runs an effect in a fiber of its own. A waiter that is interrupted, by a race or a timeout too, interrupts that fiber and
+ * does not wait until it has ended (law L11).
+ *
+ * @param name says whose code it is, where it is no effect: it may be plain JavaScript
+ * @param make gives the effect; what it throws is a defect
+ */
+export const abandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.forkDetach(called(name, make), { startImmediately: true }), (fiber) =>
+    Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe())),
+  );
+
+const called = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const effect = make();
+    return Effect.isEffect(effect) ? effect : Effect.die(new TypeError(`${name}: expected an Effect`));
+  });

@@ -6,9 +6,22 @@
  */
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import { joined } from "../../facts/ResponseFacts.ts";
-import type { Attempt } from "../attempt/AttemptRunner.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
+
+/** A failed attempt with what its decision is taken on. */
+export interface BrokenAttempt<P> {
+  readonly attempt: Attempt<P>;
+  readonly failure: Failure;
+  /** The original error, unchanged (law L12). */
+  readonly cause: unknown;
+  /** The cursor of the response was refused: it is decided as a whole, and the cursor is not used again. */
+  readonly cursorRefused: boolean;
+  /** The facts that the decision is taken on, read anew each time: the attempt's own, or the whole response's. */
+  readonly facts: () => AttemptFacts;
+}
 
 /** The attempts of one response, in the order in which they read it. */
 export class Chain<P> {
@@ -71,6 +84,6 @@ export class Chain<P> {
 
 const discarded = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded => ({
   _tag: "AttemptDiscarded",
-  attempt: link.attempt,
+  attempt: link.number,
   keep_through,
 });

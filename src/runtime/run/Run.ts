@@ -17,26 +17,24 @@ import * as Facts from "../../facts/Facts.ts";
 import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../../recorder/RunRecord.ts";
-import type { Classifying, Outcome } from "../attempt/AttemptEnd.ts";
-import { Attempt, type AttemptHost } from "../attempt/AttemptRunner.ts";
-import type { AttemptSetup } from "../attempt/AttemptSetup.ts";
+import type { AttemptSetup } from "../attempt/Attempt.ts";
+import { Attempt, type AttemptHost } from "../attempt/Attempt.ts";
+import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import * as Clocks from "../contract/Clocks.ts";
+import { type Stopper, stopFailure, stopperOfSignal } from "../contract/InterruptSignature.ts";
 import { letGo, type RunOptions, type Withdrawn } from "../contract/RunOptions.ts";
-import { type Stopper, stopFailure, stopperOfSignal } from "../contract/Stopper.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
-import type { Broken } from "./Broken.ts";
-import type { Chain } from "./Chain.ts";
-import { type Loss, RunWriter } from "./RunWriter.ts";
+import type { BrokenAttempt, Chain } from "./Chain.ts";
+import { keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
 import { freshCounters } from "./Spent.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
-import { keptBack, needsRecord } from "./Unrecorded.ts";
 
 /** What the run tells whoever recovers it. Both must not block. */
 export interface RunHooks<P, E, R> {
-  readonly ended: (run: Run<P, E, R>, attempt: Attempt<P>, outcome: Outcome) => void;
+  readonly ended: (run: Run<P, E, R>, attempt: Attempt<P>, outcome: AttemptEnd) => void;
   /** A tool of an attempt that was decided has settled. */
   readonly late: (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 }
@@ -69,7 +67,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** The attempts of the response that is read now. */
   chain: Chain<P> | undefined;
   /** What interrupted that response first: a refused cursor is decided on it. */
-  brokeFirst: Broken<P> | undefined;
+  brokeFirst: BrokenAttempt<P> | undefined;
   /** Gives back the run's place among its provider's unanswered retries. */
   leaveGate: (() => void) | undefined;
   /** A question is open. */
@@ -171,7 +169,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
     const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
-      attempt: this.attempts,
+      number: this.attempts,
       mode: setup.mode,
       request: setup.request,
       calls: setup.calls,
@@ -189,7 +187,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const run = { ...this.facts(attempt, false), throttle_wait_ms: 0 };
     return {
       _tag: "AttemptStarted",
-      attempt: attempt.attempt,
+      attempt: attempt.number,
       mode,
       at_ms,
       facts: attempt.facts.snapshot(),
@@ -226,7 +224,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.leaveGate = undefined;
   }
 
-  ended(attempt: Attempt<P>, outcome: Outcome): void {
+  ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const watch = attempt.watch;
     // The break may be heard of before the watchdog has woken from a suspension: the gap is no time that the run has spent.
     if (watch !== undefined) this.shared.watchdog.catchUp();
@@ -240,7 +238,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     // The error that an abort makes of a request may be seen before the abort itself (law L10).
     if (outcome._tag === "failed" && this.stopper === undefined) this.#heard();
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
-    this.note(attempt.attempt, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
+    this.note(attempt.number, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
     this.live = undefined;
     this.answered();
     this.chain?.suspend();
@@ -351,9 +349,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
    * @returns whether the hand-over may go on
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
-    this.note(attempt.attempt, "shown", attempt.facts.snapshot().shown);
+    this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const handedOver = calls.map(
-      ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.attempt, call, id, tool }),
+      ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
     const entries = [...handedOver, this.#raised(attempt)];
     if (!needsRecord(this, calls)) return Effect.map(this.write(entries), () => this.loss === undefined);
@@ -390,7 +388,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     if (!this.asking) return this.#hooks.late(this, decided.attempt, decided.failure);
     // An open question is overtaken now, whatever time the writes before this one take.
     Deferred.doneUnsafe(this.factsGrew, Effect.void);
-    return Effect.sync(() => this.note(attempt.attempt, "late_settle"));
+    return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 
   /** Records the end and ends the stream; the first end counts (law L7). */
@@ -428,8 +426,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
   }
 
-  #raised({ attempt, facts }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> {
-    return { _tag: "FactsRaised", attempt, facts: facts.snapshot() };
+  #raised({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> {
+    return { _tag: "FactsRaised", attempt: number, facts: facts.snapshot() };
   }
 }
 
@@ -439,4 +437,5 @@ const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];
 
-const kindOf = (outcome: Outcome): string | undefined => (outcome._tag === "ended" ? undefined : outcome.failure.kind);
+const kindOf = (outcome: AttemptEnd): string | undefined =>
+  outcome._tag === "ended" ? undefined : outcome.failure.kind;

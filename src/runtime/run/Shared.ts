@@ -8,9 +8,8 @@ import type { Watchdog } from "../attempt/Watchdog.ts";
 import type { UserDecisions } from "../questions/UserDecisions.ts";
 import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { Backlog } from "./Backlog.ts";
-import type { Reached } from "./Reached.ts";
 import type { RetryGate } from "./RetryGate.ts";
-import type { Throttle } from "./Throttle.ts";
+import { providersMax, type Throttle } from "./Throttle.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {
@@ -30,4 +29,30 @@ export interface Shared {
   readonly drainMs: number;
   /** Tells this processor's runs from those of others on record. */
   readonly drawn: string;
+}
+
+/**
+ * Providers that have responded to this process: a name that does not resolve is then the network's doing. The latest
+ * `providersMax` of them are kept, because a caller may name as many as it likes (law L11).
+ */
+export class Reached {
+  readonly #providers = new Set<string>();
+
+  has(provider: string): boolean {
+    return this.#providers.has(provider);
+  }
+
+  add(provider: string): void {
+    if (this.#providers.has(provider)) return;
+    this.#providers.add(provider);
+    for (const oldest of this.#providers) {
+      if (this.#providers.size > providersMax) this.#providers.delete(oldest);
+      break;
+    }
+  }
+
+  /** How many are remembered. */
+  get size(): number {
+    return this.#providers.size;
+  }
 }

@@ -15,12 +15,12 @@ import type { Failure } from "../../domain/Failure.ts";
 import type { AttemptMode, Provider } from "../../domain/RunFacts.ts";
 import type { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
 import { isPublic } from "../../recorder/export/ExportLabel.ts";
-import type { Outcome } from "../attempt/AttemptEnd.ts";
+import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import * as Measures from "./Measures.ts";
 
 /** What telemetry reads of an attempt. */
 export interface SeenAttempt {
-  readonly attempt: number;
+  readonly number: number;
   readonly setup: { readonly mode: AttemptMode };
   readonly facts: { readonly snapshot: () => AttemptFacts };
   readonly watch: { readonly firstProgressAt: number | undefined } | undefined;
@@ -73,7 +73,7 @@ export class RunTelemetry<R> {
   }
 
   /** The live attempt has ended, however. */
-  ended(attempt: SeenAttempt, outcome: Outcome): void {
+  ended(attempt: SeenAttempt, outcome: AttemptEnd): void {
     this.#safely(() => {
       const live = this.#attempt;
       this.#attempt = undefined;
@@ -96,7 +96,7 @@ export class RunTelemetry<R> {
   abandoned(attempt: SeenAttempt): void {
     this.#safely(() => {
       this.#measure(Measures.abandonedAttempts, 1, { "stream_recovery.mode": attempt.setup.mode });
-      this.#event(this.#span, "stream_recovery.attempt_abandoned", { "stream_recovery.attempt": attempt.attempt });
+      this.#event(this.#span, "stream_recovery.attempt_abandoned", { "stream_recovery.attempt": attempt.number });
     });
   }
 
@@ -286,7 +286,7 @@ const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
 const attemptAttributes = (attempt: SeenAttempt): Attributes => {
   const { counters, delivery, progress, shown } = attempt.facts.snapshot();
   return {
-    "stream_recovery.attempt": attempt.attempt,
+    "stream_recovery.attempt": attempt.number,
     "stream_recovery.mode": attempt.setup.mode,
     "stream_recovery.delivery": delivery,
     "stream_recovery.progress": progress,

@@ -36,7 +36,8 @@ export const wholeCalls = (
 
 /** What the ledger needs of an attempt. */
 export interface LedgerAttempt {
-  readonly attempt: number;
+  /** Counts the attempts of the run, from 1. */
+  readonly number: number;
   readonly fence: Fence;
   readonly facts: FactsFold;
   /** A handler starts or ends: the attempt's clocks stand still while one runs. */
@@ -132,7 +133,7 @@ export class ToolLedger {
         this.#newestCalls += 1;
         this.#keep({ owner, key: call, id, tool, ordinal, state: "handed_over" });
       }
-      return { run_id: runId, attempt: owner.attempt, call, id, tool, input };
+      return { run_id: runId, attempt: owner.number, call, id, tool, input };
     });
   }
 
@@ -157,7 +158,7 @@ export class ToolLedger {
   /** The call that a reference means: by key, or by id the first of the newest attempt that has not started. */
   find(reference: CallReference): LedgerCall | undefined {
     if ("call" in reference) {
-      return this.#calls.find((it) => it.owner.attempt === reference.attempt && it.key === reference.call);
+      return this.#calls.find((it) => it.owner.number === reference.attempt && it.key === reference.call);
     }
     const newest = this.#calls.findLast((it) => it.id === reference.id);
     return (
@@ -230,7 +231,7 @@ export class ToolLedger {
   /** What became of every call of the run, for a continuation. */
   calls(): ReadonlyArray<SettledCall> {
     return this.#calls.map((it) => ({
-      attempt: it.owner.attempt,
+      attempt: it.owner.number,
       call: it.key,
       id: it.id,
       tool: it.tool,

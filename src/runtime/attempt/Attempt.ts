@@ -16,20 +16,37 @@ import { Delivery } from "../../domain/AttemptFacts.ts";
 import type { ClockName, Failure } from "../../domain/Failure.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
 import * as ObservationReading from "../../domain/ObservationReading.ts";
+import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
-import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
+import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
+import type { SettledCall } from "../contract/ToolCall.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
-import { type Classifying, endOf, failed, type Outcome } from "./AttemptEnd.ts";
-import type { AttemptSetup } from "./AttemptSetup.ts";
+import { type AttemptEnd, type Classifying, endOf, failed } from "./AttemptEnd.ts";
 import type { Handoff } from "./Handoff.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
+import type { Carried, Reveal } from "./Reveal.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
 
 /** The evidence that an attempt gives itself. */
 type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
+
+/** What makes one attempt of a run different from the next. */
+export interface AttemptSetup<P> {
+  /** Counts the attempts of the run, from 1. */
+  readonly number: number;
+  readonly mode: AttemptMode;
+  readonly request: AttemptContext["request"];
+  readonly calls: ReadonlyArray<SettledCall>;
+  readonly cursor: string | undefined;
+  readonly discarded: ReadonlyArray<Withdrawn>;
+  readonly facts: FactsFold;
+  readonly reveal: Reveal<P>;
+  /** Parts of the same response that were held back before; they are in `reveal` already. */
+  readonly carried: Carried<P> | undefined;
+}
 
 /** What an attempt needs of its run. */
 export interface AttemptHost<P> {
@@ -45,7 +62,7 @@ export interface AttemptHost<P> {
   /** Called when the first part of an attempt has arrived. */
   readonly answered: () => void;
   /** Called once, in the step that decided the end. Must not block. */
-  readonly ended: (attempt: Attempt<P>, outcome: Outcome) => void;
+  readonly ended: (attempt: Attempt<P>, end: AttemptEnd) => void;
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
@@ -83,8 +100,8 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.flow = new PartFlow<P>(host, this);
   }
 
-  get attempt(): number {
-    return this.setup.attempt;
+  get number(): number {
+    return this.setup.number;
   }
 
   /** What a continuation keeps: text, and the calls that have settled. */
@@ -136,13 +153,13 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   stalled(clock: ClockName): void {
-    this.#host.note(this.attempt, "watchdog", clock);
+    this.#host.note(this.number, "watchdog", clock);
     this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
   }
 
   suspended(ms: number): void {
     this.facts.suspended(ms);
-    this.#host.note(this.attempt, "suspended");
+    this.#host.note(this.number, "suspended");
   }
 
   recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
@@ -154,22 +171,22 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
-  decide(outcome: Outcome): boolean {
+  decide(end: AttemptEnd): boolean {
     if (this.#over) return false;
     this.#over = true;
     this.fence.suspend();
-    this.#host.ended(this, this.#frozen(outcome));
+    this.#host.ended(this, this.#frozen(end));
     return true;
   }
 
   /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */
-  #frozen(outcome: Outcome): Outcome {
+  #frozen(end: AttemptEnd): AttemptEnd {
     try {
-      if (!this.#isCut(outcome)) this.countMarker();
+      if (!this.#isCut(end)) this.countMarker();
       this.flow.freeze(this.setup.reveal.release());
-      if (outcome._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
+      if (end._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
       if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
-      return outcome;
+      return end;
     } catch (cause) {
       return failed({ kind: "caller_failed" }, cause);
     }
@@ -193,9 +210,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   /** A connection that broke before the protocol's last event: what is held may be asked for again, unseen. */
-  #isCut(outcome: Outcome): boolean {
+  #isCut(end: AttemptEnd): boolean {
     const { reveal } = this.setup;
-    return reveal.holdsAll && outcome._tag === "failed" && outcome.failure.kind === "transport";
+    return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
   /** Where the whole answer is held, its marker waits for the protocol's last event. */
@@ -301,7 +318,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     const { setup } = this;
     return {
       run_id: this.#host.runId,
-      attempt: setup.attempt,
+      attempt: setup.number,
       mode: setup.mode,
       request: setup.request,
       calls: setup.calls,
@@ -323,7 +340,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
 
   #arrived<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
     if (this.#over) {
-      this.#host.note(this.attempt, "late_part_refused");
+      this.#host.note(this.number, "late_part_refused");
       return;
     }
     if (!this.#answered) {
@@ -359,7 +376,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
       if (observation.terminal) {
-        this.#host.note(this.attempt, "terminal_candidate", observation.finish);
+        this.#host.note(this.number, "terminal_candidate", observation.finish);
         this.#watch?.terminal();
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
