@@ -4,8 +4,8 @@
  */
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
-import { draw } from "../test/agent/KillPlan.ts";
-import { play } from "../test/agent/KillPlay.ts";
+import { draw } from "../test/agent/kill/Plan.ts";
+import { play } from "../test/agent/kill/Play.ts";
 
 /** Chats that share a process, and its lives: a kill hits them all, each somewhere else. */
 const batchChats = 8;

@@ -17,9 +17,12 @@ export interface LawTests {
 export const laws: Readonly<Record<Law, LawTests>> = {
   L1: { name: "facts grow", tests: ["test/facts/Facts.test.ts", "test/recorder/RunRecord.test.ts"] },
   L2: { name: "permission shrinks", tests: ["test/policy/Laws.test.ts"] },
-  L3: { name: "own facts", tests: ["test/policy/Laws.test.ts", "test/runtime/attempt/Handover.test.ts"] },
+  L3: {
+    name: "own facts",
+    tests: ["test/laws/OwnFacts.test.ts", "test/policy/Laws.test.ts", "test/runtime/attempt/Handover.test.ts"],
+  },
   L4: { name: "shown means handed over", tests: ["test/runtime/attempt/Handover.test.ts"] },
-  L5: { name: "no false success", tests: ["test/laws/NoFalseSuccess.test.ts", "test/runtime/Field.test.ts"] },
+  L5: { name: "no false success", tests: ["test/laws/NoFalseSuccess.test.ts"] },
   L6: {
     name: "one live attempt",
     tests: ["test/runtime/attempt/Handover.test.ts", "test/runtime/tools/ToolGuard.test.ts"],
@@ -30,9 +33,9 @@ export const laws: Readonly<Record<Law, LawTests>> = {
     tests: ["test/runtime/tools/ToolGuard.test.ts", "test/simulation/Simulation.test.ts"],
   },
   L9: { name: "replayable", tests: ["test/policy/Laws.test.ts", "test/runtime/recovery/Rules.test.ts"] },
-  L10: { name: "whose cancel", tests: ["test/runtime/Interrupts.test.ts", "test/runtime/Process.test.ts"] },
+  L10: { name: "whose cancel", tests: ["test/runtime/run/Interrupts.test.ts", "test/runtime/run/Signals.test.ts"] },
   L11: { name: "bounded", tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts"] },
-  L12: { name: "original error", tests: ["test/laws/OriginalError.test.ts", "test/runtime/Interrupts.test.ts"] },
+  L12: { name: "original error", tests: ["test/laws/OriginalError.test.ts", "test/runtime/run/Interrupts.test.ts"] },
 };
 
 /** A test, or a group of tests, whose title has the law's number in it. */

@@ -19,7 +19,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "aiReasons",
     find: `["StructuredOutputError", caller],`,
     replace: `["StructuredOutputError", damaged],`,
-    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "costs one request: another type" }],
+    proofs: [{ test: "test/adapters/effect-ai/Misfit.test.ts", named: "costs one request: another type" }],
   },
   {
     name: "a part that misfits the caller's schemas is asked for again as a damaged stream",
@@ -27,7 +27,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "recognise",
     find: "isMisfit(error, reason) ? caller : aiReason(reason)",
     replace: "aiReason(reason)",
-    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "another shape than its type" }],
+    proofs: [{ test: "test/adapters/effect-ai/Misfit.test.ts", named: "another shape than its type" }],
   },
   {
     name: "a call of an unknown tool is asked for again",
@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "PartFold",
     find: `{ kind: "invalid_tool_input", in_band: true, retryable: false }`,
     replace: `{ kind: "invalid_tool_input", in_band: true }`,
-    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "an undeclared tool" }],
+    proofs: [{ test: "test/adapters/effect-ai/Misfit.test.ts", named: "an undeclared tool" }],
   },
   {
     name: "the cause of a run of Effect AI is a part instead of the provider's error",
@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "withOriginal",
     find: "const cause = errorIn(interrupted.cause);",
     replace: "const cause = interrupted.cause;",
-    proofs: [{ test: "test/adapters/effect-ai/EffectAiMisfit.test.ts", named: "EffectAi.run" }],
+    proofs: [{ test: "test/adapters/effect-ai/Misfit.test.ts", named: "EffectAi.run" }],
   },
   {
     name: "a request of Effect AI does not hear the user's Stop",
@@ -69,7 +69,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "runOptions",
     find: "...(options.signal === undefined ? {} : { signal: options.signal }),",
     replace: "",
-    proofs: [{ test: "test/adapters/fetch/FetchAbort.test.ts", named: "is on record as its user's cancel" }],
+    proofs: [{ test: "test/adapters/fetch/Abort.test.ts", named: "is on record as its user's cancel" }],
   },
   {
     name: "a run that no process can resume is offered for ever",

@@ -36,7 +36,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "browsed",
     find: "return navigates || asksForPage ? onlyPrograms : undefined;",
     replace: "return navigates && asksForPage && query === undefined ? onlyPrograms : undefined;",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "gets nothing of a provider" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "gets nothing of a provider" }],
   },
   {
     name: "cookies of this machine's programs go to the provider",
@@ -44,7 +44,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "forwarded",
     find: "!own.has(name.toLowerCase()) && !cookies.has(name.toLowerCase())",
     replace: "!own.has(name.toLowerCase()) && cookies.size > 0",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "hands no cookie on" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "hands no cookie on" }],
   },
   {
     name: "a provider's headers act on the gateway's origin",
@@ -52,7 +52,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "handedOn",
     find: "return !ofOrigin.has(key) &&",
     replace: "return ofOrigin.size > 0 &&",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "act on the gateway's origin" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "act on the gateway's origin" }],
   },
   {
     name: "a reason phrase is written as it came",
@@ -76,7 +76,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "serve",
     find: "isEventStream(headers) ? closing : Effect.never",
     replace: "isEventStream(headers) ? Effect.never : closing",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "ends with the gateway" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "ends with the gateway" }],
   },
   {
     name: "an upgrade goes to the provider as a plain request",
@@ -84,7 +84,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "unserved",
     find: "return asked.length > 0 || isSocket ? noUpgrade : undefined;",
     replace: "return asked.length > 0 && isSocket && headers.length === 0 ? noUpgrade : undefined;",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "426" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "426" }],
   },
   {
     name: "an event stream does not say that it must not be collected",
@@ -92,7 +92,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "head",
     find: "const sent = isEventStream(headers) ? unbuffered(whole) : whole;",
     replace: "const sent = isEventStream(headers) ? unbuffered(whole) && whole : whole;",
-    proofs: [{ test: "test/gateway/Browser.test.ts", named: "collected and changed by no proxy" }],
+    proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "collected and changed by no proxy" }],
   },
   {
     name: "a server that is told to stop ends as if it had failed",
@@ -100,7 +100,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "teardown",
     find: "return onExit(isNormalEnd && first !== undefined ? 0 : codes",
     replace: "return onExit(isNormalEnd && first === undefined ? 0 : codes",
-    proofs: [{ test: "test/cli/usage.test.ts", named: "SIGTERM" }],
+    proofs: [{ test: "test/cli/command/Usage.test.ts", named: "SIGTERM" }],
   },
   {
     name: "the agent offers a retry and does not say what may run again",
@@ -132,7 +132,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "answer",
     find: 'if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)',
     replace: 'if (choice === "stop" && record.end !== undefined && openQuestion(record) === undefined)',
-    proofs: [{ test: "test/cli/runs.test.ts", named: "ends by stop" }],
+    proofs: [{ test: "test/cli/runs/runs.test.ts", named: "ends by stop" }],
   },
   {
     name: "an address with a password becomes a file of that name",
@@ -140,7 +140,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "foreignStore",
     find: 'return scheme === undefined || scheme.toLowerCase() === "file"',
     replace: "return scheme === undefined || scheme.length > 0",
-    proofs: [{ test: "test/cli/usage.test.ts", named: "knows an address from a file" }],
+    proofs: [{ test: "test/cli/command/Usage.test.ts", named: "knows an address from a file" }],
   },
   {
     name: "a mistake on the command line prints the whole help",
@@ -148,7 +148,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "presenter",
     find: 'event._tag === "InvalidInvocation"\n      ?',
     replace: 'event._tag === "InvalidInvocation" && event.errors.length === 0\n      ?',
-    proofs: [{ test: "test/cli/usage.test.ts", named: "is one line on stderr" }],
+    proofs: [{ test: "test/cli/command/Usage.test.ts", named: "is one line on stderr" }],
   },
   {
     name: "a local server's client whose key looks like a vendor's is sent to that vendor, prompt and all",

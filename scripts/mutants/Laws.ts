@@ -155,7 +155,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "stopFailure",
     find: 'return { kind: "cancelled", by: by === "consumer_finished" ? "caller" : by };',
     replace: 'return { kind: "cancelled", by: by === "lifecycle" ? by : "user" };',
-    proofs: [runs, { test: "test/runtime/Interrupts.test.ts" }],
+    proofs: [runs, { test: "test/runtime/run/Interrupts.test.ts" }],
   },
   {
     name: "a provider's own cancel is taken for the caller's",
@@ -163,7 +163,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "endOf",
     find: 'return failed({ kind: "cancelled", by: "provider" }, cause);',
     replace: 'return failed({ kind: "cancelled", by: "caller" }, cause);',
-    proofs: [runs, { test: "test/runtime/Interrupts.test.ts" }],
+    proofs: [runs, { test: "test/runtime/run/Interrupts.test.ts" }],
   },
   {
     name: "a record keeps all of its first evidence",

@@ -11,7 +11,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "aborted",
     find: 'const aborted: Shape = { strength: "cancelled", by: "caller" };',
     replace: 'const aborted: Shape = { strength: "cancelled", by: "provider" };',
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is the caller's, and is not replayed" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "is the caller's, and is not replayed" }],
   },
   {
     name: "a run does not hear its caller's own signal",
@@ -19,7 +19,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "heed",
     find: 'signal.addEventListener("abort", this.#listener, { once: true });\n    this.#heard();',
     replace: "",
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "stops the run in the user's name" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "stops the run in the user's name" }],
   },
   {
     name: "the error that an abort makes is decided before the abort is looked at",
@@ -27,7 +27,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "ended",
     find: 'if (outcome._tag === "failed" && this.stopper === undefined) this.#heard();',
     replace: "",
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is known when its error is seen before it" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "is known when its error is seen before it" }],
   },
   {
     name: "a signal keeps the listeners of runs that have ended",
@@ -35,7 +35,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "unheed",
     find: 'this.options.signal?.removeEventListener("abort", this.#listener);',
     replace: "",
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "keeps no listener of those that have ended" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "keeps no listener of those that have ended" }],
   },
   {
     name: "a signed interrupt loses its signature below a timeout, a race or a toolkit",
@@ -43,7 +43,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "makeProcessor",
     find: "yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));",
     replace: "",
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "is the signer's below" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "is the signer's below" }],
   },
   {
     name: "a second pull does not wait for the write that the first one has begun",
@@ -156,7 +156,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "dispatch",
     find: 'if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);',
     replace: "",
-    proofs: [{ test: "test/runtime/Strangers.test.ts", named: "refuses a call that is another tool's" }],
+    proofs: [{ test: "test/runtime/tools/Strangers.test.ts", named: "refuses a call that is another tool's" }],
   },
   {
     name: "a second close of a processor takes the place of the first",
@@ -164,7 +164,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "makeProcessor",
     find: "register.closed ??= String(reason);",
     replace: "register.closed = String(reason);",
-    proofs: [{ test: "test/runtime/Strangers.test.ts", named: "that is closed twice" }],
+    proofs: [{ test: "test/runtime/tools/Strangers.test.ts", named: "that is closed twice" }],
   },
   {
     name: "a resume whose claim took long starts in a processor that has closed meanwhile",
@@ -220,6 +220,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "start",
     find: "const stream = this.#over ? undefined : made;",
     replace: "const stream = made;",
-    proofs: [{ test: "test/runtime/WhoseCancel.test.ts", named: "opens no source" }],
+    proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "opens no source" }],
   },
 ];

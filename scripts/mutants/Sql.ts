@@ -4,7 +4,7 @@
 import type { Mutant } from "./Mutant.ts";
 
 const lease = "test/recorder/sql/SqlLease.test.ts";
-const told = "test/recorder/sql/SqlLeaseTold.test.ts";
+const told = "test/recorder/sql/SqlLostLease.test.ts";
 const away = "test/runtime/run/StoreAway.test.ts";
 const shared = "test/recorder/sql/SqlShared.test.ts";
 const check = "test/recorder/sql/SqlEntryCheck.test.ts";

@@ -11,7 +11,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "refinement",
     find: 'if (status === 429) return reason === "quota" ? code : permanent(body, status);',
     replace: 'if (status === 429) return reason === "quota" ? code : undefined;',
-    proofs: [{ test: "test/failure/FailureClassifierProviders.test.ts", named: "larger than its limit" }],
+    proofs: [{ test: "test/failure/Providers.test.ts", named: "larger than its limit" }],
   },
   {
     name: "a server that can never serve the request is asked again, because it says 500",
@@ -19,7 +19,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "refinement",
     find: 'const told = body.form === "text" ? undefined : permanent(body, status);',
     replace: "const told = undefined;",
-    proofs: [{ test: "test/failure/FailureClassifierProviders.test.ts", named: "llama.cpp" }],
+    proofs: [{ test: "test/failure/Providers.test.ts", named: "llama.cpp" }],
   },
   {
     name: "a broken body in the words of a runtime is a bug of the caller's",
@@ -27,7 +27,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "read",
     find: 'className === "TypeError" ? fetchRows : allRows;',
     replace: 'className === "TypeError" ? fetchRows.slice(0, 4) : allRows;',
-    proofs: [{ test: "test/failure/FailureClassifierRuntimes.test.ts" }],
+    proofs: [{ test: "test/failure/Runtimes.test.ts" }],
   },
   {
     name: "every piece of a call's arguments is parsed with all before it",
@@ -77,7 +77,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "make",
     find: "...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),\n      ...(options.budget",
     replace: "...(options.budget",
-    proofs: [{ test: "test/gateway/Serve.test.ts", named: "[DONE]" }],
+    proofs: [{ test: "test/cli/serve.test.ts", named: "[DONE]" }],
   },
   {
     name: "nothing is decoded behind an error event",
@@ -87,7 +87,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'failure !== undefined && failure.kind === "empty";',
     proofs: [
       { test: "test/provider/openai-responses/Decode.test.ts", named: "error-then-failed.sse" },
-      { test: "test/adapters/relay/RelayBehind.test.ts" },
+      { test: "test/adapters/relay/AfterError.test.ts" },
     ],
   },
   {
@@ -104,7 +104,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "behindMs",
     find: "export const behindMs = 500;",
     replace: "export const behindMs = 0;",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "half a second" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "half a second" }],
   },
   {
     name: "a background response is posted again",
@@ -112,7 +112,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "keptBy",
     find: 'if (body.background === true) return "request";',
     replace: 'if (body.background === 0) return "request";',
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "not posted a second time" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "not posted a second time" }],
   },
   {
     name: "a tool of Google's that has not answered counts for an end",
@@ -128,7 +128,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#read",
     find: "} catch (error) {\n      this.#exchange.abort();",
     replace: "} catch (error) {",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "read to a limit" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "read to a limit" }],
   },
   {
     name: "a continuation knows fewer spellings of a text than the facts count",
@@ -136,7 +136,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "textOf",
     find: 'Json.list(delta.content).map(partText).join("") +',
     replace: '"" +',
-    proofs: [{ test: "test/provider/continuation/ContinueText.test.ts", named: "a list of output_text" }],
+    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "a list of output_text" }],
   },
   {
     name: "a picture that was shown is shown again by the answer that goes on",
@@ -144,7 +144,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "prepare",
     find: "if (!whole && received.items.some(isUntold))",
     replace: "if (received.choices < 0)",
-    proofs: [{ test: "test/provider/continuation/ContinueText.test.ts", named: "what no request can hold" }],
+    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "what no request can hold" }],
   },
   {
     name: "a text that only its end tells is not known to the continuation",
@@ -152,7 +152,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "openAiResponses",
     find: "return said(partTexts(key, contentIndex(frame), frame));",
     replace: "return nothing;",
-    proofs: [{ test: "test/provider/continuation/ContinueText.test.ts", named: "done without deltas" }],
+    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "done without deltas" }],
   },
   {
     name: "a whole answer is told to have been cut",
@@ -160,7 +160,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "closingWords",
     find: "if (whole) return spoken ? carryOn : undefined;",
     replace: "",
-    proofs: [{ test: "test/provider/continuation/ContinueText.test.ts", named: "nothing is said of a failure" }],
+    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "nothing is said of a failure" }],
   },
   {
     name: "a whole held answer is complete at its marker, and a cut behind it is handed on",
@@ -168,7 +168,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#due",
     find: 'if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {',
     replace: "if (closes === undefined && terminal && failure === undefined && this.setup.reveal.holdsAll) {",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "a cut between the marker and it" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "a cut between the marker and it" }],
   },
   {
     name: "an answer that lacks only its last event is lost where it may not be asked for again",
@@ -176,7 +176,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "countMarker",
     find: "this.#marker = undefined;\n    this.facts.decoded(terminalAtCleanEnd);",
     replace: "this.#marker = undefined;",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "may not be asked for again" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "may not be asked for again" }],
   },
   {
     name: "events under a document's type are a document, however they end",
@@ -184,7 +184,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#open",
     find: "if (!plan.streaming || !mayHaveContent(plain(head)))",
     replace: "if (!plan.streaming || !mayStream(plain(head)))",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "events under application/json" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "events under application/json" }],
   },
   {
     name: "an answer of another shape than the AI SDK knows is asked for again",
@@ -192,7 +192,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "byName",
     find: '["AI_TypeValidationError", misread],',
     replace: '["AI_TypeValidationError", misread === undefined ? misread : damaged],',
-    proofs: [{ test: "test/failure/FailureClassifierShapes.test.ts", named: "another shape than it knows" }],
+    proofs: [{ test: "test/failure/Shapes.test.ts", named: "another shape than it knows" }],
   },
   {
     name: "the provider's error in a shape that the AI SDK does not know is a misread answer",
@@ -200,7 +200,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "bodyOf",
     find: 'if (isMisread(value)) return ErrorBody.read(get(value, "value"));',
     replace: "if (isMisread(value)) return undefined;",
-    proofs: [{ test: "test/failure/FailureClassifierShapes.test.ts", named: "another shape than it knows" }],
+    proofs: [{ test: "test/failure/Shapes.test.ts", named: "another shape than it knows" }],
   },
   {
     name: "a request that fetch refuses by itself is sent again",
@@ -208,7 +208,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "recognise",
     find: "if (refused !== undefined && fetchRefusals.has(refused))",
     replace: 'if (refused === "" && fetchRefusals.has(refused))',
-    proofs: [{ test: "test/failure/FailureClassifierShapes.test.ts", named: "refuses by itself" }],
+    proofs: [{ test: "test/failure/Shapes.test.ts", named: "refuses by itself" }],
   },
   {
     name: "bytes behind an error that never become an event are held without a limit",
@@ -216,7 +216,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#drain",
     find: "bytes += chunk.byteLength;\n        this.#frames.push(chunk);",
     replace: "bytes = this.#frames.behindBytes;\n        this.#frames.push(chunk);",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "never become an event" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "never become an event" }],
   },
   {
     name: "a stored response that has begun is posted again",
@@ -224,7 +224,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "#storing",
     find: "return { ...part, observation: { ...observation, stores: true } };",
     replace: "return { ...part, observation: { ...observation, stores: false } };",
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "not posted a second time" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "not posted a second time" }],
   },
   {
     name: "a response that was to be stored and never began is given up",
@@ -232,7 +232,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "keptBy",
     find: 'return streaming ? "response" : "request";',
     replace: 'return streaming ? "request" : "response";',
-    proofs: [{ test: "test/adapters/relay/RelayBehind.test.ts", named: "only stored" }],
+    proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "only stored" }],
   },
   {
     name: "what a provider begins to keep leaves before the record knows of it",

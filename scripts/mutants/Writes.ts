@@ -11,7 +11,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "begin",
     find: "if (refusal !== undefined) {\n      dropped(register, run);",
     replace: "if (refusal !== undefined && refusal === run.runId) {\n      dropped(register, run);",
-    proofs: [{ test: "test/runtime/RunIds.test.ts", named: "is refused" }],
+    proofs: [{ test: "test/runtime/run/RunIds.test.ts", named: "is refused" }],
   },
   {
     name: "an id whose record is gone runs again while its calls are known",
@@ -19,7 +19,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "called",
     find: 'guard.knows(runId) ? onRecord(runId, "run_exists") : undefined;',
     replace: "undefined;",
-    proofs: [{ test: "test/runtime/RunIds.test.ts", named: "is refused while this process knows its calls" }],
+    proofs: [{ test: "test/runtime/run/RunIds.test.ts", named: "is refused while this process knows its calls" }],
   },
   {
     name: "an id that a seeded Random draws twice is refused",
@@ -27,7 +27,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "drawsMax",
     find: "const drawsMax = 3;",
     replace: "const drawsMax = 1;",
-    proofs: [{ test: "test/runtime/RunIds.test.ts", named: "is drawn anew" }],
+    proofs: [{ test: "test/runtime/run/RunIds.test.ts", named: "is drawn anew" }],
   },
   {
     name: "an end that the store did not take is forgotten",
@@ -83,7 +83,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "drained",
     find: "(run.userCancelled ? grace : Effect.void)",
     replace: "(run.userCancelled ? Effect.never : Effect.void)",
-    proofs: [{ test: "test/runtime/DeafServices.test.ts", named: "a handler" }],
+    proofs: [{ test: "test/runtime/recovery/DeafServices.test.ts", named: "a handler" }],
   },
   {
     name: "a wait for the caller's own code ends when that code does",
@@ -91,7 +91,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "abandonable",
     find: "Effect.flatMap(Effect.forkDetach(called(name, make), { startImmediately: true }), (fiber) =>\n    Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe())),\n  );",
     replace: "called(name, make);",
-    proofs: [{ test: "test/runtime/DeafServices.test.ts", named: "a question" }],
+    proofs: [{ test: "test/runtime/recovery/DeafServices.test.ts", named: "a question" }],
   },
   {
     name: "a tool does not wait for a store that is away for a moment",

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { Schema } from "effect";
 import { Transcript } from "../../src/agent/conversation/ChatState.ts";
 import { Entry } from "../../src/agent/index.ts";
-import { checks } from "../provider/continuation/ContinueRules.ts";
+import { checks } from "../provider/continuation/Rules.ts";
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Entry));
 

@@ -18,11 +18,10 @@ import { scenarios } from "../../src/cli/demo/scenarios/Scenarios.ts";
 import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
+import { folder as recordingsFolder } from "../Recordings.ts";
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
-const shared =
-  process.env.STREAM_RECOVERY_STREAMS ?? fileURLToPath(new URL("../../../shared/streams", import.meta.url));
 
 /** The demo keeps its runs; those of a test are nobody's. */
 const stateFolder = mkdtempSync(join(tmpdir(), "demo-state-"));
@@ -459,15 +458,15 @@ describe("stream-recovery demo --streams", () => {
     assert.match(unnamed.stderr, /^demo: --only: no recording has "nonsense" in its name\n$/);
   });
 
-  it.skipIf(!existsSync(join(shared, "manifest.json")))(
+  it.skipIf(!existsSync(join(recordingsFolder, "manifest.json")))(
     "plays a few recordings of real providers, where they are",
     async () => {
-      const manifest = json(await readFile(join(shared, "manifest.json"), "utf8"));
+      const manifest = json(await readFile(join(recordingsFolder, "manifest.json"), "utf8"));
       const streams = Json.list(manifest.streams).filter((_, index, all) => index % Math.ceil(all.length / 8) === 0);
       const made = await folder({ streams });
       for (const file of streams.map((row) => Json.string(Json.record(row)?.file))) {
         await mkdir(dirname(join(made, file)), { recursive: true });
-        await cp(join(shared, file), join(made, file));
+        await cp(join(recordingsFolder, file), join(made, file));
       }
       const { code, stdout } = await run(["--streams", made, "--json", "--cuts", "1", "--seed", "17"]);
       const failed = rowsOf(stdout).filter((row) => Json.list(row.problems).length > 0);

@@ -1,5 +1,5 @@
 /**
- * Twenty lines to prove a runtime safe: docs/conformance.md shows them, and test/testing/conformance/ConformanceDocs.test.ts runs them.
+ * Twenty lines to prove a runtime safe: docs/conformance.md shows them, and test/testing/conformance/Docs.test.ts runs them.
  */
 import OpenAI from "openai";
 import {

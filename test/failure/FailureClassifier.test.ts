@@ -116,7 +116,7 @@ describe("a status", () => {
   for (const status of [501, 505])
     it(`${status} is not retryable`, () => expectFailure(http(status), { retryable: false }));
 
-  it("402 is a quota and not a connection lost (PawWork #1468)", () => {
+  it("402 is a quota and not a connection lost", () => {
     expectFailure(classify(new Error("Connection lost", { cause: { status: 402 } })), {
       kind: "rejected",
       reason: "quota",

@@ -51,7 +51,7 @@ describe("L11 bounded", () => {
   });
 
   it("a list that lives as long as a run or a process stands beside a limit in its own file or in Limits.ts", () => {
-    const unbounded = globSync("src/{runtime,recorder,policy}/*.ts", { cwd: root }).filter((file) => {
+    const unbounded = globSync("src/{runtime,recorder,policy,facts}/**/*.ts", { cwd: root }).filter((file) => {
       const text = readFileSync(`${root}/${file}`, "utf8");
       const keeps = /^ {2}(?:readonly )?#\w+(?:: Array<[^=]*)? = (?:\[\]|new (?:Map|Set)\b)/m.test(text);
       return keeps && !/\b\w+Max\b|\bbounded\b|\bbound\b|at most/i.test(text);
@@ -91,6 +91,33 @@ describe("L11 bounded", () => {
       const facts = (yield* S.recordOf("r")).attempts[0]?.facts;
       assert.isAtMost(facts?.tools.length ?? Number.POSITIVE_INFINITY, Limits.toolRowsMax + 1);
       assert.isAbove(facts?.counters.rows_folded ?? 0, 0);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("forty thousand deltas leave no more evidence than forty", () =>
+    Effect.gen(function* () {
+      const deltas = (count: number) => [S.start, ...Array.from({ length: count }, () => S.text("x")), S.done];
+      const processor = yield* StreamProcessor;
+      yield* S.played(processor.run(S.options(S.scripted(deltas(40)), { runId: "short" })));
+      yield* S.played(processor.run(S.options(S.scripted(deltas(40_000)), { runId: "long" })));
+      const size = (record: {
+        readonly evidence: { readonly first: ReadonlyArray<unknown>; readonly last: ReadonlyArray<unknown> };
+      }) => record.evidence.first.length + record.evidence.last.length;
+      const [short, long] = [yield* S.recordOf("short"), yield* S.recordOf("long")];
+      assert.strictEqual(size(long), size(short));
+      assert.isAtMost(size(long), Limits.evidenceFirstMax + Limits.evidenceLastMax);
+      assert.strictEqual(long.attempts[0]?.facts.counters.parts, 40_002);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("a marker in every part leaves bounded evidence too, and what was left out is counted", () =>
+    Effect.gen(function* () {
+      const markers = Array.from({ length: 500 }, () => S.done);
+      const processor = yield* StreamProcessor;
+      yield* S.played(processor.run(S.options(S.scripted([S.start, ...markers, S.text("x")]), { runId: "r" })));
+      const { evidence } = yield* S.recordOf("r");
+      assert.isAtMost(evidence.first.length + evidence.last.length, Limits.evidenceFirstMax + Limits.evidenceLastMax);
+      assert.isAbove(evidence.omitted, 400);
     }).pipe(Effect.provide(S.processor())),
   );
 

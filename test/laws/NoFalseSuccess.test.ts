@@ -54,3 +54,44 @@ describe("L5 no false success", () => {
     );
   }
 });
+
+describe("L5 what is not complete", () => {
+  const answer = [S.start, S.text("hello"), S.done];
+
+  it.effect("is a stall where the stream falls silent after progress", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start, S.text("half"), S.never]);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
+      assert.deepStrictEqual(seen.lines.slice(-3), ["ask text_shown", "answer stop", "end stopped text_shown"]);
+      const [incident] = (yield* S.recordOf("r")).incidents;
+      assert.deepStrictEqual(incident?.failure, { kind: "stalled", clock: "idle" });
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("is a truncation where the stream ends cleanly without the marker", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start, S.text("half")]);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
+      assert.strictEqual(seen.lines.at(-1), "end stopped text_shown");
+      assert.strictEqual((yield* S.recordOf("r")).incidents[0]?.failure.kind, "truncated");
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("is retried while nothing was shown", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start], answer);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
+      assert.strictEqual(seen.lines.at(-1), "completed");
+      assert.strictEqual((yield* S.recordOf("r")).incidents[0]?.failure.kind, "truncated");
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("is retried and held back whole by reveal on_complete", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start, S.text("half")], answer);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { reveal: "on_complete" })));
+      assert.strictEqual(provider.attempts.length, 2);
+      assert.deepStrictEqual(seen.lines.slice(-4), ["start", "hello", "done", "completed"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+});

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import type { FailureKind } from "../../src/domain/Failure.ts";
 import type { Part, Protocol, Tolerance } from "../../src/provider/stream/Protocol.ts";
+import { seeded } from "../Seeded.ts";
 import {
   begun,
   characters,
@@ -20,7 +21,6 @@ import {
   readyInputs,
   withoutBytes,
 } from "./Decoded.ts";
-import { seeded } from "./Seeded.ts";
 
 export { checkGrowth };
 

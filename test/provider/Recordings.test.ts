@@ -1,50 +1,23 @@
 /**
- * Every recorded stream of a real provider that is there: a folder `streams` beside the repository, or where
- * STREAM_RECOVERY_STREAMS says. Without it there is nothing to test. The recordings are no part of the package.
+ * Decodes every recorded stream of a real provider, whole and in pieces.
  */
-import { existsSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../src/domain/Json.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
 import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
+import { bytesOf, type Recording, recordings } from "../Recordings.ts";
 import { begun, characters, checkGrowth, decode, endOf, ranges } from "./Decoded.ts";
 import { checkCuts, checkPieces } from "./ProtocolSuite.ts";
-
-interface Recording {
-  readonly file: string;
-  readonly protocol: string;
-  readonly features: ReadonlyArray<unknown>;
-  readonly finish: string;
-  readonly toolNames: ReadonlyArray<string>;
-  readonly textCharacters: number;
-}
-
-const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../../shared/streams", import.meta.url).pathname;
 
 /** A stream of this many bytes and more has its cuts sampled, so that all recordings together take seconds. */
 const cutsMax = 12_000;
 
-const recordings = (): ReadonlyArray<Recording> => {
-  if (!existsSync(`${folder}/manifest.json`)) return [];
-  const manifest = Json.record(Json.parse(readFileSync(`${folder}/manifest.json`, "utf8"))?.json);
-  return Json.list(manifest?.streams).map((entry) => {
-    const row = Json.record(entry) ?? {};
-    return {
-      file: Json.string(row.file),
-      protocol: Json.string(row.protocol),
-      features: Json.list(row.features),
-      finish: Json.list(row.finish).length > 0 ? Json.list(row.finish).join() : Json.string(row.finish),
-      toolNames: Json.list(row.tool_names).map(Json.string),
-      textCharacters: Json.natural(row.text_chars) ?? 0,
-    };
-  });
-};
-
 const check = <S>(protocol: Protocol<S>, recording: Recording): void => {
-  const bytes = new Uint8Array(readFileSync(`${folder}/${recording.file}`));
+  const bytes = bytesOf(recording);
   const streams = split(protocol, bytes);
   // A recording whose error came without a finish before it is a stream that failed.
-  const failed = recording.features.includes("error-event") && ["", "failed"].includes(recording.finish);
+  const failed =
+    Json.list(recording.row.features).includes("error-event") && ["", "failed"].includes(finishOf(recording));
   const parts = streams.flatMap((stream) => {
     const whole = decode(protocol, [stream]);
     assert.strictEqual(endOf(whole.end) !== "complete", failed, JSON.stringify(whole.end));
@@ -56,6 +29,10 @@ const check = <S>(protocol: Protocol<S>, recording: Recording): void => {
   checkContent(recording, parts);
 };
 
+/** The finish of each choice, as the manifest has it: a list, or one word. */
+const finishOf = ({ row }: Recording): string =>
+  Json.list(row.finish).length > 0 ? Json.list(row.finish).join() : Json.string(row.finish);
+
 const checkContent = (recording: Recording, parts: ReadonlyArray<Part>): void => {
   const runtime = parts.map((part) => ({
     ...part,
@@ -64,11 +41,11 @@ const checkContent = (recording: Recording, parts: ReadonlyArray<Part>): void =>
       calls: part.observation.calls.filter((call) => call.executor === "runtime"),
     },
   }));
-  assert.includeMembers([...begun(runtime)], [...recording.toolNames], "tool names");
+  assert.includeMembers([...begun(runtime)], Json.list(recording.row.tool_names).map(Json.string), "tool names");
   const text = characters(parts, "text");
   // The manifest counts Gemini's thoughts as text, and text in content lists not at all.
   const all = recording.protocol === "google-gemini" ? text + characters(parts, "reasoning") : text;
-  assert.isAtLeast(all, recording.textCharacters, "text");
+  assert.isAtLeast(all, Json.natural(recording.row.text_chars) ?? 0, "text");
 };
 
 /** Recordings that hold several responses one after the other are cut where a response begins after a marker. */
@@ -89,9 +66,8 @@ const isStart = (part: Part, id: unknown): boolean => {
 };
 
 describe("every recorded stream", () => {
-  const found = recordings();
-  if (found.length === 0) it.skip("no recordings are here", () => undefined);
-  for (const recording of found) {
+  if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
+  for (const recording of recordings) {
     it(`${recording.file} is decoded whole, in pieces and at every cut`, () => {
       switch (recording.protocol) {
         case "openai-chat":
@@ -102,8 +78,6 @@ describe("every recorded stream", () => {
           return check(AnthropicMessages.protocol, recording);
         case "google-gemini":
           return check(Gemini.protocol, recording);
-        default:
-          return assert.fail(`a protocol that nobody decodes: ${recording.protocol}`);
       }
     });
   }

@@ -5,7 +5,7 @@ import { type AnswerRefusal, refusal } from "../../src/recorder/Answering.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import * as L from "../runtime/crash/CrashRecoveryLives.ts";
+import * as L from "../runtime/crash/Lives.ts";
 import { folded } from "./Entries.ts";
 
 const textShown = L.facts(L.text);

@@ -8,7 +8,7 @@ import { atMost } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
-import * as L from "../runtime/crash/CrashRecoveryLives.ts";
+import * as L from "../runtime/crash/Lives.ts";
 import { folded } from "./Entries.ts";
 
 const due = (...entries: ReadonlyArray<Entry>) => Orphan.due(folded([L.begun(), ...entries]));

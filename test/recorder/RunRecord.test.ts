@@ -4,7 +4,7 @@ import { evidenceFirstMax, evidenceLastMax, incidentsMax } from "../../src/domai
 import { atMost } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
-import { seeded } from "../provider/Seeded.ts";
+import { seeded } from "../Seeded.ts";
 import * as E from "./Entries.ts";
 
 const frozen = <A>(value: A): A => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { memoryRunsMax, RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
-import { suite } from "./RunRecorderSuite.ts";
+import { suite } from "./suite/Suite.ts";
 
 suite("RunRecorder.layerMemory", RunRecorder.layerMemory());
 

@@ -8,7 +8,7 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { quiet } from "./AiSdkTurn.ts";
+import { quiet } from "./Turn.ts";
 
 const chat = (url: string): Model =>
   createOpenAI({ apiKey: "a key of a test", baseURL: `${url}/v1` }).chat("fault-model");

@@ -7,7 +7,7 @@ import { CallInterrupted, make, type Recovery } from "../../../src/adapters/ai-s
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { ToolRefused } from "../../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
-import { quiet } from "./AiSdkTurn.ts";
+import { quiet } from "./Turn.ts";
 
 const openai = (url: string) => createOpenAI({ apiKey: "a key of a test", baseURL: `${url}/v1` });
 

@@ -14,8 +14,8 @@ import {
   reset,
   text,
   tools,
-} from "./EffectAiScripted.ts";
-import { lines, soon } from "./EffectAiSoon.ts";
+} from "./Scripted.ts";
+import { lines, soon } from "./Soon.ts";
 
 /** One step, its events in short, and the history that they leave. */
 const step = (answers: ReadonlyArray<Answer>, ran: Array<string>, asked?: Asked) =>

@@ -14,8 +14,8 @@ import {
   reset,
   text,
   tools,
-} from "./EffectAiScripted.ts";
-import { lines, soon } from "./EffectAiSoon.ts";
+} from "./Scripted.ts";
+import { lines, soon } from "./Soon.ts";
 
 /** One turn of a chat with tools, and what is left of it. */
 const turn = (answers: ReadonlyArray<Answer>, asked?: Asked, options?: EffectAi.Options) => {

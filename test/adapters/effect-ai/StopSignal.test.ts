@@ -8,8 +8,8 @@ import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
 import { RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
-import { type Answer, type Asked, call, finish, layers, text } from "./EffectAiScripted.ts";
-import { lines } from "./EffectAiSoon.ts";
+import { type Answer, type Asked, call, finish, layers, text } from "./Scripted.ts";
+import { lines } from "./Soon.ts";
 
 const Wait = Tool.make("wait", { success: Schema.String }).annotate(EffectAi.ToolEffect, "mutating");
 const kit = Toolkit.make(Wait);

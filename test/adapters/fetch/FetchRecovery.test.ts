@@ -4,7 +4,7 @@ import { Effect, ManagedRuntime } from "effect";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import type { Answer } from "../../../src/testing/script/FaultScript.ts";
-import { bodies, protocols, read, setup } from "./FetchCases.ts";
+import { bodies, protocols, read, setup } from "./Cases.ts";
 
 const reset = (at: "before_head" | "after_head") => ({ content: [{ text: 3 }], break: { kind: "rst", at } }) as const;
 const whole = { content: [{ text: 3 }] } as const;

@@ -7,7 +7,7 @@ import { type RelayPlan, recognise } from "../../../src/adapters/relay/RelayPlan
 import type { RelayHead, RelayTransport } from "../../../src/adapters/relay/RelayTransport.ts";
 import { refusalMs } from "../../../src/adapters/relay/WholeBody.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { seeded } from "../../provider/Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 const chunk = (delta: object, finish: string | null = null): string =>

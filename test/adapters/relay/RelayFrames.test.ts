@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { decoderOf, RelayFrames, type RelayPart } from "../../../src/adapters/relay/RelayFrames.ts";
-import * as Json from "../../../src/domain/Json.ts";
 import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
 import { Answers } from "../../../src/testing/index.ts";
-import { seeded } from "../../provider/Seeded.ts";
+import { bytesOf as recorded, recordings } from "../../Recordings.ts";
+import { seeded } from "../../Seeded.ts";
 
-const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../../shared/streams", import.meta.url).pathname;
 const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
@@ -130,17 +128,8 @@ describe("RelayFrames", () => {
     );
   });
 
-  const manifest = existsSync(`${folder}/manifest.json`)
-    ? Json.list(Json.record(Json.parse(readFileSync(`${folder}/manifest.json`, "utf8"))?.json)?.streams)
-    : [];
-  if (manifest.length === 0) it.skip("no recordings are here", () => undefined);
-  for (const [index, entry] of manifest.entries()) {
-    const row = Json.record(entry) ?? {};
-    const protocol = protocols.find((id) => id === row.protocol);
-    it(`${Json.string(row.file)} loses no byte`, () => {
-      assert.isDefined(protocol);
-      if (protocol !== undefined)
-        check(protocol, new Uint8Array(readFileSync(`${folder}/${Json.string(row.file)}`)), index);
-    });
+  if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
+  for (const [index, recording] of recordings.entries()) {
+    it(`${recording.file} loses no byte`, () => check(recording.protocol, recorded(recording), index));
   }
 });

@@ -3,7 +3,7 @@ import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import OpenAI from "openai";
 import { left, RelayRepeats, repeatMs, repeatsMax } from "../../../src/adapters/relay/RelayRepeats.ts";
-import { setup } from "../fetch/FetchCases.ts";
+import { setup } from "../fetch/Cases.ts";
 
 const request = (body: string, headers: Record<string, string> = {}) => ({
   method: "POST",

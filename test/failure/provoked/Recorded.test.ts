@@ -2,22 +2,13 @@
  * Error bodies that were recorded from providers, served again over a real socket to every client that hands over a body: each
  * says the same as the response itself.
  */
-import { existsSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { classifyResponse } from "../../../src/failure/FailureClassifier.ts";
+import { errors, type RecordedError, read } from "../../Recordings.ts";
 import { provoke } from "./Client.ts";
 import { clients, effect, everyone, except } from "./ClientNames.ts";
 import { outcomeOf, refused, rejected, retryable, type Said } from "./Outcome.ts";
 import { withServer } from "./Servers.ts";
-
-const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../../shared/streams", import.meta.url).pathname;
-const manifest = `${folder}/_errors/manifest.json`;
-
-interface Recorded {
-  readonly file: string;
-  readonly status: number;
-  readonly response_headers: Readonly<Record<string, string>>;
-}
 
 const invalid = rejected("invalid_request", { status: 400 });
 const overflow = rejected("context_overflow", { status: 400 });
@@ -77,7 +68,7 @@ const expectations: Readonly<Record<string, Said>> = {
 /** A body was recorded as text: how its bytes travelled then says nothing of them now. */
 const travelled = new Set(["content-encoding", "content-length", "transfer-encoding", "connection"]);
 
-const again = ({ status, response_headers }: Recorded, body: string): string =>
+const again = ({ status, response_headers }: RecordedError, body: string): string =>
   [
     `HTTP/1.1 ${status} Recorded`,
     ...Object.entries(response_headers).flatMap(([name, value]) => (travelled.has(name) ? [] : [`${name}: ${value}`])),
@@ -96,15 +87,12 @@ const withoutCode = (outcome: ReturnType<typeof outcomeOf>) => {
 
 const overBody = except(everyone, ...effect);
 
-describe.skipIf(!existsSync(manifest))("recorded error bodies, through every client", () => {
-  const recorded: ReadonlyArray<Recorded> = existsSync(manifest)
-    ? JSON.parse(readFileSync(manifest, "utf8")).errors
-    : [];
-  for (const error of recorded) {
+describe.skipIf(errors.length === 0)("recorded error bodies, through every client", () => {
+  for (const error of errors) {
     const name = error.file.replace(/^_errors\//, "").replace(/\.json$/, "");
     const expected = expectations[name];
     it.skipIf(expected === undefined)(name, async () => {
-      const body = readFileSync(`${folder}/${error.file}`, "utf8");
+      const body = read(error.file);
       const response = classifyResponse({ status: error.status, headers: error.response_headers, body });
       const said = await withServer(
         (socket) => void socket.end(again(error, body)),

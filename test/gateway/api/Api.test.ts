@@ -10,7 +10,7 @@ import { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { recorderThat } from "../../runtime/Scripted.ts";
 import * as Runs from "../page/PageRuns.ts";
-import { pageServer, put } from "../page/PageServer.ts";
+import { pageServer, put } from "../page/Server.ts";
 
 const memory = RunRecorder.layerMemory();
 

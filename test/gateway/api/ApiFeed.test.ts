@@ -8,7 +8,7 @@ import * as ApiFeed from "../../../src/gateway/api/ApiFeed.ts";
 import { type RunChange, Traffic } from "../../../src/gateway/api/Seam.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "../page/PageRuns.ts";
-import { put } from "../page/PageServer.ts";
+import { put } from "../page/Server.ts";
 
 const memory = Layer.fresh(RunRecorder.layerMemory());
 

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing";
 import * as ApiTotals from "../../../src/gateway/api/ApiTotals.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "../page/PageRuns.ts";
-import { put } from "../page/PageServer.ts";
+import { put } from "../page/Server.ts";
 
 const memory = RunRecorder.layerMemory({ runsMax: 20_000 });
 

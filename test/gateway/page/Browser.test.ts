@@ -16,7 +16,7 @@ import { FaultProvider } from "../../../src/testing/faults/FaultProvider.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import { browserTestMs, closed, contrast, missing, overflow, steps, tab } from "./Chromium.ts";
 import * as Runs from "./PageRuns.ts";
-import { pageServer, put } from "./PageServer.ts";
+import { pageServer, put } from "./Server.ts";
 
 if (missing !== undefined) console.log(`the page is not tested in a browser: ${missing}`);
 

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "./PageRuns.ts";
-import { pageServer, put } from "./PageServer.ts";
+import { pageServer, put } from "./Server.ts";
 
 const memory = RunRecorder.layerMemory();
 

@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { gzipSync, zstdCompressSync } from "node:zlib";
@@ -6,13 +5,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
+import { bytesOf, folder, recordings } from "../../Recordings.ts";
 import { bodies, front, post, protocols, send, serverOf } from "../GatewayCases.ts";
-
-const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../../shared/streams", import.meta.url).pathname;
-
-const rows = existsSync(`${folder}/manifest.json`)
-  ? Json.list(Json.record(Json.parse(readFileSync(`${folder}/manifest.json`, "utf8"))?.json)?.streams)
-  : [];
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 const event = (content: string, finish: string | null = null): string =>
@@ -240,24 +234,24 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  if (rows.length === 0) it.skip("no recordings are here", () => undefined);
+  if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
   for (const reveal of ["live", "on_complete"] as const) {
     for (const protocol of protocols) {
-      const recorded = rows.map((row) => Json.record(row) ?? {}).filter((row) => row.protocol === protocol);
+      const recorded = recordings.filter((recording) => recording.protocol === protocol);
       if (recorded.length === 0) continue;
       const play = Effect.gen(function* () {
         const scripts = Object.fromEntries(
-          recorded.map((row, index) => [
+          recorded.map(({ file }, index) => [
             String(index),
-            [{ protocol, raw_file: Json.string(row.file), write_bytes: [7, 100, 5000][index % 3] ?? 100 }],
+            [{ protocol, raw_file: file, write_bytes: [7, 100, 5000][index % 3] ?? 100 }],
           ]),
         );
         const server = yield* FaultProvider.make({ script: { scripts }, directory: folder });
         const budget = { max_auto_retries: 0, max_not_processed: 0 };
         const { url } = yield* front(server.url, { reveal, budget });
-        for (const [index, row] of recorded.entries()) {
-          const file = Json.string(row.file);
-          const bytes = readFileSync(`${folder}/${file}`);
+        for (const [index, recording] of recorded.entries()) {
+          const { file, row } = recording;
+          const bytes = Buffer.from(bytesOf(recording));
           const got = yield* post(url, protocol, { headers: { "x-script": String(index) } });
           // A recording that failed ends with its error event, and then breaks.
           const failed = Json.list(row.features).includes("error-event");

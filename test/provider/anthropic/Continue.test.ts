@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { cutCall, cutHosted, goOn, sentences } from "../../../src/provider/Continuation.ts";
-import { added, built, refused, type Story } from "../continuation/ContinueStory.ts";
+import { added, built, refused, type Story } from "../continuation/Story.ts";
 import * as F from "./Frames.ts";
 
 const body = { model: "claude-opus-4-6", max_tokens: 100, stream: true, messages: [{ role: "user", content: "hi" }] };

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { cutCall, cutHosted, goOn, sentences } from "../../../src/provider/Continuation.ts";
-import { added, built, refused, type Story } from "../continuation/ContinueStory.ts";
+import { added, built, refused, type Story } from "../continuation/Story.ts";
 
 const contents = [{ role: "user", parts: [{ text: "hi" }] }];
 const body = { contents, tools: [] };

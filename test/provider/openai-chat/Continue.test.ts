@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { cutCall, goOn, sentences } from "../../../src/provider/Continuation.ts";
-import { added, refused, type Story } from "../continuation/ContinueStory.ts";
+import { added, refused, type Story } from "../continuation/Story.ts";
 
 const body = { model: "gpt-5", stream: true, messages: [{ role: "user", content: "hi" }] };
 const next = (story: Omit<Story, "body">) => added("openai-chat", "messages", { body, ...story });

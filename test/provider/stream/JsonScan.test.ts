@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as JsonScan from "../../../src/provider/stream/JsonScan.ts";
-import { seeded } from "../Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 
 const inPieces = (text: string, dice: () => number): JsonScan.JsonScan => {
   let state = JsonScan.start;

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { none, ping } from "../../../src/domain/Observation.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import * as Resume from "../../../src/provider/stream/Resume.ts";
-import { seeded } from "../Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 
 const part = (json: object | undefined, id?: string, name = "message"): Part<"sse"> => ({
   protocol: "sse",

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as Sse from "../../../src/provider/stream/Sse.ts";
+import { seeded } from "../../Seeded.ts";
 import { encode } from "../Decoded.ts";
-import { seeded } from "../Seeded.ts";
 
 /** Frames of whole bytes, those of the end among them. */
 const frames = (text: string, limits?: Partial<Sse.Limits>) => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Rule } from "../../../src/domain/Decision.ts";
 import { kinds } from "../../../src/domain/Failure.ts";
 import { ExportIds, ExportLabels, isPublic } from "../../../src/recorder/export/ExportLabel.ts";
-import { seeded } from "../../provider/Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 import { canaries, canary } from "./Planted.ts";
 
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_121);

@@ -12,7 +12,7 @@ import { tokensMax } from "../../../src/recorder/export/ExportValues.ts";
 import * as IncidentExport from "../../../src/recorder/export/IncidentExport.ts";
 import { attemptsMax, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import * as Product from "../../policy/Product.ts";
-import { seeded } from "../../provider/Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
 
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_121);

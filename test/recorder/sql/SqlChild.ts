@@ -5,7 +5,7 @@ import { Clock, Effect, Layer, ManagedRuntime } from "effect";
 import { type RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../Entries.ts";
-import type { Recorder } from "../RecorderBench.ts";
+import type { Recorder } from "../suite/Bench.ts";
 import type { Told } from "./SqlProcess.ts";
 
 const [file = "", leaseMs = "", aheadMs = "0"] = process.argv.slice(2);

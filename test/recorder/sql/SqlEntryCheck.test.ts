@@ -3,9 +3,9 @@ import { Effect, Schema } from "effect";
 import { defaultBudget, fresh as freshRun } from "../../../src/domain/RunFacts.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import * as SqlEntryCheck from "../../../src/recorder/sql/SqlEntryCheck.ts";
-import { seeded } from "../../provider/Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
-import { record } from "../RecorderBench.ts";
+import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
 /** What a program in JavaScript may hand over: the types would refuse some of it. */

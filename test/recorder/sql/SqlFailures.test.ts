@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Metric } from "effect";
 import * as SqlFailure from "../../../src/recorder/sql/SqlFailure.ts";
 import * as E from "../Entries.ts";
-import { record } from "../RecorderBench.ts";
+import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
 const counted = (reason: string) =>

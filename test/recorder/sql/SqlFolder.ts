@@ -11,7 +11,7 @@ import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
-import type { Recorder } from "../RecorderBench.ts";
+import type { Recorder } from "../suite/Bench.ts";
 
 /** A folder that goes with the scope. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(

@@ -4,7 +4,7 @@ import { Clock, Effect, Exit, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import type { SqlFileOptions } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../Entries.ts";
-import { type Recorder, record } from "../RecorderBench.ts";
+import { type Recorder, record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
 const leaseMs = 15_000;

@@ -4,7 +4,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { Effect, type Scope } from "effect";
-import type { Recorder } from "../RecorderBench.ts";
+import type { Recorder } from "../suite/Bench.ts";
 
 /** What a child tells: the result of a call, or a commit of its storm. */
 export type Told =

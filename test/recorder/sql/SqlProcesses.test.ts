@@ -2,9 +2,9 @@ import { DatabaseSync } from "node:sqlite";
 import { isDeepStrictEqual } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
-import { seeded } from "../../provider/Seeded.ts";
+import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
-import { record } from "../RecorderBench.ts";
+import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 import { type Outcome, SqlProcess } from "./SqlProcess.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, Layer } from "effect";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
-import { suite } from "../RunRecorderSuite.ts";
+import { suite } from "../suite/Suite.ts";
 
 /** An empty file each time that it is built. */
 const emptyFile = Layer.unwrap(

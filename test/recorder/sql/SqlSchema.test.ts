@@ -9,7 +9,7 @@ import { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { schemaVersion } from "../../../src/recorder/sql/SqlSchema.ts";
 import { defaultFile } from "../../../src/recorder/sql/sqlite/SqlFile.ts";
 import * as E from "../Entries.ts";
-import { record } from "../RecorderBench.ts";
+import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
 const change = (file: string, sql: string): void => {

@@ -11,8 +11,8 @@ import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.t
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as E from "../Entries.ts";
-import { type Recorder, record } from "../RecorderBench.ts";
-import { suite } from "../RunRecorderSuite.ts";
+import { type Recorder, record } from "../suite/Bench.ts";
+import { suite } from "../suite/Suite.ts";
 import * as Folder from "./SqlFolder.ts";
 
 /** A program's own database: names of ours that mean something else, its migrations, its versions. */

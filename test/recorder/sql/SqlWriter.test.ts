@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Fiber, Metric, Scope } from "effect";
 import * as SqlFailure from "../../../src/recorder/sql/SqlFailure.ts";
 import * as E from "../Entries.ts";
-import { record } from "../RecorderBench.ts";
+import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
 
 const commits = Effect.map(Metric.value(SqlFailure.commits), ({ count }) => Number(count));

@@ -9,7 +9,7 @@ import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
-import { skewed } from "../SkewedClock.ts";
+import { skewed } from "./SkewedClock.ts";
 
 type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
 

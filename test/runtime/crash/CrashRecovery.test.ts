@@ -9,7 +9,7 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as CrashPlan from "../../../src/runtime/crash/CrashPlan.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { folded } from "../../recorder/Entries.ts";
-import * as L from "./CrashRecoveryLives.ts";
+import * as L from "./Lives.ts";
 
 type Recorder = RunRecorder["Service"];
 

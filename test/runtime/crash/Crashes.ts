@@ -12,8 +12,8 @@ import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/R
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
-import { mortalClock } from "../MortalClock.ts";
 import * as S from "../Scripted.ts";
+import { mortalClock } from "./MortalClock.ts";
 
 /** What a runtime keeps of a run across its processes: what its user saw, and what its tool did. */
 export interface World {

@@ -7,8 +7,8 @@ import type { Question } from "../../../src/runtime/contract/Question.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { parkAfterMsDefault, pollMsDefault } from "../../../src/runtime/questions/DurableQuestions.ts";
 import { type DurableOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
-import * as L from "../crash/CrashRecoveryLives.ts";
-import { skewed } from "../SkewedClock.ts";
+import { skewed } from "../attempt/SkewedClock.ts";
+import * as L from "../crash/Lives.ts";
 
 type Recorder = RunRecorder["Service"];
 

@@ -4,7 +4,7 @@ import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { Question } from "../../../src/runtime/contract/Question.ts";
 import { type HeadlessOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
-import * as L from "../crash/CrashRecoveryLives.ts";
+import * as L from "../crash/Lives.ts";
 
 const { decision, id, message } = L.incident(1, L.facts(L.text));
 

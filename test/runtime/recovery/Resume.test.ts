@@ -11,7 +11,7 @@ import type { TakeUpOptions } from "../../../src/runtime/contract/RunOptions.ts"
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
-import { attempt } from "../crash/CrashRecoveryLives.ts";
+import { attempt } from "../crash/Lives.ts";
 import * as S from "../Scripted.ts";
 
 const transcript = "what the user asked";

@@ -1,5 +1,5 @@
 /**
- * The first published form of this design (PawWork #863), row by row, through `run`: one retry after a fixed second, and
+ * The strict preset, row by row, through `run`: one retry after a fixed second, and
  * only of an attempt that provably did nothing.
  */
 import { assert, describe, it } from "@effect/vitest";

@@ -16,7 +16,7 @@ import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
-import * as L from "../crash/CrashRecoveryLives.ts";
+import * as L from "../crash/Lives.ts";
 
 const withoutTranscript = (entry: Entry): Entry => {
   if (entry._tag !== "RunStarted") return entry;

@@ -11,7 +11,7 @@ import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/Run
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { mortalClock } from "../../runtime/MortalClock.ts";
+import { mortalClock } from "../../runtime/crash/MortalClock.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { Dice } from "../Dice.ts";
 import { type Process, providerOf, type Recorder, read, runId, toolsOf, type World } from "./Playing.ts";

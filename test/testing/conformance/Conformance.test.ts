@@ -11,7 +11,7 @@ import {
   isSafe,
   runConformance,
 } from "../../../src/testing/index.ts";
-import { type Habits, runtimeOf } from "./ConformanceClients.ts";
+import { type Habits, runtimeOf } from "./Clients.ts";
 
 const silenceMs = 200;
 

@@ -1,0 +1,133 @@
+/**
+ * Starts the command line itself on files of runs: each call is a process of its own, as a person types it.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Json from "../../../src/domain/Json.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as S from "../Stored.ts";
+
+const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "runs-"));
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const start = (db: string, ...args: ReadonlyArray<string>) =>
+  spawn(process.execPath, [bin, ...args], { env: { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" } });
+
+const run = async (db: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
+  const child = start(db, ...args);
+  const stdout: Array<Buffer> = [];
+  const stderr: Array<Buffer> = [];
+  child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+  const [code] = await once(child, "close");
+  return { code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() };
+};
+
+/** Writes a run into a file, as a process that then ends. */
+const stored = (file: string, runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
+  Effect.runPromise(
+    Effect.flatMap(RunRecorder, (recorder) =>
+      Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
+    ).pipe(Effect.provide(SqlRunRecorder.layerFile({ file, retention: false }))),
+  );
+
+describe("the command line on a file of runs", () => {
+  it("finds the demo's runs again in another process, and tells how at the demo's end", async () => {
+    const db = join(folder, "demo.db");
+    const demo = await run(db, "demo", "--only", "call-complete-then-cut");
+    assert.strictEqual(demo.code, 0, demo.stderr);
+    const typed = [...demo.stdout.matchAll(/^ {2}npx stream-recovery (.+)$/gm)].map(([, command]) => command ?? "");
+    assert.strictEqual(typed.length, 4);
+    assert.match(typed[1] ?? "", /^runs show call-complete-then-cut-[0-9a-z]{5}$/);
+    for (const command of typed) {
+      const { code, stderr, stdout } = await run(db, ...command.split(" "));
+      assert.strictEqual(code, 0, `${command}: ${stderr}`);
+      assert.match(stdout, command.startsWith("runs") ? /tool_calls_fenced/ : /The record holds/);
+    }
+    const second = await run(db, "demo", "--only", "call-complete-then-cut", "--json");
+    assert.strictEqual(second.code, 0, second.stderr);
+    const listed = Json.record(Json.parse((await run(db, "runs", "list", "--json")).stdout)?.json);
+    assert.strictEqual(Json.list(listed?.runs).length, 2, "a second demo keeps runs of its own");
+  }, 60_000);
+
+  it("plays the demo in memory where the file cannot be opened, and says so in one line", async () => {
+    const db = join(folder, "a-folder.db");
+    mkdirSync(db);
+    const { code, stderr, stdout } = await run(db, "demo", "--only", "late-error");
+    assert.strictEqual(code, 0);
+    assert.match(stderr, /^demo: runs are kept in memory only: [^\n]*a-folder\.db[^\n]*\n\[1\/1\] ok {3}late-error\n$/);
+    assert.notInclude(stdout, "runs list");
+  });
+
+  it("says in one line what is wrong, by the exit codes of --help", async () => {
+    const damaged = join(folder, "damaged.db");
+    writeFileSync(damaged, "no database");
+    const cases: ReadonlyArray<readonly [number, RegExp, ReadonlyArray<string>]> = [
+      [
+        1,
+        /^runs list: no run is on record: \S*none\.db does not exist\n$/,
+        ["runs", "list", "--db", join(folder, "none.db")],
+      ],
+      [2, /^runs list: --db memory holds nothing here: name a file\n$/, ["runs", "list", "--db", "memory"]],
+      [3, /^runs list: \S*damaged\.db [^\n]+\n$/, ["runs", "list", "--db", damaged]],
+      [2, /^runs: there is no command "lst"; did you mean list\? See [^\n]+\n$/, ["runs", "lst"]],
+    ];
+    for (const [expected, line, args] of cases) {
+      const { code, stderr } = await run("", ...args);
+      assert.match(stderr, line);
+      assert.strictEqual(code, expected, args.join(" "));
+    }
+    assert.strictEqual(readFileSync(damaged, "utf8"), "no database", "looking changes nothing");
+    const { stdout } = await run("", "recover", "--help");
+    for (const code of [0, 1, 2, 3]) assert.include(stdout, `\n    ${code}  `);
+  });
+
+  it("follows in one process what another one answers", async () => {
+    const db = join(folder, "two.db");
+    await stored(db, { "asks-me": S.asking("asks-me") });
+    const watching = start(db, "runs", "watch", "asks-me", "--every", "50", "--json");
+    const steps: Array<unknown> = [];
+    let answering: Promise<Ended> | undefined;
+    for await (const line of createInterface({ input: watching.stdout })) {
+      const step = Json.record(Json.parse(line)?.json)?.step;
+      steps.push(step);
+      if (String(step).startsWith("parked question")) answering = run(db, "runs", "answer", "asks", "stop");
+    }
+    assert.strictEqual(
+      (await answering)?.stdout,
+      "✓ asks-me: stop. The run has ended: stopped (tool_outcome_unknown).\n",
+    );
+    assert.include(steps, "answer 1");
+    assert.strictEqual(steps.at(-1), "end");
+    assert.strictEqual(new Set(steps).size, steps.length);
+  });
+
+  it("recovers what a process left behind, and asks about the tool that it was in", async () => {
+    const db = join(folder, "crash.db");
+    await stored(db, { "in-a-tool": S.halfway("in-a-tool") });
+    assert.include((await run(db, "runs", "list")).stdout, "! orphan");
+    const recovered = await run(db, "recover");
+    assert.strictEqual(recovered.code, 0, recovered.stderr);
+    assert.match(recovered.stdout, /in-a-tool +\? asks you +tool_outcome_unknown/);
+    const { stdout } = await run(db, "runs", "answer", "in-a-tool", "it_ran");
+    assert.match(stdout, /^✓ in-a-tool: it_ran\. /);
+    assert.match((await run(db, "runs", "show", "in-a-tool")).stdout, /settled +it_ran, says a person/);
+  });
+});

@@ -1,0 +1,267 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, References } from "effect";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import { FaultProvider } from "../../src/testing/index.ts";
+import { bodies, type Got, post, protocols, send } from "../gateway/GatewayCases.ts";
+import { folder, serve } from "./ServeProcess.ts";
+
+const urls = (upstream: string): ReadonlyArray<string> => [
+  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
+];
+
+const stalled = { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } } as const] };
+
+/** Does something the first time. */
+const once = (act: () => void): (() => void) => {
+  let done = false;
+  return () => {
+    if (!done) act();
+    done = true;
+  };
+};
+
+/** The runs in a file, read by a process that forgets nothing. */
+const runsIn = (file: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      return yield* recorder.runs({ limit: 1000 });
+    }).pipe(
+      Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+    ),
+  );
+
+describe("stream-recovery serve", () => {
+  it.live("prints where it listens as its first line, and serves there", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({});
+      const served = yield* serve(["--port", "0", "--db", "memory", ...urls(server.url)]);
+      assert.match(served.stdout(), /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
+      for (const protocol of protocols) assert.strictEqual((yield* post(served.url, protocol)).status, 200);
+      const page = yield* Effect.promise(() => send(`${served.url}/recovery/`));
+      assert.strictEqual(page.status, 200);
+      assert.match(page.headers["content-type"] ?? "", /^text\/html/);
+    }),
+  );
+
+  it.live("takes each option from the environment too, and the option first", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({});
+      const env = {
+        STREAM_RECOVERY_PORT: "0",
+        STREAM_RECOVERY_DB: "memory",
+        STREAM_RECOVERY_OPENAI_URL: `${server.url}/v1`,
+        STREAM_RECOVERY_TOKEN: "a-token-of-24-characters",
+        STREAM_RECOVERY_REVEAL: "on_complete",
+        STREAM_RECOVERY_MAX_BODY_BYTES: "10",
+      };
+      const served = yield* serve(["--max-body-bytes", "1000"], env);
+      assert.strictEqual((yield* post(served.url, "openai-chat")).status, 401);
+      const url = `${served.url}/t/${env.STREAM_RECOVERY_TOKEN}`;
+      assert.strictEqual((yield* post(url, "openai-chat")).status, 200);
+      const long = JSON.stringify({ ...bodies["openai-chat"], x: "x".repeat(1000) });
+      assert.strictEqual((yield* post(url, "openai-chat", { body: long })).status, 413);
+    }),
+  );
+
+  it.live("takes [DONE] for the end of a chat that never finished only where it is told to", () =>
+    Effect.gen(function* () {
+      const chunk = JSON.stringify({ choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: null }] });
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const made = createServer((_, response) => {
+            response.writeHead(200, { "content-type": "text/event-stream" });
+            response.end(`data: ${chunk}\n\ndata: [DONE]\n\n`);
+          });
+          await new Promise<void>((resolve) => made.listen(0, "127.0.0.1", resolve));
+          return made;
+        }),
+        (made) => Effect.sync(() => made.close()),
+      );
+      const address = server.address();
+      const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+      const args = ["--port", "0", "--db", "memory", ...urls(url)];
+      const plain = yield* serve(args);
+      assert.isTrue((yield* post(plain.url, "openai-chat")).broken);
+      const told = yield* serve(args, { STREAM_RECOVERY_DONE_COMPLETES: "true" });
+      const got = yield* post(told.url, "openai-chat");
+      assert.isFalse(got.broken);
+      const asked = yield* serve([...args, "--done-completes"]);
+      assert.isFalse((yield* post(asked.url, "openai-chat")).broken);
+    }),
+  );
+
+  it.live("says in one line why it does not start, and exits with 2", () =>
+    Effect.gen(function* () {
+      const first = yield* serve(["--port", "0", "--db", "memory"]);
+      const { port } = new URL(first.url);
+      const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--port", port, "--db", "memory"], /^serve: cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)\n$/],
+        [["--host", "0.0.0.0", "--db", "memory"], /^serve: token: needed for any host but this machine's own .*\n$/],
+        [["--openai-url", "nowhere", "--db", "memory"], /^serve: openai-url: expected .*\n$/],
+      ];
+      for (const [args, said] of wrong) {
+        const served = yield* serve(args);
+        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
+        assert.match(served.stderr(), said);
+        assert.strictEqual(served.stdout(), "");
+      }
+    }),
+  );
+
+  it.live("finishes what runs when it is told to stop, and takes nothing new", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 20 }], delay_ms: 20 }] } });
+      const served = yield* serve(["--port", "0", "--db", "memory", ...urls(server.url)]);
+      const got = yield* Effect.promise(() => {
+        const all = send(`${served.url}/v1/chat/completions`, {
+          body: JSON.stringify(bodies["openai-chat"]),
+          onData: once(() => served.child.kill("SIGTERM")),
+        });
+        return all;
+      });
+      assert.isFalse(got.broken);
+      assert.lengthOf(yield* server.log, 1);
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+    }),
+  );
+
+  it.live("closes what has not ended by its limit, on record as the lifecycle's end", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "runs.db");
+      const server = yield* FaultProvider.make({ script: stalled });
+      const served = yield* serve(["--port", "0", "--db", file, "--drain-ms", "200", ...urls(server.url)]);
+      const got = yield* Effect.promise(() =>
+        send(`${served.url}/v1/chat/completions`, {
+          body: JSON.stringify(bodies["openai-chat"]),
+          onData: once(() => served.child.kill("SIGTERM")),
+        }),
+      );
+      assert.isTrue(got.broken);
+      yield* Effect.promise(() => served.exited);
+      assert.strictEqual((yield* runsIn(file))[0]?.end?.reason, "lifecycle_closed");
+    }),
+  );
+
+  it.live("ends at once at the second signal", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: stalled });
+      const served = yield* serve(["--port", "0", "--db", "memory", ...urls(server.url)]);
+      const got = send(`${served.url}/v1/chat/completions`, {
+        body: JSON.stringify(bodies["openai-chat"]),
+        onData: once(() => served.child.kill("SIGTERM")),
+      });
+      served.child.stderr?.on(
+        "data",
+        once(() => served.child.kill("SIGTERM")),
+      );
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [143, null]);
+      assert.isTrue((yield* Effect.promise(() => got)).broken);
+    }),
+  );
+
+  it.live("leaves no key, prompt, output or token in its store or its log", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const [key, prompt, argument, token] = [
+        "SECRET-key-1",
+        "SECRET-prompt-2",
+        "SECRET-argument-3",
+        "SECRET-token-4-x",
+      ];
+      const call = { tool: "pay", input: { to: argument } };
+      const server = yield* FaultProvider.make({
+        script: {
+          answers: [
+            { break: { kind: "rst", at: "before_head" } },
+            { content: [{ text: 3 }, call] },
+            { content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } },
+            { content: [{ error: "overloaded" }] },
+            { status: 401, body: { error: { message: prompt } } },
+          ],
+        },
+      });
+      const args = ["--port", "0", "--db", join(dir, "runs.db"), "--log-level", "all", ...urls(server.url)];
+      const served = yield* serve(args, { STREAM_RECOVERY_TOKEN: token });
+      const headers = { "x-recovery-token": token, "x-goog-api-key": key, authorization: `Bearer ${key}` };
+      const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: prompt }], stream: true });
+      const all: Array<Got> = [];
+      for (let n = 0; n < 5; n++) {
+        all.push(yield* Effect.promise(() => send(`${served.url}/v1/chat/completions?key=${key}`, { headers, body })));
+      }
+      assert.include(all.map((got) => got.text).join(), '"pay"');
+      const texts = (yield* server.log).flatMap((row) => row.text);
+      assert.isAbove(texts.length, 0);
+      served.child.kill("SIGTERM");
+      yield* Effect.promise(() => served.exited);
+      const kept = readdirSync(dir).map((name) => readFileSync(join(dir, name), "latin1"));
+      assert.isAbove(kept.join("").length, 0);
+      for (const place of [served.stdout(), served.stderr(), ...kept]) {
+        for (const secret of [key, prompt, argument, token, ...texts]) assert.notInclude(place, secret);
+      }
+    }),
+  );
+
+  it.live(
+    "has an end for each of 200 streams that it was killed in, once it runs again, and asks nobody about clients that are gone",
+    () =>
+      Effect.gen(function* () {
+        const file = join(yield* folder, "runs.db");
+        const server = yield* FaultProvider.make({
+          script: {
+            scripts: {
+              before: [{ break: { kind: "stall", at: "before_head" } }],
+              text: stalled.answers,
+              call: [{ content: [{ tool: "pay" }], break: { kind: "stall", at: "tool_arguments" } }],
+              done: [{ content: [{ text: 2 }] }],
+            },
+          },
+        });
+        const names = ["before", "text", "call", "done"];
+        const args = ["--port", "0", "--db", file, "--lease-ms", "500", "--on-question", "hold", ...urls(server.url)];
+        const killed = yield* serve(args);
+        const shown = new Set<number>();
+        let seen = () => {};
+        const allShown = new Promise<void>((resolve) => {
+          seen = resolve;
+        });
+        for (let n = 0; n < 200; n++) {
+          const headers = { "x-script": names[n % 4] ?? "" };
+          const body = JSON.stringify({ ...bodies["openai-chat"], model: `m${n}` });
+          const onData = (chunk: Buffer) => {
+            if (n % 4 === 1 && chunk.includes("content")) shown.add(n);
+            if (shown.size === 50) seen();
+          };
+          const sent = Effect.tryPromise(() => send(`${killed.url}/v1/chat/completions`, { headers, body, onData }));
+          yield* Effect.forkScoped(Effect.ignoreCause(sent));
+        }
+        yield* server.until((rows) =>
+          rows.length === 200 && rows.every((row) => row.script === "before" || row.bytes_sent > 0) ? true : undefined,
+        );
+        yield* Effect.promise(() => allShown);
+        killed.child.kill("SIGKILL");
+        yield* Effect.promise(() => killed.exited);
+        const again = yield* serve(args);
+        // What it does is seen in the file, by a reader of its own.
+        const settled = Effect.gen(function* () {
+          for (;;) {
+            const runs = yield* runsIn(file);
+            if (runs.every((run) => run.state === "ended")) return runs;
+          }
+        });
+        const runs = yield* Effect.timeout(settled, "20 seconds");
+        assert.isAtLeast(runs.length, 190);
+        const broken = runs.filter((run) => run.end?.state === "stopped");
+        assert.isAtLeast(broken.length, 140);
+        assert.deepStrictEqual([...new Set(broken.map((run) => run.end?.reason))], ["client_gone"]);
+        again.child.kill("SIGTERM");
+        yield* Effect.promise(() => again.exited);
+      }),
+    60_000,
+  );
+});

@@ -1,0 +1,45 @@
+/**
+ * Real clients, unmodified but for their base URL, through the gateway: FIELD's table again, in both modes.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { ConformanceFaultId } from "../../../src/testing/index.ts";
+import { line, through } from "./Matrix.ts";
+import { clients } from "./Runtimes.ts";
+
+/** The client has shown text when these break: a byte client cannot take it back, so that the answer ends with an error. */
+const afterText: ReadonlyArray<ConformanceFaultId> = ["text_cut", "text_clean_end", "overload_in_text"];
+
+/** How long a client's matrix may take, in milliseconds: every turn has real waits, and a machine may be busy. */
+const matrixMs = 120_000;
+
+describe("real clients through the gateway", () => {
+  for (const { name, runtime } of clients) {
+    it.live(
+      `${name}, on_complete: every fault is recovered, and the client never asks again`,
+      () =>
+        Effect.gen(function* () {
+          const { cells, repeated } = yield* through("on_complete", yield* runtime);
+          assert.isAbove(cells.length, 10);
+          assert.deepStrictEqual(cells.filter((cell) => cell.letter !== "R" || cell.false_abort).map(line), []);
+          assert.deepStrictEqual(repeated, []);
+        }),
+      matrixMs,
+    );
+
+    it.live(
+      `${name}, live: what was not shown is recovered, and behind shown text there is an error and nothing worse`,
+      () =>
+        Effect.gen(function* () {
+          const { cells, repeated } = yield* through("live", yield* runtime);
+          assert.isAbove(cells.length, 10);
+          const expected = (fault: ConformanceFaultId) => (afterText.includes(fault) ? "E" : "R");
+          const wrong = cells.filter((cell) => cell.letter !== expected(cell.fault) || cell.false_abort);
+          assert.deepStrictEqual(wrong.map(line), []);
+          // A broken connection behind text is no client's reason to ask again: no duplicate can come of it.
+          assert.deepStrictEqual(repeated, []);
+        }),
+      matrixMs,
+    );
+  }
+});

@@ -1,0 +1,264 @@
+/**
+ * How every layer of RunRecorder says who drives a run, takes answers, digests, pages and forgets.
+ */
+import { assert } from "@effect/vitest";
+import { Effect } from "effect";
+import { TestClock } from "effect/testing";
+import type { QuestionRecord } from "../../../src/recorder/RecordParts.ts";
+import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import * as E from "../Entries.ts";
+import { type Recorder, record, type Test } from "./Bench.ts";
+
+const ids = (runs: ReadonlyArray<RunRecord>) => runs.map((run) => run.run_id);
+const parked = (reason: NonNullable<RunRecord["parked"]>) => ({ _tag: "RunParked", reason }) as const;
+const resumed = { _tag: "RunResumed" } as const;
+
+export const owners = (test: Test): void => {
+  test("a run that this process drives is not taken over", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      assert.deepInclude(yield* Effect.flip(recorder.claim("r")), { reason: "owned", run_id: "r" });
+      yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
+    }));
+
+  test("what is not known or has ended is not taken over", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.ended()]);
+      assert.deepInclude(yield* Effect.flip(recorder.claim("r")), { reason: "run_ended", run_id: "r" });
+      assert.deepInclude(yield* Effect.flip(recorder.claim("x")), { reason: "unknown_run", run_id: "x" });
+    }));
+
+  test("a parked run is taken over once, as it stands, and again when it was given back", (recorder) =>
+    Effect.gen(function* () {
+      const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
+      yield* recorder.write("r", entries);
+      assert.deepStrictEqual(yield* recorder.claim("r"), E.folded(entries));
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* recorder.release("r");
+      assert.deepStrictEqual(yield* recorder.claim("r"), E.folded(entries));
+      yield* recorder.write("r", [resumed, E.attempt(2)]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([...entries, resumed, E.attempt(2)]));
+    }));
+
+  test("a claimed run stays claimed while it is parked, also when a person answers it", (recorder) =>
+    Effect.gen(function* () {
+      const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
+      yield* recorder.write("r", entries);
+      yield* recorder.claim("r");
+      yield* recorder.write("r", [E.noted(1)]);
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* recorder.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" });
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* recorder.write("r", [resumed, E.attempt(2)]);
+      assert.strictEqual((yield* record(recorder, "r"))?.resumes, 1);
+    }));
+
+  test("a run that was given back goes on for no write that comes late, and stays to be taken over", (recorder) =>
+    Effect.gen(function* () {
+      const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
+      yield* recorder.write("r", entries);
+      const late = [[resumed], [E.attempt(2)], [E.noted(1), resumed, E.attempt(2)]];
+      for (const write of late) {
+        assert.deepInclude(yield* Effect.flip(recorder.write("r", write)), { reason: "fenced", run_id: "r" });
+        yield* recorder.claim("r");
+        yield* recorder.release("r");
+        assert.deepInclude(yield* Effect.flip(recorder.write("r", write)), { reason: "fenced", run_id: "r" });
+      }
+      assert.deepStrictEqual(yield* recorder.claim("r"), E.folded(entries));
+      yield* recorder.release("r");
+      // What is on record already says nothing new: a write whose outcome was not known comes again.
+      yield* recorder.write("r", entries.slice(1, 2));
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(entries));
+    }));
+
+  test("a run that was given back live goes on for no write that comes late either", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      yield* recorder.release("r");
+      assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(2, "replay")]))).reason, "fenced");
+      assert.deepStrictEqual(ids(yield* recorder.orphans()), ["r"]);
+      yield* recorder.claim("r");
+    }));
+
+  test("of many that claim one run, one gets it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), parked("recovered")]);
+      const results = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.result(recorder.claim("r")), {
+        concurrency: "unbounded",
+      });
+      assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
+    }));
+
+  test("giving back what nobody claimed, and what is not known, does nothing", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), parked("question")]);
+      const before = yield* record(recorder, "r");
+      yield* recorder.release("r");
+      yield* recorder.release("nobody");
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+    }));
+};
+
+export const orphans = (test: Test): void => {
+  test("are what was given back and what its caller left, oldest first; not what is driven, waits or has ended", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("driven", [E.begun("driven"), E.attempt(1)]);
+      yield* recorder.write("ended", [E.begun("ended"), E.ended()]);
+      yield* recorder.write("given-back", [E.begun("given-back"), E.attempt(1)]);
+      yield* recorder.write("waits", [E.begun("waits"), E.asked("waits", 1), parked("question")]);
+      yield* recorder.write("left", [E.begun("left"), E.attempt(1), parked("interrupted")]);
+      yield* recorder.write("decided", [E.begun("decided"), E.attempt(1), parked("recovered")]);
+      yield* recorder.write("asks", [E.begun("asks"), E.asked("asks", 1)]);
+      yield* recorder.release("given-back");
+      yield* recorder.release("asks");
+      assert.deepStrictEqual(ids(yield* recorder.orphans()), ["given-back", "left", "asks"]);
+      assert.deepStrictEqual(ids(yield* recorder.orphans(1)), ["given-back"]);
+      const [first] = yield* recorder.orphans();
+      assert.deepStrictEqual(first, E.folded([E.begun("given-back"), E.attempt(1)]));
+    }));
+
+  test("are orphans until they are decided", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), parked("interrupted")]);
+      yield* recorder.claim("r");
+      yield* recorder.write("r", [E.opened("r", 1), E.asked("r", 1), parked("question")]);
+      assert.deepStrictEqual(ids(yield* recorder.orphans()), []);
+    }));
+
+  test("are a hundred when no limit is named (L11)", (recorder) =>
+    Effect.gen(function* () {
+      for (let index = 0; index < 101; index += 1) {
+        yield* recorder.write(`r${index}`, [E.begun(`r${index}`), parked("interrupted")]);
+      }
+      const found = ids(yield* recorder.orphans());
+      assert.deepStrictEqual([found.length, found[0], found.at(-1)], [100, "r0", "r99"]);
+      assert.strictEqual((yield* recorder.orphans(1_000)).length, 101);
+    }));
+};
+
+export const answers = (test: Test): void => {
+  const question = (revision: number, more: Partial<QuestionRecord> = {}) => {
+    const entry = E.asked("r", revision);
+    if (entry._tag !== "QuestionAsked") throw new Error("asked asks");
+    return { ...entry, question: { ...entry.question, ...more } };
+  };
+  const asking = [E.begun("r"), E.attempt(1), E.opened("r", 1), question(1)];
+  const retry = { run_id: "r", revision: 1, choice: "retry", by: "person" } as const;
+  const reasonOf = (recorder: Recorder, answer: Parameters<Recorder["answer"]>[0]) =>
+    Effect.map(Effect.flip(recorder.answer(answer)), (error) => [error._tag, error.reason, error.run_id]);
+
+  test("an answer counts once and says who gave it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", asking);
+      const answered = yield* recorder.answer(retry);
+      const expected = E.folded([...asking, { _tag: "QuestionAnswered", revision: 1, answer: "retry", by: "person" }]);
+      assert.deepStrictEqual(answered, expected);
+      assert.deepStrictEqual(yield* record(recorder, "r"), expected);
+      const again = yield* reasonOf(recorder, { ...retry, choice: "stop" });
+      assert.deepStrictEqual(again, ["AnswerRefused", "already_answered", "r"]);
+    }));
+
+  test("of many answers at once one counts", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", asking);
+      const results = yield* Effect.forEach(
+        ["retry", "accept", "stop", "retry", "stop"] as const,
+        (choice) => Effect.result(recorder.answer({ ...retry, choice })),
+        { concurrency: "unbounded" },
+      );
+      assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
+    }));
+
+  test("whoever drives the run writes on with the answer on record", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", asking);
+      yield* recorder.answer(retry);
+      yield* recorder.write("r", [E.marked("r", 1, "acted_on", "retry"), E.attempt(2, "replay")]);
+      const { questions, state } = yield* record(recorder, "r");
+      assert.deepStrictEqual([state, questions.map(({ answer }) => answer)], ["live", ["retry"]]);
+    }));
+
+  test("the answer of a parked run waits on record for who resumes it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [...asking, parked("question")]);
+      const answered = yield* recorder.answer(retry);
+      assert.deepStrictEqual([answered.state, answered.parked], ["parked", "answered"]);
+      assert.deepStrictEqual(yield* recorder.claim("r"), answered);
+    }));
+
+  test("an answer is refused with its reason, and nothing is changed", (recorder) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "unknown_run", "r"]);
+      yield* recorder.write("r", asking.slice(0, 2));
+      assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "no_question", "r"]);
+      yield* recorder.write("r", asking.slice(2));
+      const before = yield* record(recorder, "r");
+      assert.deepStrictEqual(yield* reasonOf(recorder, { ...retry, revision: 2 }), [
+        "AnswerRefused",
+        "stale_revision",
+        "r",
+      ]);
+      assert.deepStrictEqual(yield* reasonOf(recorder, { ...retry, choice: "continue" }), [
+        "AnswerRefused",
+        "not_offered",
+        "r",
+      ]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+      yield* recorder.write("r", [E.raised(1, { progress: "output", shown: "text", text_through: 9 })]);
+      assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "facts_grown", "r"]);
+      yield* recorder.write("r", [E.ended()]);
+      assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "run_ended", "r"]);
+    }));
+
+  test("an expired question takes nothing but its default, by its expiry", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [...asking.slice(0, 3), question(1, { default_choice: "stop", expires_at: 60_000 })]);
+      yield* TestClock.adjust("1 minute");
+      assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "expired", "r"]);
+      const answered = yield* recorder.answer({ ...retry, choice: "stop", by: "expiry" });
+      assert.deepInclude(answered.questions[0], { answer: "stop", answered_by: "expiry" });
+    }));
+};
+
+export const keeping = (test: Test): void => {
+  test("equal content has equal digests, which say nothing of it", (recorder) =>
+    Effect.gen(function* () {
+      const digest = yield* recorder.digest("a prompt");
+      assert.match(digest, /^[0-9a-f]{64}$/);
+      assert.strictEqual(yield* recorder.digest("a prompt"), digest);
+      assert.notStrictEqual(yield* recorder.digest("another prompt"), digest);
+      // Without the key nobody finds it by trying: this is the plain SHA-256 of the text.
+      const bare = yield* Effect.promise(() => crypto.subtle.digest("SHA-256", new TextEncoder().encode("a prompt")));
+      assert.notStrictEqual(Buffer.from(bare).toString("hex"), digest);
+    }));
+
+  test("ended runs are forgotten by age and by number, others never", (recorder) =>
+    Effect.gen(function* () {
+      for (const at of [1, 2, 3, 4, 5]) {
+        yield* recorder.write(`e${at}`, [E.begun(`e${at}`), E.opened(`e${at}`, 1), E.ended({ at: at * 100 })]);
+      }
+      yield* recorder.write("live", [E.begun("live")]);
+      yield* recorder.write("asking", [E.begun("asking"), E.asked("asking", 1), parked("question")]);
+      assert.strictEqual(yield* recorder.prune({}), 0);
+      assert.strictEqual(yield* recorder.prune({ endedBefore: 200 }), 1);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["asking", "live", "e5", "e4", "e3", "e2"]);
+      assert.strictEqual(yield* recorder.prune({ keep: 2 }), 2);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["asking", "live", "e5", "e4"]);
+      assert.strictEqual(yield* recorder.prune({ keep: 0, endedBefore: 10_000 }), 2);
+      assert.deepStrictEqual(ids(yield* recorder.runs()), ["asking", "live"]);
+      assert.deepStrictEqual(yield* recorder.incidents("e5"), []);
+      yield* recorder.write("e5", [E.begun("e5")]);
+    }));
+
+  test("lists go on before a run, and may hold broken runs only", (recorder) =>
+    Effect.gen(function* () {
+      for (const [index, runId] of ["a", "b", "c", "d"].entries()) {
+        yield* recorder.write(runId, [E.begun(runId, index), ...(index % 2 === 0 ? [E.opened(runId, 1)] : [])]);
+      }
+      assert.deepStrictEqual(ids(yield* recorder.runs({ before: "c" })), ["b", "a"]);
+      assert.deepStrictEqual(ids(yield* recorder.runs({ before: "c", limit: 1 })), ["b"]);
+      assert.deepStrictEqual(ids(yield* recorder.runs({ before: "a" })), []);
+      assert.deepStrictEqual(ids(yield* recorder.runs({ broken: true })), ["c", "a"]);
+      assert.deepStrictEqual(ids(yield* recorder.runs({ broken: true, before: "c", state: "live" })), ["a"]);
+    }));
+};

@@ -1,0 +1,287 @@
+/**
+ * What every layer of RunRecorder must do: the memory layer passes it, and so does each durable one.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Layer, type Scope } from "effect";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as E from "../Entries.ts";
+import { type Recorder, record, refusal, type Test } from "./Bench.ts";
+import { bounds } from "./Bounds.ts";
+import { answers, keeping, orphans, owners } from "./Owners.ts";
+import { crowds, writes } from "./Writes.ts";
+
+/**
+ * Tests a layer of RunRecorder.
+ *
+ * @param name the layer, as it stands in the titles
+ * @param layer gives an empty store each time that it is built
+ */
+export const suite = <E>(name: string, layer: Layer.Layer<RunRecorder, E>): void => {
+  const test = <F>(title: string, run: (recorder: Recorder) => Effect.Effect<void, F, Scope.Scope>) =>
+    it.effect(title, () =>
+      Effect.gen(function* () {
+        yield* run(yield* RunRecorder);
+      }).pipe(Effect.provide(Layer.fresh(layer))),
+    );
+
+  describe(`${name} records runs`, () => records(test));
+  describe(`${name} keeps every buffer bounded (L11)`, () => bounds(test));
+  describe(`${name} takes a write whole or not at all`, () => writes(test));
+  describe(`${name} has one end for a run (L7)`, () => endings(test));
+  describe(`${name} keeps questions`, () => questions(test));
+  describe(`${name} lists runs`, () => lists(test));
+  describe(`${name} serves many writers`, () => crowds(test));
+  describe(`${name} knows who drives a run`, () => owners(test));
+  describe(`${name} finds orphans: they`, () => orphans(test));
+  describe(`${name} takes answers`, () => answers(test));
+  describe(`${name} digests, forgets and pages`, () => keeping(test));
+};
+
+const records = (test: Test): void => {
+  test("gives the record that the pure fold gives, after every single write", (recorder) =>
+    Effect.gen(function* () {
+      const entries = E.life("r");
+      for (const [index, entry] of entries.entries()) {
+        yield* recorder.write("r", [entry]);
+        assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(entries.slice(0, index + 1)), entry._tag);
+      }
+    }));
+
+  test("gives the same record when everything is written at once", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", E.life("r"));
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(E.life("r")));
+    }));
+
+  test("facts only grow: a slower write takes nothing back (L1)", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      yield* recorder.write("r", [E.raised(1, { progress: "output", shown: "text", text_through: 2 })]);
+      yield* recorder.write("r", [E.raised(1, { progress: "started" })]);
+      const [only] = (yield* record(recorder, "r")).attempts;
+      assert.deepInclude(only?.facts, { progress: "output", shown: "text", text_through: 2, delivery: "accepted" });
+    }));
+
+  test("facts belong to their own attempt (L3)", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.attempt(2, "replay"), E.raised(1, { shown: "text" })]);
+      assert.deepStrictEqual(
+        (yield* record(recorder, "r")).attempts.map((it) => [it.attempt, it.mode, it.facts.shown]),
+        [
+          [1, "first", "text"],
+          [2, "replay", "nothing"],
+        ],
+      );
+    }));
+
+  test("an incident that is written again is there once, in its place and with what became of it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [
+        E.begun("r"),
+        E.opened("r", 1),
+        E.opened("r", 2),
+        E.marked("r", 1, "acted_on", "retry"),
+      ]);
+      const before = yield* record(recorder, "r");
+      yield* recorder.write("r", [E.opened("r", 1)]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+    }));
+
+  test("gives a run's incidents oldest first, each as it was written (L9)", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r")]);
+      for (const n of [3, 1, 2]) yield* recorder.write("r", [E.opened("r", n)]);
+      assert.deepStrictEqual(
+        yield* recorder.incidents("r"),
+        [3, 1, 2].map((n) => E.incident("r", n)),
+      );
+    }));
+
+  test("knows nothing of a run that was never started", (recorder) =>
+    Effect.gen(function* () {
+      assert.isUndefined(yield* recorder.run("nobody"));
+      assert.deepStrictEqual(yield* recorder.incidents("nobody"), []);
+      assert.deepStrictEqual(yield* recorder.runs(), []);
+    }));
+
+  test("a record that was read does not change with later writes", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.opened("r", 1)]);
+      const before = yield* record(recorder, "r");
+      const copy: unknown = structuredClone(before);
+      yield* recorder.write("r", [E.raised(1, { shown: "text" }), E.marked("r", 1, "acted_on"), E.noted(1), E.ended()]);
+      assert.deepStrictEqual<unknown>(before, copy);
+    }));
+};
+
+const endings = (test: Test): void => {
+  test("nothing live is taken after it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.asked("r", 1), E.ended({ reason: "first" })]);
+      const before = yield* record(recorder, "r");
+      const second = E.ended({ state: "stopped", reason: "second" });
+      for (const entry of [E.attempt(2), E.asked("r", 2), E.answered(1, "retry"), second]) {
+        const error = yield* refusal(recorder.write("r", [E.noted(1), entry]));
+        assert.deepInclude(error, { reason: "run_ended", run_id: "r" }, entry._tag);
+      }
+      assert.strictEqual(before.end?.reason, "first");
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+    }));
+
+  test("late facts, their evidence and their incident are taken", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.ended()]);
+      yield* recorder.write("r", [
+        E.raised(1, { settled_through: 4 }),
+        E.noted(9, "late_settle"),
+        E.opened("r", 1, { status: "late" }),
+      ]);
+      const late = yield* record(recorder, "r");
+      assert.deepStrictEqual(
+        [late.state, late.attempts[0]?.facts.settled_through, late.evidence.first.at(-1)?.event, late.incidents.length],
+        ["ended", 4, "late_settle", 1],
+      );
+      assert.strictEqual(late.incidents[0]?.status, "late");
+    }));
+
+  test("of a completed run every broken attempt is recovered and none is final", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [
+        E.begun("r"),
+        E.opened("r", 1),
+        E.marked("r", 1, "acted_on", "retry"),
+        E.opened("r", 2),
+        E.ended(),
+      ]);
+      assert.deepStrictEqual(
+        (yield* recorder.incidents("r")).map(({ status, answer }) => [status, answer]),
+        [
+          ["recovered", "retry"],
+          ["recovered", undefined],
+        ],
+      );
+    }));
+
+  test("of a stopped run the incident that ended it is final, and nothing was recovered", (recorder) =>
+    Effect.gen(function* () {
+      const incident = E.incidentId("r", 2);
+      yield* recorder.write("r", [
+        E.begun("r"),
+        E.opened("r", 1),
+        E.marked("r", 1, "acted_on"),
+        E.opened("r", 2),
+        E.ended({ state: "stopped", reason: "text_shown", incident }),
+      ]);
+      const { end, incidents } = yield* record(recorder, "r");
+      assert.deepStrictEqual(
+        incidents.map(({ id, status }) => [id, status]),
+        [
+          [E.incidentId("r", 1), "acted_on"],
+          [incident, "final"],
+        ],
+      );
+      assert.strictEqual(end?.incident, incident);
+    }));
+};
+
+const questions = (test: Test): void => {
+  test("a question is open until it is answered", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.opened("r", 1), E.asked("r", 1)]);
+      assert.strictEqual((yield* record(recorder, "r")).state, "asking");
+      yield* recorder.write("r", [E.answered(1, "retry")]);
+      const { state, questions } = yield* record(recorder, "r");
+      assert.strictEqual(state, "live");
+      assert.deepStrictEqual(questions, [
+        {
+          revision: 1,
+          incident: E.incidentId("r", 1),
+          rule: "text_shown",
+          choices: ["retry", "accept", "stop"],
+          answer: "retry",
+        },
+      ]);
+    }));
+
+  test("a question is answered once: the first answer stays", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.asked("r", 1), E.answered(1, "retry")]);
+      yield* recorder.write("r", [E.answered(1, "stop")]);
+      assert.deepStrictEqual(
+        (yield* record(recorder, "r")).questions.map(({ answer }) => answer),
+        ["retry"],
+      );
+    }));
+
+  test("an answer to an older question leaves the open one open", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [
+        E.begun("r"),
+        E.asked("r", 1),
+        E.answered(1, "retry"),
+        E.attempt(2),
+        E.asked("r", 2),
+      ]);
+      yield* recorder.write("r", [E.answered(1, "stop")]);
+      const { state, questions } = yield* record(recorder, "r");
+      assert.strictEqual(state, "asking");
+      assert.deepStrictEqual(
+        questions.map(({ answer }) => answer),
+        ["retry", undefined],
+      );
+    }));
+
+  test("an answer to a question that was never asked changes nothing", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.asked("r", 1)]);
+      const before = yield* record(recorder, "r");
+      yield* recorder.write("r", [E.answered(7, "stop")]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+    }));
+};
+
+const lists = (test: Test): void => {
+  const ids = (recorder: Recorder, ...query: Parameters<Recorder["runs"]>) =>
+    Effect.map(recorder.runs(...query), (runs) => runs.map((run) => run.run_id));
+
+  test("newest first, however they were written to since", (recorder) =>
+    Effect.gen(function* () {
+      for (const [index, runId] of ["a", "b", "c"].entries()) yield* recorder.write(runId, [E.begun(runId, index)]);
+      yield* recorder.write("a", [E.attempt(1), E.noted(1)]);
+      assert.deepStrictEqual(yield* ids(recorder), ["c", "b", "a"]);
+    }));
+
+  test("by state", (recorder) =>
+    Effect.gen(function* () {
+      for (const [index, runId] of ["a", "b", "c", "d"].entries())
+        yield* recorder.write(runId, [E.begun(runId, index)]);
+      yield* recorder.write("b", [E.asked("b", 1)]);
+      yield* recorder.write("c", [E.ended()]);
+      assert.deepStrictEqual(yield* ids(recorder, { state: "live" }), ["d", "a"]);
+      assert.deepStrictEqual(yield* ids(recorder, { state: "asking" }), ["b"]);
+      assert.deepStrictEqual(yield* ids(recorder, { state: "ended" }), ["c"]);
+    }));
+
+  test("at most as many as asked for, counted after the state", (recorder) =>
+    Effect.gen(function* () {
+      for (let index = 0; index < 6; index += 1) {
+        yield* recorder.write(`r${index}`, [E.begun(`r${index}`, index), ...(index % 2 === 0 ? [E.ended()] : [])]);
+      }
+      assert.deepStrictEqual(yield* ids(recorder, { limit: 2 }), ["r5", "r4"]);
+      assert.deepStrictEqual(yield* ids(recorder, { limit: 2, state: "ended" }), ["r4", "r2"]);
+      assert.deepStrictEqual(yield* ids(recorder, { limit: 0 }), []);
+    }));
+
+  test("at most 100 when no limit is named (L11)", (recorder) =>
+    Effect.gen(function* () {
+      for (let index = 0; index < 101; index += 1) yield* recorder.write(`r${index}`, [E.begun(`r${index}`, index)]);
+      const listed = yield* ids(recorder);
+      assert.deepStrictEqual([listed.length, listed[0], listed.at(-1)], [100, "r100", "r1"]);
+    }));
+
+  test("with everything that is remembered of each", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", E.life("r"));
+      assert.deepStrictEqual(yield* recorder.runs(), [E.folded(E.life("r"))]);
+    }));
+};
