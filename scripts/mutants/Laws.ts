@@ -144,9 +144,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an incident forgets the jitter that its delay was drawn with",
     breaks: "L9",
-    within: "record",
-    find: "provider: run.options.provider,\n    ...input,",
-    replace: "provider: run.options.provider,\n    ...input,\n    jitter: 0,",
+    within: "make",
+    find: "provider,\n    ...input,",
+    replace: "provider,\n    ...input,\n    jitter: 0,",
     proofs: [runs],
   },
   {

@@ -146,8 +146,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "parts of a dead attempt that showed nothing are never withdrawn",
     breaks: "nothing twice, break 13",
     within: "attemptOf",
-    find: "if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));",
-    replace: "if (leftSomething(from)) revived.flow.handedOverBefore(true);",
+    find: "if (discardable || before) revived.flow.handedOverBefore(before);",
+    replace: "if (before) revived.flow.handedOverBefore(true);",
     proofs: [{ test: "test/runtime/recovery/RevivedParts.test.ts" }],
   },
   {

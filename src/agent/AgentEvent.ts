@@ -3,7 +3,7 @@
  */
 import type { Choice } from "../domain/Decision.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
-import type { Question } from "../runtime/contract/Question.ts";
+import type { Question } from "../recorder/Question.ts";
 import type { Verdict } from "./conversation/Entry.ts";
 
 /** What happens while an agent works, in its order. */

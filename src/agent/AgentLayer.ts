@@ -4,8 +4,8 @@
 import { type Effect, Layer } from "effect";
 import { ProviderClient } from "../client/index.ts";
 import type { Choice } from "../domain/Decision.ts";
+import type { Question } from "../recorder/Question.ts";
 import { SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
-import type { Question } from "../runtime/contract/Question.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 

@@ -7,13 +7,13 @@
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
-import { Clock, Effect, Layer, Stream } from "effect";
+import { Effect, Layer, Stream } from "effect";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { waitingRuns } from "../recorder/RunPages.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import * as CrashEnd from "../runtime/crash/CrashEnd.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
+import { endByHand } from "../runtime/crash/Takeover.ts";
 import type { QuestionTerms } from "../runtime/questions/UserDecisions.ts";
 import { runIdPrefix } from "./proxy/RelayHandler.ts";
 
@@ -52,30 +52,18 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
  */
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
-  const clock = yield* Clock.Clock;
   yield* Stream.runForEach(waitingRuns(recorder, pageRuns), (record) => {
     if (!record.run_id.startsWith(runIdPrefix)) return Effect.void;
-    if (record.parked === "recovered" || record.parked === "answered")
-      return end(recorder, record, clock.currentTimeMillisUnsafe());
+    if (record.parked === "recovered" || record.parked === "answered") return end(recorder, record);
     return headless && record.parked === "question" ? stop(record) : Effect.void;
   });
 });
 
 const pageRuns = 200;
 
-const end = (
-  recorder: RunRecorder["Service"],
-  { run_id }: RunRecord,
-  now: number,
-): Effect.Effect<void, RecorderError> =>
-  recorder.claim(run_id).pipe(
-    Effect.flatMap((record) =>
-      // A run whose end the store does not take is given back, so that the next look finds it.
-      Effect.onError(
-        recorder.write(run_id, CrashEnd.byHand(record, clientGone, record.incidents.at(-1)?.id, now)),
-        () => Effect.ignore(recorder.release(run_id)),
-      ),
-    ),
+const end = (recorder: RunRecorder["Service"], { run_id }: RunRecord): Effect.Effect<void, RecorderError> =>
+  endByHand(recorder, run_id, clientGone).pipe(
+    Effect.asVoid,
     // Another gateway on the same store has looked after it.
     Effect.catchIf(
       ({ reason }) => reason === "owned" || reason === "run_ended" || reason === "fenced",

@@ -9,6 +9,8 @@ import type { Failure } from "../domain/Failure.ts";
 import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
+import type { ToolBoundary } from "../domain/SideEffects.ts";
+import * as Facts from "../facts/Facts.ts";
 import { atMost, join } from "../facts/Growth.ts";
 import { joined } from "../facts/ResponseFacts.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
@@ -86,6 +88,26 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
     row.executor === "runtime" && row.phase === "dispatched" ? { ...row, phase: "outcome_unknown" as const } : row,
   ),
 });
+
+/** What a process that takes a run over says of it. */
+export interface Heir {
+  /** Whether its caller can throw away what it was shown. */
+  readonly discardable: boolean;
+  readonly boundaries: ReadonlyArray<ToolBoundary>;
+}
+
+/** Goes on from the facts of an attempt whose process is gone, as the crash has left them. */
+export const restored = (
+  facts: AttemptFacts,
+  { boundaries, discardable }: Heir = { discardable: false, boundaries: [] },
+): Facts.FactsFold =>
+  Facts.make({
+    sideEffects: facts.side_effects,
+    discardable,
+    boundaries,
+    guarded: facts.side_effects?.guarded === true,
+    from: afterCrash(facts),
+  });
 
 /**
  * Whether nothing has happened since an incident was decided but that its process went away: what a crash makes of the

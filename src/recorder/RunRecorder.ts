@@ -7,13 +7,13 @@ import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
-import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import { AnswerRefused, refusal } from "./Answering.ts";
 import { digester, newKey } from "./Digest.ts";
+import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 
+export type { Answer } from "./Question.ts";
 export { RecorderError } from "./RecorderError.ts";
 
 /** Which runs to list, newest first. */
@@ -33,14 +33,6 @@ export interface PruneQuery {
   readonly endedBefore?: number;
   /** Keep at most this many ended runs, the newest. */
   readonly keep?: number;
-}
-
-/** An answer to the newest question of a run. */
-export interface Answer {
-  readonly run_id: string;
-  readonly revision: number;
-  readonly choice: Choice;
-  readonly by: RunRecord.AnsweredBy;
 }
 
 /** Most runs that the memory layer keeps by default: a few KiB each, and more than one process streams at once. */

@@ -4,7 +4,7 @@
 import { Effect } from "effect";
 import type { Choice } from "../../domain/Decision.ts";
 import * as Repeats from "../../policy/Repeats.ts";
-import type { Question } from "../../runtime/contract/Question.ts";
+import type { Question } from "../../recorder/Question.ts";
 import type { Called } from "../conversation/ChatRun.ts";
 import type { Verdict } from "../conversation/Entry.ts";
 import { oneLine } from "../tools/PlainText.ts";

@@ -16,7 +16,7 @@ import { Failure, Fingerprint } from "../../domain/Failure.ts";
 import { Milliseconds } from "../../domain/Limits.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
-import type { Question } from "./Question.ts";
+import type { Question } from "../../recorder/Question.ts";
 import type { ReadyCall } from "./ToolCall.ts";
 
 /** An attempt begins; its parts follow. */

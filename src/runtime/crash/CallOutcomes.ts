@@ -5,9 +5,8 @@
  * it. Whoever builds the next request from it must not guess whether its calls ran.
  */
 import * as Effect from "effect/Effect";
-import * as Facts from "../../facts/Facts.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
-import { afterCrash } from "../../recorder/Orphan.ts";
+import * as CallWord from "../../recorder/CallWord.ts";
 import type { CallRecord, VerdictBy } from "../../recorder/RecordParts.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -88,11 +87,5 @@ const put = (
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);
     const facts = record.attempts.find((it) => it.attempt === attempt)?.facts;
-    const judged = { _tag: "CallJudged", attempt, call, tool, verdict, by } as const;
-    if (facts === undefined) return yield* recorder.write(record.run_id, [judged]);
-    const from = afterCrash(facts);
-    const guarded = from.side_effects?.guarded === true;
-    const fold = Facts.make({ sideEffects: from.side_effects, discardable: false, boundaries: [], guarded, from });
-    fold.settled(call, tool);
-    yield* recorder.write(record.run_id, [judged, { _tag: "FactsRaised", attempt, facts: fold.snapshot() }]);
+    yield* recorder.write(record.run_id, CallWord.onOne(attempt, { call, tool }, { verdict, by }, facts));
   });

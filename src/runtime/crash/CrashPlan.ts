@@ -4,20 +4,19 @@
  * Pure. A step is one write, so that a recovery that dies itself has either taken it or not; what is due is read from the
  * record anew each time, so that no step is taken twice.
  */
+
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../../domain/Decision.ts";
-import { type RunIncident, schemaVersion } from "../../domain/RunIncident.ts";
-import type { DecisionInput } from "../../policy/DecisionInput.ts";
-import { explain } from "../../policy/Explanation.ts";
+import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
+import { atMost } from "../../facts/Growth.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import * as Repeats from "../../policy/Repeats.ts";
-import { expiryChoice } from "../../recorder/Answering.ts";
+import * as CallWord from "../../recorder/CallWord.ts";
+import * as End from "../../recorder/End.ts";
+import * as Incident from "../../recorder/Incident.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
+import * as Question from "../../recorder/Question.ts";
 import type { QuestionRecord } from "../../recorder/RecordParts.ts";
 import * as RunRecord from "../../recorder/RunRecord.ts";
-import { expiring } from "../questions/DurableQuestions.ts";
-import type { QuestionTerms } from "../questions/UserDecisions.ts";
-import { judged, lostOutcomes } from "./CrashCalls.ts";
-import * as CrashEnd from "./CrashEnd.ts";
 
 /** Where a run stands after its recovery. */
 export interface Standing {
@@ -46,7 +45,7 @@ export interface Means {
   /** From 0 to 1: spreads the delay of a retry. */
   readonly jitter: number;
   readonly policy: RecoveryPolicy;
-  readonly terms?: QuestionTerms;
+  readonly terms?: Question.QuestionTerms;
   /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
   readonly unresumable?: string;
 }
@@ -58,7 +57,8 @@ export interface Means {
  */
 export const next = (record: RunRecord.RunRecord, means: Means): Step => {
   const due = Orphan.due(record);
-  if (due === undefined) return write(CrashEnd.notStarted(record, means.now), { outcome: "stopped" });
+  // A run that has no attempt on record has sent nothing, so there is nothing to recover.
+  if (due === undefined) return write(ended(record, End.stopped("not_started"), means.now), { outcome: "stopped" });
   switch (due._tag) {
     case "decide":
       return decided(record, due, means);
@@ -77,40 +77,28 @@ const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, means: Means
   const { standing } = due;
   if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), means);
   const { attempt, input } = due;
-  const incident = incidentOf(record, attempt.attempt, { ...input, jitter: means.jitter }, means);
+  const incident = Incident.make(
+    means.policy,
+    { ...input, jitter: means.jitter },
+    {
+      run_id: record.run_id,
+      number: Orphan.incidentsSoFar(record) + 1,
+      attempt: attempt.attempt,
+      at: means.now,
+      provider: record.provider,
+      status: "open",
+    },
+  );
   const replaced = Orphan.newestIncident(record);
-  const failed = input.failure.kind === "crashed" ? [CrashEnd.noted(record, means.now, "failure", "crashed")] : [];
+  const failed = input.failure.kind === "crashed" ? [noted(record, means.now, "failure", "crashed")] : [];
   const entries: ReadonlyArray<RunRecord.Entry> = [
     ...lostOutcomes(record, input.facts),
     ...failed,
-    CrashEnd.noted(record, means.now, "decision", incident.decision.rule),
-    ...(replaced?.status === "open" ? [marked(replaced, "superseded")] : []),
+    noted(record, means.now, "decision", incident.decision.rule),
+    ...(replaced?.status === "open" ? [Incident.marked(replaced, "superseded")] : []),
     { _tag: "IncidentOpened", incident },
   ];
   return actedOn(record, incident, entries, means);
-};
-
-const incidentOf = (
-  record: RunRecord.RunRecord,
-  attempt: number,
-  input: DecisionInput,
-  { now, policy }: Means,
-): RunIncident => {
-  const decision = policy.decide(input);
-  return {
-    schema_version: schemaVersion,
-    id: `${record.run_id}.${Orphan.incidentsSoFar(record) + 1}`,
-    run_id: record.run_id,
-    attempt,
-    mode: input.run.mode,
-    at: now,
-    provider: record.provider,
-    ...input,
-    policy: policy.name,
-    decision,
-    message: explain(decision, input.failure, input.facts),
-    status: "open",
-  };
 };
 
 /** What an incident's decision means where no provider can be asked: a retry is offered, a question put, an end an end. */
@@ -132,9 +120,9 @@ const actedOn = (
     }
     case "do_not_retry": {
       if (rule === "already_complete") {
-        return write([...entries, ...CrashEnd.completed(record, means.now)], { outcome: "completed", rule });
+        return write([...entries, ...ended(record, End.completed(), means.now)], { outcome: "completed", rule });
       }
-      return write([...entries, ...CrashEnd.stopped(record, incident, means.now)], { outcome: "stopped", rule });
+      return write([...entries, ...ended(record, End.stoppedAt(incident), means.now)], { outcome: "stopped", rule });
     }
   }
 };
@@ -150,13 +138,17 @@ const offered = (
     ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
     : notResumable(record, incident, entries, means);
 
+/**
+ * Ends a run that has to go on and cannot: it was started without its transcript, so that its request died with its caller,
+ * and `StreamProcessor.takeUp` refuses every request for it.
+ */
 const notResumable = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
-  { now, unresumable }: Means,
+  { now, unresumable = "not_resumable" }: Means,
 ): Step =>
-  write([...entries, ...CrashEnd.notResumable(record, incident, now, unresumable)], {
+  write([...entries, ...ended(record, End.stoppedAt(incident, unresumable), now)], {
     outcome: "stopped",
     rule: incident.decision.rule,
   });
@@ -169,52 +161,47 @@ const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): 
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
 
 const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): QuestionRecord => {
-  const { decision, id } = incident;
-  const { now, terms } = means;
-  const decided = decision.choices ?? ["stop"];
-  const choices = Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue");
-  const wanted = terms?.defaults?.[decision.rule] ?? decision.default_choice;
-  return {
+  const decided = incident.decision.choices ?? ["stop"];
+  return Question.put(incident, {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
-    incident: id,
-    attempt: CrashEnd.attemptsOf(record),
-    rule: decision.rule,
-    choices,
-    default_choice: Repeats.defaultOf(choices, Repeats.of(incident), wanted),
-    asked_at: now,
-    ...expiring(terms, now),
-  };
+    attempt: attemptsOf(record),
+    choices: Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue"),
+    asked_at: means.now,
+    terms: means.terms,
+  });
 };
 
 const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: Means): Step => {
   const standing: Standing = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
-  return { _tag: "expire", question, choice: expiryChoice(question), standing };
+  return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
 };
 
 const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Means): Step => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
-  const done = [CrashEnd.noted(record, means.now, "answer", choice), marked(incident, "acted_on", choice)];
-  const stopped = write([...done, ...CrashEnd.stopped(record, incident, means.now)], { outcome: "stopped", rule });
+  const done = [noted(record, means.now, "answer", choice), Incident.marked(incident, "acted_on", choice)];
+  const stoppedAt = (reason?: string): Step =>
+    write([...done, ...ended(record, End.stoppedAt(incident, reason), means.now)], { outcome: "stopped", rule });
   switch (choice) {
     case "stop":
-      return stopped;
+      return stoppedAt();
     case "accept":
-      return write([...done, ...CrashEnd.accepted(record, incident, means.now)], { outcome: "stopped", rule });
+      return stoppedAt("accepted_partial");
     case "it_ran":
     case "it_did_not_run": {
-      const entries = [...done, ...judged(record, choice)];
+      const word = { verdict: choice, by: "person" } as const;
+      const entries = [...done, ...Orphan.lastResponse(record).flatMap((it) => CallWord.onAll(it, word))];
       const settled = folded(record, entries);
       const then = settled === undefined ? undefined : Orphan.due(settled);
       // A word that settles nothing (rows that were folded) would be asked for again without end.
-      if (settled === undefined || then?._tag !== "decide") return stopped;
+      if (settled === undefined || then?._tag !== "decide") return stoppedAt();
       return after(entries, decided(settled, then, means));
     }
     case "retry":
     case "continue": {
       if (!Orphan.isResumable(record)) return notResumable(record, incident, done, means);
-      const kept = incident.answer === choice ? [] : [marked(incident, incident.status, choice)];
+      const kept = incident.answer === choice ? [] : [Incident.marked(incident, incident.status, choice)];
       return parked(record, "answered", kept, { outcome: "answered", rule });
     }
   }
@@ -237,13 +224,6 @@ const folded = (
   return settled;
 };
 
-const marked = (incident: RunIncident, status: RunIncident["status"], answer?: Choice): RunRecord.Entry => ({
-  _tag: "IncidentMarked",
-  incident: incident.id,
-  status,
-  ...(answer === undefined ? {} : { answer }),
-});
-
 /** A run that is parked already for this reason, with nothing to add, is left as it is. */
 const parked = (
   record: RunRecord.RunRecord,
@@ -260,3 +240,42 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: Standing): Ste
   entries,
   standing,
 });
+
+/**
+ * Puts on record what the crash makes of the facts: the last response may have been asked for, and every call that was
+ * started and has no outcome, in whichever attempt, is of unknown outcome.
+ *
+ * @param decided the facts that the response is decided on; an incident may know more of it than its attempts
+ */
+const lostOutcomes = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
+  const response = Orphan.lastResponse(record);
+  return record.attempts.flatMap((it): ReadonlyArray<RunRecord.Entry> => {
+    const crashed = Orphan.afterCrash(it.facts);
+    const facts = !response.includes(it)
+      ? { ...crashed, delivery: it.facts.delivery }
+      : response.length === 1
+        ? decided
+        : crashed;
+    return atMost(facts, it.facts) ? [] : [{ _tag: "FactsRaised", attempt: it.attempt, facts }];
+  });
+};
+
+/** How many attempts have started. */
+const attemptsOf = ({ attempts }: RunRecord.RunRecord): number => attempts.at(-1)?.attempt ?? 0;
+
+/** Evidence of what recovery found or did. */
+const noted = (
+  record: RunRecord.RunRecord,
+  now: number,
+  event: Evidence["event"],
+  detail: string,
+): RunRecord.Entry => ({
+  _tag: "EvidenceNoted",
+  evidence: { at_ms: Math.max(0, now - record.started_at), attempt: attemptsOf(record), event, detail },
+});
+
+/** Ends a run that no process drives. */
+export const ended = (record: RunRecord.RunRecord, end: End.End, now: number): ReadonlyArray<RunRecord.Entry> => [
+  noted(record, now, "end", end.reason),
+  { _tag: "RunEnded", end: { ...end, attempts: attemptsOf(record), at: now } },
+];

@@ -10,20 +10,18 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import * as Stream from "effect/Stream";
-import type { AnswerRefused } from "../../recorder/Answering.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
+import type { AnswerRefused } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { type Answer, RunRecorder } from "../../recorder/RunRecorder.ts";
 import { answeredHere } from "../questions/DurableQuestions.ts";
-import * as CrashEnd from "./CrashEnd.ts";
-import * as CrashReport from "./CrashReport.ts";
-import { isOverdue, type TendOptions, tend } from "./CrashTend.ts";
+import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
 
 export { resumesMax } from "../../domain/Limits.ts";
-export { named as policyNamed } from "./CrashPolicies.ts";
-export type { Outcome, Report, Row } from "./CrashReport.ts";
+export type { Outcome, Row } from "./Takeover.ts";
+export { named as policyNamed } from "./Takeover.ts";
 
 /** Runs that are read from the store at once. */
 export const batchRuns = 100;
@@ -45,6 +43,14 @@ export interface RecoverOptions extends TendOptions {
   readonly onProgress?: (runs: number) => Effect.Effect<void>;
 }
 
+/** What one recovery did. */
+export interface Report {
+  readonly runs: ReadonlyArray<Row>;
+  readonly counts: Readonly<Record<Outcome, number>>;
+  /** It stopped at its limit: the next one finds more. */
+  readonly more: boolean;
+}
+
 /**
  * Recovers every run that nobody drives and nobody has decided, and what was answered, or has expired, since it was parked.
  *
@@ -53,11 +59,11 @@ export interface RecoverOptions extends TendOptions {
  *
  * @returns a row a run. It fails where the store does; what was done until then stays done.
  */
-export const recover = (options: RecoverOptions = {}): Effect.Effect<CrashReport.Report, RecorderError, RunRecorder> =>
+export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);
     const limit = Math.min(options.limit ?? runsMax, runsMax);
-    const rows: Array<CrashReport.Row> = [];
+    const rows: Array<Row> = [];
     const tended = (runIds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
         const batch = yield* Effect.forEach(runIds, (runId) => tend(recorder, runId, options), {
@@ -72,10 +78,17 @@ export const recover = (options: RecoverOptions = {}): Effect.Effect<CrashReport
     for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
       yield* tended(overdue.runIds.slice(at, at + batchRuns));
     }
-    return CrashReport.make(rows, more || overdue.more);
+    return reportOf(rows, more || overdue.more);
   });
 
-type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<CrashReport.Row>, RecorderError>;
+/** Counts rows. */
+const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
+  const counts = { offered: 0, answered: 0, asked: 0, waiting: 0, completed: 0, stopped: 0, skipped: 0 };
+  for (const { outcome } of runs) counts[outcome] += 1;
+  return { runs, counts, more };
+};
+
+type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row>, RecorderError>;
 
 /** Orphans are asked for until none is new: each is looked after once. Returns whether there are more. */
 const eachOrphan = (
@@ -161,30 +174,19 @@ export const giveUp = (
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
       return yield* answer({ run_id: runId, revision: question.revision, choice: "stop", by: "person" }, options);
-    return yield* Effect.uninterruptible(endedByHand(recorder, runId));
+    const claimed = yield* Effect.uninterruptible(endByHand(recorder, runId, givenUp));
+    return (yield* recorder.run(runId)) ?? claimed;
   });
 
 /** Why such a run ended. */
 const givenUp = "given_up";
-
-const endedByHand = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<RunRecord, RecorderError> =>
-  Effect.gen(function* () {
-    const clock = yield* Clock.Clock;
-    const record = yield* recorder.claim(runId);
-    const now = clock.currentTimeMillisUnsafe();
-    const incident = record.incidents.at(-1)?.id;
-    yield* Effect.onError(recorder.write(runId, CrashEnd.byHand(record, givenUp, incident, now)), () =>
-      Effect.ignore(recorder.release(runId)),
-    );
-    return (yield* recorder.run(runId)) ?? record;
-  });
 
 /** How to sweep. */
 export interface SweepOptions extends RecoverOptions {
   /** From the end of one sweep to the next, in milliseconds. */
   readonly intervalMs?: number;
   /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.takeUp`. */
-  readonly onSwept?: (report: CrashReport.Report) => Effect.Effect<void>;
+  readonly onSwept?: (report: Report) => Effect.Effect<void>;
 }
 
 /** Sweeps that failed: the store could not be read or written. The next one tries again. */

@@ -5,9 +5,10 @@ import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
-import type { Choice, Rule } from "../../domain/Decision.ts";
+import type { Choice } from "../../domain/Decision.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { suspendLateMs } from "../contract/Clocks.ts";
 
@@ -16,14 +17,6 @@ export const parkAfterMsDefault = 600_000;
 
 /** How often the record is read for the answer of another process by default, in milliseconds. */
 export const pollMsDefault = 250;
-
-/** What is true of every question that a layer of UserDecisions is asked. */
-export interface QuestionTerms {
-  /** A question expires after so many milliseconds and takes its default; it never does when left out. */
-  readonly expiryMs?: number;
-  /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
-  readonly defaults?: Partial<Record<Rule, Choice>>;
-}
 
 /** What `UserDecisions.layerDurable` takes. */
 export interface DurableOptions extends QuestionTerms {
@@ -64,23 +57,6 @@ export const make = (options: DurableOptions = {}) =>
 /** A wait that is no number, or is below 0, is the default one: as a timer it would be none, and its loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
-
-/**
- * How long a question is open, as far as a record can hold it: without an end, and with one that is no number, it never does.
- *
- * @param given milliseconds
- */
-const expiryOf = (given: number | undefined): number | undefined =>
-  given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
-
-/** When a question that is asked now expires, as a field of it; none where it never does. */
-export const expiring = (terms: QuestionTerms | undefined, now: number): { readonly expires_at?: number } => {
-  const ms = expiryOf(terms?.expiryMs);
-  return ms === undefined ? {} : { expires_at: now + ms };
-};
-
-/** Longest expiry in milliseconds, a thousand years: with today's date it is a number that every record holds. */
-const expiryMsMax = 1_000 * 365 * 86_400_000;
 
 /**
  * Wakes whoever waits in this process for an answer of this run: it is on record.

@@ -6,10 +6,11 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Rule } from "../../domain/Decision.ts";
 import * as Repeats from "../../policy/Repeats.ts";
-import type { Question } from "../contract/Question.ts";
+import type { Question, QuestionTerms } from "../../recorder/Question.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
 
-export type { DurableOptions, QuestionTerms } from "./DurableQuestions.ts";
+export type { QuestionTerms } from "../../recorder/Question.ts";
+export type { DurableOptions } from "./DurableQuestions.ts";
 
 /** What `layerHeadless` answers. */
 export interface HeadlessOptions {
@@ -36,7 +37,7 @@ export class UserDecisions extends Context.Service<
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: Question): Effect.Effect<Choice | "parked">;
-    readonly terms?: DurableQuestions.QuestionTerms;
+    readonly terms?: QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */

@@ -9,11 +9,10 @@ import * as Effect from "effect/Effect";
 import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { atMost } from "../../facts/Growth.ts";
-import * as Repeats from "../../policy/Repeats.ts";
+import * as Incident from "../../recorder/Incident.ts";
+import * as Questions from "../../recorder/Question.ts";
 import type { QuestionRecord } from "../../recorder/RecordParts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
-import type { Question } from "../contract/Question.ts";
-import { expiring } from "../questions/DurableQuestions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import { freshCounters } from "../run/Spent.ts";
@@ -40,8 +39,15 @@ export const ask = <P, E, R>(
       const { decision, incident } = verdict;
       if (!atMost(broken.facts(), incident.facts)) return "again";
       run.questions += 1;
-      const question = questionOf(run, broken, verdict);
-      yield* run.write([{ _tag: "QuestionAsked", question: recordOf(run, question) }]);
+      const record = Questions.put(incident, {
+        revision: run.questions,
+        attempt: run.attempts,
+        choices: choicesOf(run, broken, decision),
+        asked_at: run.shared.clock.currentTimeMillisUnsafe(),
+        terms: run.shared.decisions.terms,
+      });
+      const question = Questions.told(record, incident);
+      yield* run.write([{ _tag: "QuestionAsked", question: record }]);
       if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
       return yield* answered(run, broken, { decision, incident, question }, closed);
     }),
@@ -58,16 +64,7 @@ export const askAgain = <P, E, R>(
     run,
     Effect.suspend(() => {
       const { decision } = incident;
-      const { answer: _answer, answered_by: _by, attempt: _attempt, ...asked } = record;
-      const question: Question = {
-        ...asked,
-        run_id: run.runId,
-        message: incident.message,
-        decision,
-        may_repeat: Repeats.of(incident),
-        default_choice: asked.default_choice ?? "stop",
-        asked_at: asked.asked_at ?? incident.at,
-      };
+      const question = Questions.told(record, incident);
       return answered(run, broken, { decision, incident, question }, Effect.void);
     }),
   );
@@ -78,31 +75,6 @@ const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never,
     run.setAsking(true);
     return question;
   }).pipe(Effect.ensuring(Effect.sync(() => run.setAsking(false))));
-
-const questionOf = <P, E, R>(
-  run: Run<P, E, R>,
-  broken: BrokenAttempt<P>,
-  { decision, incident }: RecordedDecision,
-): Question => {
-  const { rule } = decision;
-  const choices = choicesOf(run, broken, decision);
-  const terms = run.shared.decisions.terms;
-  const may_repeat = Repeats.of(incident);
-  const asked_at = run.shared.clock.currentTimeMillisUnsafe();
-  return {
-    run_id: run.runId,
-    revision: run.questions,
-    incident: incident.id,
-    rule,
-    message: incident.message,
-    may_repeat,
-    choices,
-    default_choice: Repeats.defaultOf(choices, may_repeat, terms?.defaults?.[rule] ?? decision.default_choice),
-    asked_at,
-    ...expiring(terms, asked_at),
-    decision,
-  };
-};
 
 /** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(
@@ -119,15 +91,9 @@ const choicesOf = <P, E, R>(
 const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): ReadonlyArray<OpenCall> =>
   run.ledger.unsettled(run.chain?.links ?? [attempt]);
 
-const recordOf = <P, E, R>(run: Run<P, E, R>, question: Question): QuestionRecord => {
-  const { asked_at, choices, default_choice, incident, revision, rule } = question;
-  const expires = question.expires_at === undefined ? {} : { expires_at: question.expires_at };
-  return { revision, incident, attempt: run.attempts, rule, choices, default_choice, asked_at, ...expires };
-};
-
 /** A question that stands, and what is known about it. */
 interface Posed extends Pick<RecordedDecision, "decision" | "incident"> {
-  readonly question: Question;
+  readonly question: Questions.Question;
 }
 
 const answered = <P, E, R>(
@@ -154,7 +120,7 @@ const answered = <P, E, R>(
     const choice = known ?? given;
     const entries: ReadonlyArray<Entry> = [
       { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
-      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on", answer: choice },
+      Incident.marked(incident, "acted_on", choice),
     ];
     // An answer that only ends the run waits for no store.
     const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
@@ -176,7 +142,7 @@ const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "acce
 /** What starts something waits for the store: an answer that it holds already would count, and cannot be read now. */
 const onRecordLater = <P, E, R>(
   run: Run<P, E, R>,
-  question: Question,
+  question: Questions.Question,
   choice: Choice,
 ): Effect.Effect<Choice | undefined> =>
   isEnd(choice)
@@ -190,7 +156,7 @@ const onRecordLater = <P, E, R>(
  */
 const onRecord = <P, E, R>(
   run: Run<P, E, R>,
-  { revision }: Question,
+  { revision }: Questions.Question,
   choice: Choice,
 ): Effect.Effect<Choice | undefined> => {
   const { recorder } = run.shared;
@@ -208,7 +174,10 @@ const onRecord = <P, E, R>(
 };
 
 /** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
-const answerOf = <P, E, R>(run: Run<P, E, R>, question: Question): Effect.Effect<Choice | "parked" | undefined> => {
+const answerOf = <P, E, R>(
+  run: Run<P, E, R>,
+  question: Questions.Question,
+): Effect.Effect<Choice | "parked" | undefined> => {
   const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
   const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
   return Effect.raceFirst(asked, Effect.as(outrun, undefined));

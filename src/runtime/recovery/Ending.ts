@@ -6,6 +6,7 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import * as End from "../../recorder/End.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import { RunInterrupted } from "../contract/RunEvent.ts";
@@ -22,7 +23,7 @@ export const complete = <P, E, R>(
   Effect.gen(function* () {
     if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
     run.chain?.open();
-    yield* run.finish(attempt, { state: "completed", reason: attempt.finish ?? "completed" }, () => {
+    yield* run.finish(attempt, End.completed(attempt.finish), () => {
       // The end on record is what says whose run it is.
       if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
       run.handoff.push({
@@ -42,7 +43,7 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
   Effect.suspend(() => {
     run.chain?.close();
     attempt.flow.discardFrozen();
-    const end = { state: "stopped", reason: "record_failed" } as const;
+    const end = End.stopped("record_failed");
     return Effect.as(
       run.finish(attempt, end, () => run.handoff.end(Effect.fail(withoutIncident(run)))),
       "ended" as const,
@@ -74,8 +75,8 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
     attempt.flow.discardFrozen();
     run.chain?.open();
     const end = attempt.facts.snapshot().terminal_seen
-      ? ({ state: "completed", reason: attempt.finish ?? "completed" } as const)
-      : ({ state: "stopped", reason: "consumer_finished" } as const);
+      ? End.completed(attempt.finish)
+      : End.stopped("consumer_finished");
     return Effect.as(
       run.finish(attempt, end, () => run.handoff.end(Cause.done())),
       "ended" as const,
@@ -94,16 +95,13 @@ export const acceptPartial = <P, E, R>(
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
-  { decision, incident }: RecordedDecision,
+  { incident }: RecordedDecision,
   reason: RunInterrupted["reason"],
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     seal(run, broken);
-    const end = {
-      state: "stopped",
-      reason: reason === "accepted_partial" || reason === "record_failed" ? reason : decision.rule,
-      incident: incident.id,
-    } as const;
+    const own = reason === "accepted_partial" || reason === "record_failed" ? reason : undefined;
+    const end = End.stoppedAt(incident, own);
     return Effect.as(
       run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, reason)))),
       "ended" as const,
@@ -159,7 +157,7 @@ export const collapse = <P, E, R>(
   Effect.suspend(() => {
     run.chain?.close();
     attempt.flow.discardFrozen();
-    const end = { state: "stopped", reason: "defect" } as const;
+    const end = End.stopped("defect");
     const collapsed = run.finish(attempt, end, () => run.handoff.end(Effect.failCause(cause)));
     return Effect.ensuring(
       Effect.catchCause(collapsed, () => Effect.sync(() => run.handoff.end(Effect.failCause(cause)))),

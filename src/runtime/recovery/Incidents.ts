@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import { type RunIncident, schemaVersion } from "../../domain/RunIncident.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
-import { explain } from "../../policy/Explanation.ts";
+import * as Incident from "../../recorder/Incident.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { stopFailure } from "../contract/InterruptSignature.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
@@ -77,27 +77,21 @@ const record = <P, E, R>(
   input: DecisionInput,
   status: RunIncident["status"],
 ): Effect.Effect<RecordedDecision> => {
-  const decision = run.policy.decide(input);
+  run.incidents += 1;
+  const incident = Incident.make(run.policy, input, {
+    run_id: run.runId,
+    number: run.incidents,
+    attempt: attempt.number,
+    at: run.shared.clock.currentTimeMillisUnsafe(),
+    provider: run.options.provider,
+    status,
+  });
+  const { decision } = incident;
   // Taken in the step that decided: runs that break together must not all see the same free token.
   if (decision.action === "auto_retry_once" && status === "open") {
     run.shared.throttle.take(run.options.provider.id, run.now());
   }
-  run.incidents += 1;
   run.note(attempt.number, "decision", decision.rule);
-  const incident: RunIncident = {
-    schema_version: schemaVersion,
-    id: `${run.runId}.${run.incidents}`,
-    run_id: run.runId,
-    attempt: attempt.number,
-    mode: attempt.setup.mode,
-    at: run.shared.clock.currentTimeMillisUnsafe(),
-    provider: run.options.provider,
-    ...input,
-    policy: run.policy.name,
-    decision,
-    message: explain(decision, input.failure, input.facts),
-    status,
-  };
   run.telemetry.decided(incident);
   return Effect.map(
     run.write([

@@ -7,7 +7,6 @@ import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { resumesMax } from "../../domain/Limits.ts";
 import { fresh } from "../../domain/RunFacts.ts";
-import * as Facts from "../../facts/Facts.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
 import type { AttemptRecord } from "../../recorder/RecordParts.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -174,27 +173,23 @@ const attemptOf = <P, E, R>(
   { attempt, facts, mode, request = "first" }: AttemptRecord,
   cursor: string | undefined,
 ): Attempt<P> => {
-  const from = Orphan.afterCrash(facts);
+  const { discardable, options } = run;
+  const fold = Orphan.restored(facts, { discardable, boundaries: options.tools });
+  const before = leftSomething(fold.snapshot());
   const revived = new Attempt<P>(run, {
     number: attempt,
     mode,
     request,
     calls: request === "first" ? [] : run.ledger.calls(),
     cursor,
-    facts: Facts.make({
-      sideEffects: facts.side_effects,
-      discardable: run.discardable,
-      boundaries: run.options.tools,
-      guarded: facts.side_effects?.guarded === true,
-      from,
-    }),
+    facts: fold,
     discarded: [],
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
     carried: undefined,
   });
   revived.fence.close();
   // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.
-  if (run.discardable || leftSomething(from)) revived.flow.handedOverBefore(leftSomething(from));
+  if (discardable || before) revived.flow.handedOverBefore(before);
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
   return revived;
 };

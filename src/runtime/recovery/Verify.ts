@@ -5,8 +5,8 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
+import * as CallWord from "../../recorder/CallWord.ts";
 import type { VerdictBy } from "../../recorder/RecordParts.ts";
-import type { Entry } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import type { UnknownCall, Verify } from "../tools/ToolGuard.ts";
@@ -31,14 +31,10 @@ export const judged = <P, E, R>(
     const settled = calls.filter((call) => run.ledger.settle(call, verdict));
     if (settled.length === 0) return Effect.succeed(0);
     const owners = new Set(settled.map(({ owner }) => owner));
-    const entries: ReadonlyArray<Entry> = [
-      ...settled.map(
-        ({ call, owner, tool }): Entry => ({ _tag: "CallJudged", attempt: owner.number, call, tool, verdict, by }),
-      ),
-      ...[...owners].map(
-        (owner): Entry => ({ _tag: "FactsRaised", attempt: owner.number, facts: owner.facts.snapshot() }),
-      ),
-    ];
+    const entries = [...owners].flatMap((owner) => {
+      const calls = settled.filter((call) => call.owner === owner);
+      return CallWord.entries(owner.number, calls, { verdict, by }, owner.facts.snapshot());
+    });
     return Effect.as(run.write(entries), settled.length);
   });
 

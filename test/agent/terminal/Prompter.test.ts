@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Called } from "../../../src/agent/conversation/ChatRun.ts";
 import * as Prompter from "../../../src/agent/terminal/Prompter.ts";
-import type { Question } from "../../../src/runtime/contract/Question.ts";
+import type { Question } from "../../../src/recorder/Question.ts";
 
 const question = (more: Partial<Question["decision"]> = {}): Question => ({
   run_id: "c-1",

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
+import type { Question } from "../../../src/recorder/Question.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { Question } from "../../../src/runtime/contract/Question.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { parkAfterMsDefault, pollMsDefault } from "../../../src/runtime/questions/DurableQuestions.ts";
 import { type DurableOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
-import type { Question } from "../../../src/runtime/contract/Question.ts";
+import type { Question } from "../../../src/recorder/Question.ts";
 import { type HeadlessOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import * as L from "../crash/Lives.ts";
 

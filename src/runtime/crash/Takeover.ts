@@ -5,25 +5,37 @@ import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Random from "effect/Random";
-import type { Choice } from "../../domain/Decision.ts";
-import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import type { Choice, Rule } from "../../domain/Decision.ts";
+import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
+import * as End from "../../recorder/End.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
+import type { QuestionTerms } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
-import type { QuestionTerms } from "../questions/UserDecisions.ts";
 import * as CrashPlan from "./CrashPlan.ts";
-import { policyOf } from "./CrashPolicies.ts";
-import type { Row } from "./CrashReport.ts";
 
 /** What a program knows that a record does not say. */
 export interface TendOptions {
   /** Policies of the program, found by name; `default` and `strict` are known. A run of an unknown one retries nothing by itself. */
-  readonly policies?: ReadonlyArray<RecoveryPolicy>;
+  readonly policies?: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>;
   /** Expiry and defaults of the questions that are asked here. */
   readonly terms?: QuestionTerms;
   /** A program's own word for the end of a run of its own that has to go on and cannot; undefined for runs of others. */
   readonly unresumable?: (runId: string) => string | undefined;
+}
+
+/** Where a run stands; `skipped`: another process holds it, or has ended it meanwhile. */
+export type Outcome = CrashPlan.Standing["outcome"] | "skipped";
+
+/** What became of one run. */
+export interface Row {
+  readonly run_id: string;
+  readonly outcome: Outcome;
+  /** The rule that was decided by. */
+  readonly rule?: Rule;
+  /** The revision of its open question. */
+  readonly revision?: number;
 }
 
 /** Most steps for one run: each looks at the record anew, and an expiry that an answer overtakes needs two. */
@@ -55,6 +67,28 @@ export const tend = (
       () => Effect.succeed<Row>({ run_id: runId, outcome: "skipped" }),
     ),
   );
+
+/**
+ * Ends a run that no process goes on with. A run whose end the store does not take is given back.
+ *
+ * @returns the run as it was claimed
+ */
+export const endByHand = (
+  recorder: RunRecorder["Service"],
+  runId: string,
+  reason: string,
+): Effect.Effect<RunRecord, RecorderError> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock;
+    const record = yield* recorder.claim(runId);
+    const now = clock.currentTimeMillisUnsafe();
+    const incident = record.incidents.at(-1);
+    const end = incident === undefined ? End.stopped(reason) : End.stoppedAt(incident, reason);
+    yield* Effect.onError(recorder.write(runId, CrashPlan.ended(record, end, now)), () =>
+      Effect.ignore(recorder.release(runId)),
+    );
+    return record;
+  });
 
 /** Whether something can be done for a parked run without its request: it was answered, it has expired, it stands wrong. */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
@@ -131,3 +165,37 @@ const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effe
   Effect.catch(recorder.release(runId), ({ reason }) =>
     isElsewhere(reason) ? Effect.void : Effect.logWarning("a run could not be given back", { run_id: runId, reason }),
   );
+
+/**
+ * Decides where nobody knows what the run's own policy says: the strict preset, and what that would retry is asked. A
+ * policy of a program may ask about any retry, so none is taken for granted in its name.
+ */
+export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({
+  name: "strict+ask",
+  base: "strict",
+  stricter: {
+    credentials_refreshed: "ask_user",
+    not_sent: "ask_user",
+    not_processed: "ask_user",
+    nothing_shown: "ask_user",
+  },
+});
+
+/**
+ * The policy of a name.
+ *
+ * @param own policies of the program, besides the presets `default` and `strict`
+ * @returns undefined where nobody knows the name
+ */
+export const named = (
+  name: string,
+  own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,
+): RecoveryPolicy.RecoveryPolicy | undefined =>
+  [RecoveryPolicy.default, RecoveryPolicy.strict, unknownPolicy, ...own].find((policy) => policy.name === name);
+
+/** The policy that decides a run. A record without a name is of a run that named none: the default decides it. */
+export const policyOf = (
+  record: RunRecord,
+  own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,
+): RecoveryPolicy.RecoveryPolicy =>
+  named(record.policy ?? record.incidents.at(-1)?.policy ?? RecoveryPolicy.default.name, own) ?? unknownPolicy;

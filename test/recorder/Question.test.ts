@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
-import { type AnswerRefusal, refusal } from "../../src/recorder/Answering.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
+import { type AnswerRefusal, refusal } from "../../src/recorder/Question.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as L from "../runtime/crash/Lives.ts";
