@@ -13,10 +13,10 @@ import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { relative } from "../story/Times.ts";
 import { dbFlag, foreignStore } from "./command/Store.ts";
 import { protocolIds } from "./demo/stage/Protocols.ts";
 import { quoted } from "./terminal/Screen.ts";
-import { relative } from "./terminal/When.ts";
 
 const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
 

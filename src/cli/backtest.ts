@@ -16,7 +16,7 @@ import { exitCodesHelp, failing } from "./command/Outcome.ts";
 import { dbFlag, jsonFlag, withStore } from "./command/Store.ts";
 import { policyFlag } from "./decide.ts";
 import type { Screen } from "./terminal/Screen.ts";
-import { parseMoment } from "./terminal/When.ts";
+import { parseMoment } from "./terminal/TypedTime.ts";
 
 const fail = failing("backtest");
 

@@ -5,7 +5,9 @@ import { isDeepStrictEqual } from "node:util";
 import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { known, modes } from "../terminal/FactWords.ts";
+import { known } from "../../story/FactWords.ts";
+import { incidentWords, retryWords } from "../../story/RunStory.ts";
+import { often } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import type { Row } from "./scenarios/Judge.ts";
@@ -41,14 +43,14 @@ const columns = 96;
  * @param ink colours
  */
 export const story = ({ incident, outcome, row }: Told, program: string, ink: Ink): string => {
-  const [broke = "", why = ""] = split(incident.message);
+  const { broke, why } = incidentWords(incident);
   const { decision } = incident;
-  const mode = decision.mode === undefined ? "" : `, ${modes[decision.mode]} after ${Math.round(decision.delay_ms)} ms`;
+  const retry = retryWords(incident);
   const paragraphs: ReadonlyArray<readonly [string, string]> = [
     ["What broke", `${broke}.`],
     ["What was known", known(incident.facts).join(" ")],
-    ["The decision", `${decision.action} by rule ${decision.rule}${mode}.`],
-    ["Why", capital(why)],
+    ["The decision", `${decision.action} by rule ${decision.rule}${retry === undefined ? "" : `, ${retry}`}.`],
+    ["Why", why],
     ["What came next", next(row, outcome)],
   ];
   return [
@@ -82,20 +84,12 @@ const changed = <A extends object>(value: A, byDefault: object): object => {
 
 const section = (name: string, fields: object): object => (Object.keys(fields).length === 0 ? {} : { [name]: fields });
 
-const split = (message: string): ReadonlyArray<string> => {
-  const at = message.indexOf("; ");
-  return at === -1 ? [message, message] : [message.slice(0, at), message.slice(at + 2)];
-};
-
-const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-
 const next = (row: Row, outcome: Outcome): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
   const end = outcome.completed
-    ? `Attempt ${row.attempts} brought new content${took}, and the answer came whole.`
+    ? `Attempt ${row.attempts} brought new content${took}, and the response came whole.`
     : `The run ended there, and the caller was told why.`;
-  const tools =
-    row.tool_runs === 0 ? "No tool ran." : `Tools ran ${row.tool_runs === 1 ? "once" : `${row.tool_runs} times`}.`;
+  const tools = row.tool_runs === 0 ? "No tool ran." : `Tools ran ${often(row.tool_runs)}.`;
   const count = (number: number) => (number === 0 ? "nothing" : String(number));
   return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} came twice, ${count(row.lost)} was lost.`;
 };

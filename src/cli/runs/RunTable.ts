@@ -1,11 +1,12 @@
 /**
  * Prints runs as a table, and under it what to type next.
  */
-import type { Screen } from "../terminal/Screen.ts";
-import { quoted } from "../terminal/Screen.ts";
+import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
+import type { RunSummary } from "../../story/RunSummary.ts";
+import { relative } from "../../story/Times.ts";
+import { modelName } from "../../story/Words.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
-import { relative } from "../terminal/When.ts";
-import { marks, type RunSummary } from "./RunSummary.ts";
 
 /** Fewest characters of a random id in the table: what git shows of a commit, and one more. */
 const idCharactersMin = 8;
@@ -18,13 +19,19 @@ const random = /^[0-9a-f-]{32,36}$/i;
 /** Most questions whose answer is spelt out; what is more is counted. */
 const hintsMax = 5;
 
+/** A row: a run in a few words, and how it stands. */
+export interface RunRow {
+  readonly summary: RunSummary;
+  readonly status: RunStatus;
+}
+
 /**
  * The table.
  *
  * @param runs as they are to be listed
  * @param more the last run of the page, when there may be older ones
  */
-export const runTable = (runs: ReadonlyArray<RunSummary>, screen: Screen, more: string | undefined): string => {
+export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
   const rows = table(
     columnsFor(runs),
     runs.map((run) => cells(run, screen)),
@@ -37,8 +44,8 @@ export const runTable = (runs: ReadonlyArray<RunSummary>, screen: Screen, more: 
 /** The width that a table must fit into; undefined where nobody looks. */
 export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
 
-const columnsFor = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<Column> => [
-  { head: "RUN", shrinksTo: typable(runs.map(({ run_id }) => run_id)), typed: true },
+const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
+  { head: "RUN", shrinksTo: typable(runs.map(({ summary }) => summary.run_id)), typed: true },
   { head: "STARTED" },
   { head: "PROVIDER/MODEL", shrinksTo: 14 },
   { head: "STATE" },
@@ -56,29 +63,31 @@ const typable = (ids: ReadonlyArray<string>): number => {
   return longest;
 };
 
-const cells = (run: RunSummary, screen: Screen): ReadonlyArray<Cell> => {
-  const { mark, tone, word } = marks[run.standing];
+const cells = ({ status, summary: run }: RunRow, screen: Screen): ReadonlyArray<Cell> => {
+  const { mark, tone, word } = runStatuses[status];
   return [
     { text: run.run_id, tone: "strong" },
     { text: relative(run.started_at, screen.now), tone: "quiet" },
-    { text: run.model === undefined ? run.provider : `${run.provider}/${run.model}` },
+    { text: modelName({ id: run.provider, ...(run.model === undefined ? {} : { model: run.model }) }) },
     { text: `${mark} ${word}`, tone },
     { text: String(run.attempts) },
     { text: run.outcome },
   ];
 };
 
-const asking = (runs: ReadonlyArray<RunSummary>, screen: Screen): ReadonlyArray<string> => {
-  const open = runs.filter(({ question }) => question !== undefined);
+const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
+  const open = runs.flatMap(({ summary }) =>
+    summary.question === undefined ? [] : [{ ...summary, question: summary.question }],
+  );
   if (open.length === 0) return [];
   const told = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
     const expiry =
-      question?.expires_at === undefined
+      question.expires_at === undefined
         ? ""
         : `, ${question.default_choice} ${relative(question.expires_at, screen.now)}`;
     return [
       `  ${screen.ink("strong", screen.type(`runs answer ${quoted(run_id)}`))}`,
-      `    ${screen.ink("quiet", `${question?.choices.join(" · ") ?? ""}${expiry}`)}`,
+      `    ${screen.ink("quiet", `${question.choices.join(" · ")}${expiry}`)}`,
     ];
   });
   const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
@@ -87,8 +96,8 @@ const asking = (runs: ReadonlyArray<RunSummary>, screen: Screen): ReadonlyArray<
 
 const waits = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
 
-const orphans = (runs: ReadonlyArray<RunSummary>, screen: Screen): ReadonlyArray<string> => {
-  const count = runs.filter(({ standing }) => standing === "orphan").length;
+const orphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
+  const count = runs.filter(({ status }) => status === "orphan").length;
   if (count === 0) return [];
   const lost = count === 1 ? "One run lost its process" : `${count} runs lost their process`;
   return ["", `${lost}. To decide what that means:`, `  ${screen.ink("strong", screen.type("recover"))}`];

@@ -8,11 +8,12 @@ import * as Repeats from "../../policy/Repeats.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
+import { openQuestionOf, repeatsText } from "../../story/Question.ts";
+import { takeUpHint } from "../../story/Words.ts";
 import { exitCodesHelp, failing } from "../command/Outcome.ts";
 import { dbFlag, jsonFlag, toldToWait, withStore } from "../command/Store.ts";
 import { broken } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
-import { mayRepeat } from "./ChoiceWords.ts";
 import { findRun } from "./FindRun.ts";
 import { questionText } from "./QuestionText.ts";
 import { runArgument } from "./show.ts";
@@ -108,14 +109,14 @@ const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
     ? `Its process acts on it: ${type(`runs watch ${quoted(record.run_id)}`)}`
-    : `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(record.run_id)}, …).`;
+    : takeUpHint(record.run_id);
 };
 
 const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, screen: Screen) {
-  const question = openQuestion(record);
-  if (question === undefined) return yield* fail("negative", `${record.run_id} has no open question`);
-  const incident = record.incidents.find((it) => it.id === question.incident);
+  const open = openQuestionOf(record);
+  if (open === undefined) return yield* fail("negative", `${record.run_id} has no open question`);
   if (json) {
+    const { incident, question } = open;
     const may_repeat = incident === undefined ? [] : Repeats.of(incident);
     return yield* Console.log(
       JSON.stringify(
@@ -130,17 +131,14 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
       ),
     );
   }
-  yield* Console.log(
-    `${screen.ink("strong", record.run_id)}\n${questionText(record.run_id, question, incident, screen)}`,
-  );
+  yield* Console.log(`${screen.ink("strong", record.run_id)}\n${questionText(record.run_id, open, screen)}`);
 });
 
 /** A retry that may run a tool a second time is asked for twice. */
 const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
-  const question = openQuestion(record);
-  const incident = record.incidents.find((it) => it.id === question?.incident);
-  const repeats = incident === undefined || question?.choices.includes("retry") !== true ? "" : mayRepeat(incident);
-  if (repeats === "" || yes) return;
+  const open = openQuestionOf(record);
+  if (open?.repeats === undefined || yes) return;
+  const repeats = repeatsText(open.repeats);
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to say that this is fine`);
   }

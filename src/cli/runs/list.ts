@@ -5,11 +5,12 @@ import { Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { statusOf } from "../../story/RunStatus.ts";
+import { summaryOf } from "../../story/RunSummary.ts";
 import { exitCodesHelp, failing } from "../command/Outcome.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
-import { type RunSummary, summaryOf } from "./RunSummary.ts";
-import { runTable } from "./RunTable.ts";
+import { type RunRow, runTable } from "./RunTable.ts";
 
 /** Most runs of a page. */
 const limitMax = 10_000;
@@ -73,7 +74,9 @@ export const listCommand = Command.make(
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
   const { runs, more } = yield* pageOf(options);
   if (options.json) {
-    yield* Console.log(JSON.stringify({ runs, ...(more === undefined ? {} : { more }) }, null, 2));
+    yield* Console.log(
+      JSON.stringify({ runs: runs.map(({ summary }) => summary), ...(more === undefined ? {} : { more }) }, null, 2),
+    );
   } else if (runs.length > 0) {
     yield* Console.log(runTable(runs, screen, more));
   }
@@ -98,6 +101,8 @@ const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: Li
   const orphans = others.some(({ state: is }) => is === "live" || is === "parked")
     ? new Set((yield* recorder.orphans(orphansMax, { waits: false })).map(({ run_id }) => run_id))
     : new Set<string>();
-  const runs: ReadonlyArray<RunSummary> = [...asking, ...others].map((record) => summaryOf(record, orphans));
+  const runs = [...asking, ...others].map(
+    (record): RunRow => ({ summary: summaryOf(record, orphans), status: statusOf(record, orphans) }),
+  );
   return { runs, more: newest.length === limit ? newest.at(-1)?.run_id : undefined };
 });

@@ -9,7 +9,7 @@ import { type PruneQuery, RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../command/Outcome.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
-import { parseDuration } from "../terminal/When.ts";
+import { parseDuration } from "../terminal/TypedTime.ts";
 
 /** `runs prune`. */
 export const pruneCommand = Command.make(

@@ -10,7 +10,7 @@ import { exitCodesHelp, failing } from "../command/Outcome.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { findRun } from "./FindRun.ts";
-import { runStory } from "./RunStory.ts";
+import { runText } from "./RunText.ts";
 
 /** The argument that names a run. */
 export const runArgument = Argument.String("id").pipe(
@@ -56,7 +56,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   if (json) return yield* Console.log(JSON.stringify(encode(record), null, 2));
   const undecided = record.state === "live" || record.state === "parked";
   const orphans = undecided ? yield* (yield* RunRecorder).orphans(orphansMax, { waits: false }) : [];
-  yield* Console.log(runStory(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
+  yield* Console.log(runText(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
 /** `--out` is for the picture: words and JSON go through a pipe. */

@@ -6,13 +6,13 @@ import { Argument, Command, Flag } from "effect/cli";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { type RunStep, runSteps } from "../../story/RunSteps.ts";
+import { clockHere } from "../../story/Times.ts";
 import { exitCodesHelp, failing } from "../command/Outcome.ts";
 import * as Signals from "../command/Signals.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
-import { clock } from "../terminal/When.ts";
 import { findRun } from "./FindRun.ts";
-import { type RunStep, runSteps } from "./RunSteps.ts";
 
 /** Runs that are watched when none is named: the newest. */
 const watchedMax = 100;
@@ -133,7 +133,7 @@ const timeColumns = 8;
 
 const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {
   const at = step.at ?? now;
-  const time = at === undefined ? " ".repeat(timeColumns) : clock(at);
+  const time = at === undefined ? " ".repeat(timeColumns) : clockHere(at);
   const id = record.run_id.slice(0, idColumns).padEnd(Math.min(idColumns, record.run_id.length));
   const text = step.tone === undefined ? step.text : ink(step.tone, step.text);
   const open = openQuestion(record);

@@ -1,16 +1,19 @@
 /**
- * Answers the API from the record of runs.
+ * Serves the API from the record of runs.
  */
 import { Effect, Option } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
+import * as Repeats from "../../policy/Repeats.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
-import { Api, ApiNotFound, ApiRefused, ApiUnavailable } from "./Api.ts";
-import { questionOf, summaryOf } from "./ApiRead.ts";
+import { openQuestionOf } from "../../story/Question.ts";
+import { hasRecovered } from "../../story/RunStatus.ts";
+import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
+import { Api, ApiNotFound, ApiRefused, ApiUnavailable, type OpenQuestion, type RunSummary } from "./Api.ts";
 import type { Totals } from "./ApiTotals.ts";
 import { Traffic } from "./Seam.ts";
 
@@ -124,3 +127,43 @@ const health = Effect.fnUntraced(function* (
     draining: status?.draining ?? false,
   };
 });
+
+/** A run in a list. */
+const summaryOf = (record: RunRecord): RunSummary => {
+  const { end, parked, provider, retry_of, run_id, started_at, state } = record;
+  const rule = lastRuleOf(record);
+  return {
+    run_id,
+    provider,
+    started_at,
+    state,
+    ...(parked === undefined ? {} : { parked }),
+    attempts: attemptsOf(record),
+    incidents: record.incidents.length + record.incidents_omitted,
+    recovered: hasRecovered(record),
+    ...(rule === undefined ? {} : { rule }),
+    ...(retry_of === undefined ? {} : { retry_of }),
+    ...(end === undefined ? {} : { end }),
+  };
+};
+
+/** The open question of a run; undefined where there is none. */
+const questionOf = (record: RunRecord): OpenQuestion | undefined => {
+  const open = openQuestionOf(record);
+  if (open === undefined) return undefined;
+  const { incident, question, unattended } = open;
+  const { asked_at, choices, expires_at, revision, rule } = question;
+  return {
+    run_id: record.run_id,
+    provider: record.provider,
+    revision,
+    rule,
+    message: incident?.message ?? "",
+    choices,
+    default_choice: unattended,
+    ...(asked_at === undefined ? {} : { asked_at }),
+    ...(expires_at === undefined ? {} : { expires_at }),
+    may_repeat: incident === undefined ? [] : Repeats.of(incident),
+    calls: incident?.decision.calls ?? [],
+  };
+};

@@ -10,6 +10,7 @@ import { Label, Milliseconds } from "../../domain/Limits.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { hasRecovered } from "../../story/RunStatus.ts";
 
 /** Most runs that are counted, the newest. */
 export const totalsRunsMax = 10_000;
@@ -155,7 +156,7 @@ const shareOf = (record: RunRecord): Share => {
     live: state === "live",
     broken: incidents.length > 0,
     completed,
-    recovered: completed && incidents.some(({ status }) => status === "recovered") && questions.length === 0,
+    recovered: hasRecovered(record) && questions.length === 0,
     asked: questions.length > 0,
     open: openQuestion(record) !== undefined,
     stopped: end?.state === "stopped",

@@ -1,14 +1,18 @@
 /**
  * Draws what runs and ran: open questions first, then totals, then runs, newest first.
  */
-import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { openQuestionOf } from "../../story/Question.ts";
+import { runStatuses } from "../../story/RunStatus.ts";
+import { runStory } from "../../story/RunStory.ts";
+import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
+import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
 import type { Totals } from "../api/ApiTotals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { questionBox } from "./QuestionBox.ts";
 import { timelineOf } from "./Timeline.ts";
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsBoard } from "./TotalsBoard.ts";
-import { lasting, moment, relative, standing } from "./Words.ts";
 
 /** What a list of runs may be narrowed to. */
 export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
@@ -66,10 +70,10 @@ const titles: Readonly<Record<Filter, string>> = {
 
 const empty: Readonly<Record<Filter, string>> = {
   all: "No run is on record yet. Send a request through the gateway and it appears here.",
-  broken: "Nothing has broken.",
+  broken: "No run has broken.",
   asking: "No question is open.",
-  live: "Nothing is running.",
-  parked: "Nothing waits to be resumed.",
+  live: "No run is under way.",
+  parked: "No run waits to be taken up.",
   ended: "No run has ended yet.",
 };
 
@@ -79,27 +83,23 @@ const filterLink = (filter: Filter, current: Filter): Html =>
 const questions = ({ asking, now }: OverviewModel): Html => {
   if (asking.length === 0) return none;
   return html`<section aria-label="Open questions" class="asked">${asking.slice(0, questionsMax).map((record) => {
-    const open = openQuestion(record);
+    const open = openQuestionOf(record);
     if (open === undefined) return none;
-    const incident = record.incidents.find(({ id }) => id === open.incident);
-    return html`<div class="card" id="question-${record.run_id}"><h2>${label(record.provider.model ?? record.provider.id)} <small><a href="${runAddress(record.run_id)}">its picture</a> · ${relative(record.started_at, now)}</small></h2>${questionBox(record, open, incident, true, { now, answers: true, tells: true })}</div>`;
+    return html`<div class="card" id="question-${record.run_id}"><h2>${label(record.provider.model ?? record.provider.id)} <small><a href="${runAddress(record.run_id)}">its picture</a> · ${relative(record.started_at, now)}</small></h2>${questionBox(record, open, { now, answers: true, tells: true })}</div>`;
   })}${asking.length > questionsMax && html`<p class="more"><a href="${address({ filter: "asking", before: undefined })}">More questions</a></p>`}</section>`;
 };
 
 const row = (record: RunRecord, now: number): Html => {
-  const { mark, tone, word } = standing(record);
+  const story = runStory(record, now);
+  const { mark, title, tone, word } = runStatuses[story.status];
   const { provider, run_id, started_at } = record;
-  const attempts = record.attempts.length + record.attempts_omitted;
+  const attempts = attemptsOf(record);
+  const rule = lastRuleOf(record);
   return html`<li id="run-${run_id}"><a href="${runAddress(run_id)}">
-    <span class="state"><span class="chip ${tone}">${mark} ${word}</span></span>
+    <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b>${provider.model !== undefined && html` <small>${label(provider.id)}</small>`}</span>
-    ${sparkline(timelineOf(record, now))}
-    <span class="what">${attempts > 1 && html`${attempts} attempts · `}${lasting(Math.max(0, (record.end?.at ?? now) - started_at))}${rule(record)}</span>
-    <time class="when" title="${moment(started_at)}">${relative(started_at, now)}</time>
+    ${sparkline(timelineOf(story))}
+    <span class="what">${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}</span>
+    <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
   </a></li>`;
-};
-
-const rule = ({ incidents }: RunRecord): Html => {
-  const last = incidents.findLast(({ status }) => status !== "late");
-  return last === undefined ? none : html` · <code>${last.decision.rule}</code>`;
 };

@@ -12,12 +12,12 @@ import * as ApiHandlers from "../api/ApiHandlers.ts";
 import * as ApiTotals from "../api/ApiTotals.ts";
 import * as Metrics from "../api/Metrics.ts";
 import { Page, Traffic } from "../api/Seam.ts";
-import * as Assets from "./Assets.ts";
+import * as BrowserScript from "./BrowserScript.ts";
 import { html } from "./Html.ts";
 import { type Filter, filters, overview, questionsMax } from "./Overview.ts";
+import { contentSecurityPolicy, pageFrame } from "./PageFrame.ts";
 import { runDocument } from "./RunDocument.ts";
-import { runView } from "./RunView.ts";
-import { contentSecurityPolicy, shell } from "./Shell.ts";
+import { runView } from "./RunPicture.ts";
 import { style } from "./style/Style.ts";
 
 /** Runs of one page of the list. */
@@ -31,7 +31,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     const traffic = yield* Effect.serviceOption(Traffic);
     const context = yield* Effect.context<never>();
     const totals = yield* ApiTotals.make(recorder);
-    const script = Assets.script();
+    const script = BrowserScript.text();
     const api = HttpRouter.toWebHandler(
       HttpApiBuilder.layer(Api, { openapiPath: "/recovery/api/openapi.json" }).pipe(
         Layer.provide(ApiHandlers.layer(totals)),
@@ -148,7 +148,7 @@ const overviewPage: View = ({ recorder, totals }, query) =>
     });
     const title = asking.length === 0 ? "Runs" : `(${asking.length}) Runs`;
     const grows = runs.some(({ state }) => state === "live");
-    return respond(shell(title, html`<h1 class="sr">Runs</h1>${view}`, grows), { type: document });
+    return respond(pageFrame(title, html`<h1 class="sr">Runs</h1>${view}`, grows), { type: document });
   });
 
 const narrowed = (filter: Filter) =>
@@ -160,7 +160,7 @@ const runPage = ({ recorder }: House, runId: string): Effect.Effect<Response, Re
     const now = yield* Clock.currentTimeMillis;
     if (record === undefined) return notFound();
     const grows = record.state === "live";
-    return respond(shell(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
+    return respond(pageFrame(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
   });
 
 const pictureFile = ({ recorder }: House, runId: string): Effect.Effect<Response, RecorderError> =>
@@ -174,7 +174,7 @@ const pictureFile = ({ recorder }: House, runId: string): Effect.Effect<Response
 
 const notFound = (): Response =>
   respond(
-    shell(
+    pageFrame(
       "No such run",
       html`<nav class="crumbs"><a href="./">← All runs</a></nav><p class="card empty">No run of this id is on record: it was never started here, or it was pruned.</p>`,
       false,
@@ -184,7 +184,7 @@ const notFound = (): Response =>
 
 const unreadable = (): Response =>
   respond(
-    shell(
+    pageFrame(
       "The record cannot be read",
       html`<p class="card empty">The record of runs cannot be read now. The gateway’s log says why.</p>`,
       true,

@@ -3,10 +3,10 @@
  */
 import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { momentUtc } from "../../story/Times.ts";
 import { Html, html } from "./Html.ts";
 import { runPicture } from "./RunPicture.ts";
 import { style } from "./style/Style.ts";
-import { moment } from "./Words.ts";
 
 /**
  * The file of a run.
@@ -29,7 +29,7 @@ ${new Html(`<style>${style}</style>`)}
 </head>
 <body>
 <main>${runPicture(record, { now, answers: false, tells: false })}</main>
-<footer><p>Drawn ${moment(now)} by effect-stream-recovery. Facts, lengths and labels; never a prompt or an answer.</p></footer>
+<footer><p>Drawn ${momentUtc(now)} by effect-stream-recovery. Facts, lengths and labels; never a prompt or a response.</p></footer>
 </body>
 </html>
 `.markup;

@@ -1,24 +1,7 @@
 /**
- * Lays a run out on a time axis: attempts, waits between them, and what happened when. Pure geometry.
+ * Lays a told run out on a time axis: attempts, waits between them, and what happened when. Pure geometry.
  */
-import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
-import { type AttemptRecord, openQuestion, type QuestionRecord, type RunRecord } from "../../recorder/RunRecord.ts";
-
-/** How a bar ends. */
-export type BarEnd = "broke" | "completed" | "running" | "unknown";
-
-/** One attempt on the axis; times in milliseconds since the start of the run. */
-export interface Bar {
-  readonly record: AttemptRecord;
-  readonly from: number;
-  readonly to: number;
-  readonly end: BarEnd;
-  /** What is on record of this attempt, in order. */
-  readonly evidence: ReadonlyArray<Evidence>;
-  /** Its incidents, oldest first: the first is the break, later ones were decided anew. */
-  readonly incidents: ReadonlyArray<RunIncident>;
-  readonly questions: ReadonlyArray<QuestionRecord>;
-}
+import type { AttemptStory, RunStory } from "../../story/RunStory.ts";
 
 /** Time in which no attempt was under way. */
 export interface Gap {
@@ -34,7 +17,8 @@ export interface Gap {
 
 /** A run on its axis. */
 export interface Timeline {
-  readonly bars: ReadonlyArray<Bar>;
+  /** Attempts; times are milliseconds since the start of the run. */
+  readonly bars: ReadonlyArray<AttemptStory>;
   readonly gaps: ReadonlyArray<Gap>;
   /** Round moments to write at the axis, in milliseconds since the start. */
   readonly ticks: ReadonlyArray<number>;
@@ -50,17 +34,12 @@ const gapShareMax = 0.3;
 /** Most labels at the axis; a phone has room for so many. */
 const ticksMax = 7;
 
-/**
- * Lays out a run.
- *
- * @param now wall clock, milliseconds since the epoch: what is under way lasts until then
- */
-export const timelineOf = (record: RunRecord, now: number): Timeline => {
-  const elapsed = Math.max(0, (record.end?.at ?? now) - record.started_at);
-  const bars = record.attempts.map((attempt, index) => barOf(record, attempt, record.attempts[index + 1], elapsed));
+/** Lays out a run. */
+export const timelineOf = (story: RunStory): Timeline => {
+  const { attempts: bars } = story;
   const busy = bars.reduce((sum, { from, to }) => sum + to - from, 0);
   const longest = Math.max(busy * gapShareMax, 1);
-  const gaps = gapsOf(record, bars, elapsed).map((gap) => ({ ...gap, shortened: gap.to - gap.from > longest }));
+  const gaps = gapsOf(story).map((gap) => ({ ...gap, shortened: gap.to - gap.from > longest }));
   const total = Math.max(1, ...bars.map(({ to }) => to), ...gaps.map(({ to }) => to));
   const drawn = (gap: Gap) => (gap.shortened ? longest : gap.to - gap.from);
   const flat = (ms: number) =>
@@ -73,48 +52,17 @@ export const timelineOf = (record: RunRecord, now: number): Timeline => {
   return { bars, gaps, ticks: ticksOf(total, gaps, flat), total, place };
 };
 
-const barOf = (record: RunRecord, attempt: AttemptRecord, next: AttemptRecord | undefined, elapsed: number): Bar => {
-  const log = [...record.evidence.first, ...record.evidence.last];
-  const evidence = log.filter((it) => it.attempt === attempt.attempt);
-  const incidents = record.incidents.filter((it) => it.attempt === attempt.attempt);
-  const questions = record.questions.filter((it) => incidents.some(({ id }) => id === it.incident));
-  const from = attempt.started_ms;
-  const over = evidence.find(({ event }) => event === "failure" || event === "source_ended")?.at_ms;
-  const broke = incidents[0] === undefined ? undefined : incidents[0].at - record.started_at;
-  const running = next === undefined && record.state === "live" && broke === undefined && over === undefined;
-  const to = over ?? broke ?? next?.started_ms ?? (running || record.end !== undefined ? elapsed : from);
-  return {
-    record: attempt,
-    from,
-    to: Math.max(from, to),
-    end: endOf(record, incidents, running, next),
-    evidence,
-    incidents,
-    questions,
-  };
-};
-
-const endOf = (
-  record: RunRecord,
-  incidents: ReadonlyArray<RunIncident>,
-  running: boolean,
-  next: AttemptRecord | undefined,
-): BarEnd => {
-  if (incidents.length > 0) return "broke";
-  if (running) return "running";
-  return record.end?.state === "completed" && next === undefined ? "completed" : "unknown";
-};
-
-const gapsOf = (record: RunRecord, bars: ReadonlyArray<Bar>, elapsed: number): ReadonlyArray<Omit<Gap, "shortened">> =>
-  bars.flatMap((bar, index) => {
-    const next = bars[index + 1];
-    const asked = bar.questions.length > 0;
+const gapsOf = ({ attempts, end, lasted, status }: RunStory): ReadonlyArray<Omit<Gap, "shortened">> =>
+  attempts.flatMap((attempt, index) => {
+    const next = attempts[index + 1];
+    const asked = attempt.asks || attempt.answers.length > 0;
     const what = asked ? ("question" as const) : ("wait" as const);
-    if (next !== undefined) return next.from > bar.to ? [{ from: bar.to, to: next.from, what, open: false }] : [];
-    if (record.end !== undefined || bar.end !== "broke" || elapsed <= bar.to) {
-      return asked && elapsed > bar.to ? [{ from: bar.to, to: elapsed, what, open: false }] : [];
+    if (next !== undefined)
+      return next.from > attempt.to ? [{ from: attempt.to, to: next.from, what, open: false }] : [];
+    if (end !== undefined || attempt.end !== "broke" || lasted <= attempt.to) {
+      return asked && lasted > attempt.to ? [{ from: attempt.to, to: lasted, what, open: false }] : [];
     }
-    return [{ from: bar.to, to: elapsed, what, open: openQuestion(record) !== undefined || record.state === "live" }];
+    return [{ from: attempt.to, to: lasted, what, open: status === "asking" || status === "live" }];
   });
 
 /** Round moments where time is drawn as it was, each at least a part of a step behind the one before. */

@@ -2,9 +2,11 @@
  * Draws a timeline as SVG: every place is in percent, so that one drawing fits a phone and a wide screen without scaling its text.
  */
 import type { Evidence } from "../../domain/RunIncident.ts";
+import { type AttemptStory, attemptEnds } from "../../story/RunStory.ts";
+import { counted, lasting } from "../../story/Times.ts";
+import { events } from "../../story/Words.ts";
 import { type Html, html, none } from "./Html.ts";
-import type { Bar, Gap, Timeline } from "./Timeline.ts";
-import { event, lasting, sent } from "./Words.ts";
+import type { Gap, Timeline } from "./Timeline.ts";
 
 /**
  * The figure of a run: a row an attempt, over one axis.
@@ -15,24 +17,20 @@ export const timelineFigure = (timeline: Timeline): Html => {
   const { bars } = timeline;
   if (bars.length === 0) return html`<p class="empty">No attempt is on record yet.</p>`;
   return html`<figure class="timeline" aria-label="${spoken(timeline)}">
-    <div class="lane axis"><span class="who">${bars.length === 1 ? "1 attempt" : `${bars.length} attempts`}</span>${axis(timeline)}</div>
+    <div class="lane axis"><span class="who">${counted(bars.length, "attempt")}</span>${axis(timeline)}</div>
     ${bars.map((bar) => lane(bar, timeline))}
     <figcaption>${legend(timeline)}</figcaption>
   </figure>`;
 };
 
-/** The figure in words, for those who hear it. */
+/** The figure in words, for a screen reader. */
 const spoken = ({ bars, total }: Timeline): string =>
-  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${ends[bar.end]}`).join("; ")}`;
+  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${attemptEnds[bar.end].word}`).join("; ")}`;
 
-const ends = { broke: "broke", completed: "completed", running: "running", unknown: "no end on record" } as const;
-
-const lane = (bar: Bar, timeline: Timeline): Html => html`<div class="lane">
-    <span class="who"><b>${bar.record.attempt}</b> ${short[bar.record.mode]} <span class="took">${lasting(bar.to - bar.from)}</span></span>
+const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
+    <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${lasting(bar.to - bar.from)}</span></span>
     <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${ending(bar, timeline)}</svg>
   </div>`;
-
-const short = { first: "first", replay: "replay", continue: "continue", resume: "resume" } as const;
 
 const percent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
 
@@ -58,7 +56,7 @@ const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
   ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
 
 /** The bar: what was held back first, then what the caller was handed. */
-const body = (bar: Bar, timeline: Timeline): Html => {
+const body = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
     { from: bar.from, kind: "held" },
@@ -94,10 +92,10 @@ const marked: ReadonlyArray<Evidence["event"]> = [
   "close",
 ];
 
-const markOf = (it: Evidence, bar: Bar, timeline: Timeline): Html => {
+const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
   if (!marked.includes(it.event)) return none;
   const x = percent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
-  const title = html`<title>${event(it)} ${it.detail} at ${lasting(it.at_ms)}</title>`;
+  const title = html`<title>${events[it.event]} ${it.detail} at ${lasting(it.at_ms)}</title>`;
   const shape =
     it.event === "watchdog"
       ? html`<circle class="mark clock" cx="-16" cy="15" r="6.5"/><path class="hands" d="M-16 11.5V15l2.5 1.5"/>`
@@ -105,12 +103,13 @@ const markOf = (it: Evidence, bar: Bar, timeline: Timeline): Html => {
   return html`<svg x="${x}" overflow="visible">${title}${shape}</svg>`;
 };
 
-const ending = (bar: Bar, { place }: Timeline): Html =>
+const ending = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
     ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${lasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
     : none;
 
-const gapsAfter = (bar: Bar, { gaps }: Timeline): ReadonlyArray<Gap> => gaps.filter(({ from }) => from === bar.to);
+const gapsAfter = (bar: AttemptStory, { gaps }: Timeline): ReadonlyArray<Gap> =>
+  gaps.filter(({ from }) => from === bar.to);
 
 const gapLine = (gap: Gap, { place }: Timeline): Html => {
   const [from, to] = [place(gap.from), place(gap.to)];
@@ -148,7 +147,7 @@ const clocksOf = (evidence: ReadonlyArray<Evidence>): string =>
 /** A run as one line of a list: its bars and breaks, without an axis. */
 export const sparkline = (timeline: Timeline): Html =>
   html`<svg class="spark" height="14" role="img" aria-label="${timeline.bars
-    .map((bar) => `${sent(bar.record)}: ${ends[bar.end]}`)
+    .map((bar) => `${bar.sent}: ${attemptEnds[bar.end].word}`)
     .join("; ")}">${timeline.gaps.map(
     ({ from, to, what }) =>
       html`<line class="gap ${what}" x1="${percent(timeline.place(from))}" x2="${percent(timeline.place(to))}" y1="7" y2="7"/>`,

@@ -1,9 +1,10 @@
 /**
  * Draws the totals: what was recovered, asked and stopped, by rule, by provider and model, and what it cost.
  */
+import { grouped, momentUtc } from "../../story/Times.ts";
+import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/ApiTotals.ts";
 import { type Html, html, label, none } from "./Html.ts";
-import { actions, grouped, moment } from "./Words.ts";
 
 /** Most rows of a table; the others are in the API. */
 const rowsMax = 8;
@@ -26,7 +27,7 @@ export const totalsBoard = (totals: Totals): Html => {
 
 const scope = ({ complete, runs, since }: Totals): string => {
   if (runs === 0) return "";
-  const from = since === undefined ? "" : ` since ${moment(since)}`;
+  const from = since === undefined ? "" : ` since ${momentUtc(since)}`;
   return complete ? `of every run on record${from}` : `of the newest ${grouped(runs)} runs${from}`;
 };
 

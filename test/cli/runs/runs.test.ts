@@ -50,7 +50,7 @@ describe("stream-recovery runs list", () => {
           ["RUN", "STARTED", "PROVIDER/MODEL", "STATE", "TRY", "OUTCOME"],
           ["run-b-asking", "2 h ago", "anthropic/claude-sonnet-4-5", "? asks you", "1", "tool_outcome_unknown"],
           ["run-c-stopped", "1 h ago", "anthropic/claude-sonnet-4-5", "■ stopped", "1", "text_shown"],
-          ["run-a-recovered", "3 h ago", "anthropic/claude-sonnet-4-5", "✓ completed", "2", "tool_calls_fenced"],
+          ["run-a-recovered", "3 h ago", "anthropic/claude-sonnet-4-5", "✓ recovered", "2", "tool_calls_fenced"],
         ],
       );
       assert.include(stdout, "npx stream-recovery runs answer run-b-asking");
@@ -112,7 +112,7 @@ describe("stream-recovery runs list", () => {
     Effect.gen(function* () {
       yield* having({ lost: S.halfway("lost") });
       const live = yield* printed(list(every, screen));
-      assert.include(live.stdout, "▸ live");
+      assert.include(live.stdout, "▸ running");
       yield* (yield* RunRecorder).release("lost");
       const { stdout } = yield* printed(list(every, screen));
       assert.include(stdout, "! orphan");
@@ -127,7 +127,7 @@ describe("stream-recovery runs show", () => {
       yield* having(mixed);
       const { stdout } = yield* printed(show("run-a", false, screen));
       const order = [
-        "run-a-recovered  anthropic/claude-sonnet-4-5  ✓ completed",
+        "run-a-recovered  anthropic/claude-sonnet-4-5  ✓ recovered",
         "Attempt 1: the first request.",
         "was handed over and had not been started",
         "It broke: The connection to the model provider was lost.",

@@ -138,7 +138,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       yield* steps(() => page.getByRole("button", { name: "Retry anyway" }).click());
       yield* steps(() => page.locator("#said", { hasText: "Answered" }).waitFor());
       assert.strictEqual((yield* recorder.run("run_a"))?.questions[0]?.answer, "retry");
-      yield* steps(() => page.locator(".chip", { hasText: "waits to resume" }).waitFor());
+      yield* steps(() => page.locator(".chip", { hasText: "waiting" }).waitFor());
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { toolRowsMax } from "../../../src/domain/Limits.ts";
 import { runDocument } from "../../../src/gateway/page/RunDocument.ts";
-import { runView } from "../../../src/gateway/page/RunView.ts";
+import { runView } from "../../../src/gateway/page/RunPicture.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import * as Runs from "./PageRuns.ts";
 

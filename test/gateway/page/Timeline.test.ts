@@ -4,13 +4,16 @@
 import { assert, describe, it } from "@effect/vitest";
 import { timelineOf } from "../../../src/gateway/page/Timeline.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
+import { runStory } from "../../../src/story/RunStory.ts";
 import * as Runs from "./PageRuns.ts";
 
 const startedAt = 1_790_000_000_000;
 
 describe("the timeline of a run", () => {
   it("has a bar an attempt, from its start to its break or the end, and the waits between", () => {
-    const { bars, gaps, total } = timelineOf(Runs.recordOf(Runs.recovered("run_a", startedAt)), startedAt + 99_000);
+    const { bars, gaps, total } = timelineOf(
+      runStory(Runs.recordOf(Runs.recovered("run_a", startedAt)), startedAt + 99_000),
+    );
     assert.deepStrictEqual(
       bars.map(({ end, from, to }) => [from, to, end]),
       [
@@ -32,16 +35,21 @@ describe("the timeline of a run", () => {
   it("lets what is under way last until now, and an ended run no longer than it did", () => {
     const record = Runs.recordOf(Runs.running("run_a", startedAt));
     for (const ms of [5_000, 60_000]) {
-      const [bar] = timelineOf(record, startedAt + ms).bars;
+      const [bar] = timelineOf(runStory(record, startedAt + ms)).bars;
       assert.deepStrictEqual([bar?.from, bar?.to, bar?.end], [0, ms, "running"]);
     }
     const calm = Runs.recordOf(Runs.calm("run_b", startedAt));
-    assert.deepStrictEqual(timelineOf(calm, startedAt + 9e9).total, timelineOf(calm, startedAt + 7_000).total);
+    assert.deepStrictEqual(
+      timelineOf(runStory(calm, startedAt + 9e9)).total,
+      timelineOf(runStory(calm, startedAt + 7_000)).total,
+    );
   });
 
   it("draws a question that has been open for days shorter than the attempt before it", () => {
     const day = 24 * 3_600_000;
-    const { gaps, place, ticks } = timelineOf(Runs.recordOf(Runs.asking("run_a", startedAt)), startedAt + 3 * day);
+    const { gaps, place, ticks } = timelineOf(
+      runStory(Runs.recordOf(Runs.asking("run_a", startedAt)), startedAt + 3 * day),
+    );
     assert.deepStrictEqual(gaps, [{ from: 8_200, to: 3 * day, what: "question", open: true, shortened: true }]);
     assert.closeTo(place(8_200), 100 / 1.3, 0.01);
     assert.isTrue(
@@ -61,7 +69,7 @@ describe("the timeline of a run", () => {
         record.started_at + 1,
         record.started_at + 1e10,
       ]) {
-        const { bars, place, ticks, total } = timelineOf(record, now);
+        const { bars, place, ticks, total } = timelineOf(runStory(record, now));
         const moments = Array.from({ length: 51 }, (_, n) => (total * n) / 50);
         const places = moments.map(place);
         assert.isTrue(
@@ -82,7 +90,7 @@ describe("the timeline of a run", () => {
       Runs.attempted(2, Runs.facts({ terminal_seen: true }), 5 * hour),
       { _tag: "RunEnded", end: { state: "completed", reason: "stop", attempts: 2, at: startedAt + 5 * hour + 9_000 } },
     ]);
-    const { bars, gaps, place, ticks } = timelineOf(record, startedAt + 9 * hour);
+    const { bars, gaps, place, ticks } = timelineOf(runStory(record, startedAt + 9 * hour));
     assert.deepStrictEqual(
       bars.map(({ end }) => end),
       ["broke", "completed"],
@@ -101,6 +109,6 @@ describe("the timeline of a run", () => {
       Runs.attempted(n + 1, Runs.facts(), n * 100),
     );
     const record = Runs.recordOf([Runs.begun("run_a", Runs.claude, startedAt), ...attempts]);
-    assert.lengthOf(timelineOf(record, startedAt + 10_000).bars, RunRecord.attemptsMax);
+    assert.lengthOf(timelineOf(runStory(record, startedAt + 10_000)).bars, RunRecord.attemptsMax);
   });
 });

@@ -1,10 +1,10 @@
 /**
- * Wraps a view of the page: head, landmarks, the place for what is said, and the dialog that asks twice.
+ * Frames a view of the page: head, landmarks, the place for messages, and the dialog that asks twice.
  */
 import { Html, html } from "./Html.ts";
 
 /**
- * What the page may load and do: its own script and style, and its own API. RFC of the header: CSP Level 3.
+ * What the page may load and do: its own script and style, and its own API. The header is that of CSP Level 3.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",
@@ -24,7 +24,7 @@ export const contentSecurityPolicy = [
  * @param view what stands in `main`
  * @param live whether something in the view changes by itself, as a bar that grows
  */
-export const shell = (title: string, view: Html, live: boolean): string =>
+export const pageFrame = (title: string, view: Html, live: boolean): string =>
   html`${new Html("<!doctype html>")}
 <html lang="en">
 <head>
@@ -41,7 +41,7 @@ export const shell = (title: string, view: Html, live: boolean): string =>
 <a class="skip" href="#view">To the content</a>
 <header class="bar-top"><div><a class="brand" href="./">stream<span>-</span>recovery</a><span class="feed" id="feed" data-feed="start">connecting</span></div></header>
 <main id="view" tabindex="-1"${live && html` data-live="true"`}>${view}</main>
-<footer><noscript><p>Without JavaScript this page shows what is on record, but it does not update and cannot answer.</p></noscript><p>Facts, lengths and labels; never a prompt or an answer. <a href="api/openapi.json">API</a> · <a href="../metrics">Metrics</a></p></footer>
+<footer><noscript><p>Without JavaScript this page shows what is on record, but it does not update and cannot answer.</p></noscript><p>Facts, lengths and labels; never a prompt or a response. <a href="api/openapi.json">API</a> · <a href="../metrics">Metrics</a></p></footer>
 <dialog id="confirm" aria-labelledby="confirm-title"><h2 id="confirm-title">This may run again</h2><p id="confirm-text"></p><div><button type="button" class="plain" id="confirm-no">Do not retry</button><button type="button" class="risky" id="confirm-yes">Retry anyway</button></div></dialog>
 <p class="said" id="said" role="status"></p>
 </body>

@@ -9,7 +9,7 @@ import * as modules from "node:module";
 const isSource = import.meta.url.endsWith(".ts");
 
 /** The script of the page. */
-export const script = (): string => {
-  const text = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
-  return isSource ? modules.stripTypeScriptTypes(text) : text;
+export const text = (): string => {
+  const source = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
+  return isSource ? modules.stripTypeScriptTypes(source) : source;
 };

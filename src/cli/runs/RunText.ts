@@ -1,0 +1,159 @@
+/**
+ * Prints the story of a run in the order in which it happened, its calls, and its end or its question.
+ */
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { openQuestionOf } from "../../story/Question.ts";
+import { runStatuses } from "../../story/RunStatus.ts";
+import {
+  type AnswerStory,
+  type AttemptStory,
+  type CallStory,
+  type IncidentStory,
+  type RunStory,
+  runStory,
+} from "../../story/RunStory.ts";
+import { lasting, momentHere, relative, rough } from "../../story/Times.ts";
+import { modelName, takeUpHint } from "../../story/Words.ts";
+import { paragraph } from "../terminal/Prose.ts";
+import { quoted, type Screen } from "../terminal/Screen.ts";
+import { type Cell, table } from "../terminal/Table.ts";
+import { questionText } from "./QuestionText.ts";
+
+const margin = 12;
+
+/** Columns of the time in front of everything that happened. */
+const timeColumns = 10;
+
+/** Most calls that are listed; what is more is counted. */
+const callsMax = 40;
+
+/** One thing that happened. */
+interface Scene {
+  /** Milliseconds since the run started. */
+  readonly at: number;
+  /** Of two at the same time the lower one is told first. */
+  readonly order: number;
+  readonly text: string;
+}
+
+/**
+ * The text of a run.
+ *
+ * @param orphans ids of runs that no process drives and nothing has decided
+ */
+export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen: Screen): string => {
+  const story = runStory(record, screen.now, orphans);
+  const scenes = [
+    ...story.attempts.map((attempt) => attemptScene(attempt, screen)),
+    ...story.incidents.map((incident) => incidentScene(incident, screen)),
+    ...story.answers.map((answer) => answerScene(answer, screen)),
+  ].sort((a, b) => a.at - b.at || a.order - b.order);
+  const open = openQuestionOf(record);
+  const section = (title: string): string => screen.ink("strong", title);
+  return [
+    ...head(record, story, screen),
+    ...(story.omitted.length === 0 ? [] : ["", screen.ink("quiet", `Not kept: ${story.omitted.join(", ")}.`)]),
+    ...scenes.flatMap(({ text }) => ["", text]),
+    ...(story.calls.length === 0 ? [] : ["", section("Calls that were handed over"), callsText(story.calls, screen)]),
+    "",
+    section(runStatuses[story.status].title),
+    ...(open === undefined ? endLines(record, story, screen) : [questionText(record.run_id, open, screen)]),
+  ].join("\n");
+};
+
+const head = (record: RunRecord, { head, lasted, status }: RunStory, screen: Screen): ReadonlyArray<string> => {
+  const { mark, tone, word } = runStatuses[status];
+  const phrases = [
+    `Started ${momentHere(record.started_at)}, ${relative(record.started_at, screen.now)}`,
+    ...(record.end === undefined ? [] : [`took ${lasting(lasted)}`]),
+    ...head,
+  ];
+  return [
+    `${screen.ink("strong", record.run_id)}  ${modelName(record.provider)}  ${screen.ink(tone, `${mark} ${word}`)}`,
+    paragraph("", phrases.join("; "), { columns: screen.columns, indent: 0, margin: 0 }, screen.ink),
+    ...(record.retry_of === undefined
+      ? []
+      : [`It repeats the request of ${record.retry_of}, which its client tried again.`]),
+  ];
+};
+
+const timed = (at: number, { ink }: Screen): string => {
+  const time = at < 60_000 ? `${(at / 1_000).toFixed(1)} s` : rough(at);
+  return ink("quiet", `+${time}`.padStart(timeColumns - 2).padEnd(timeColumns));
+};
+
+const body = (title: string, text: string, { columns, ink }: Screen): string =>
+  paragraph(title, text, { columns, indent: timeColumns, margin }, ink);
+
+const attemptScene = ({ from, known, record: { attempt }, sent }: AttemptStory, screen: Screen): Scene => ({
+  at: from,
+  order: attempt * 10,
+  text: [
+    `${timed(from, screen)}${screen.ink("strong", `Attempt ${attempt}`)}: ${sent}.`,
+    body("Facts", known.join(" "), screen),
+  ].join("\n"),
+});
+
+const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
+  const { action, at, became, broke, incident, next, policy, title, why } = story;
+  const { decision } = incident;
+  const retry = next === undefined ? "" : `, ${next}`;
+  const own = policy === undefined ? "" : ` (policy ${policy})`;
+  return {
+    at,
+    order: incident.attempt * 10 + 5,
+    text: [
+      `${timed(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
+      body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
+      body("Why", why, screen),
+      body("Because", decision.because.join(", "), screen),
+      body("Then", became, screen),
+    ].join("\n"),
+  };
+};
+
+const answerScene = ({ at, attempt, by, question }: AnswerStory, screen: Screen): Scene => ({
+  at,
+  order: attempt * 10 + 7,
+  text: [
+    `${timed(at, screen)}${screen.ink("ask", `Question ${question.revision}`)}: ${question.choices.join(" · ")}?`,
+    body("Answer", question.answer === undefined ? "It was not answered." : `${by} said ${question.answer}.`, screen),
+  ].join("\n"),
+});
+
+const callsText = (calls: ReadonlyArray<CallStory>, screen: Screen): string => {
+  const columns = [
+    { head: "  TRY", align: "right" },
+    { head: "CALL" },
+    { head: "TOOL", shrinksTo: 8 },
+    { head: "EFFECT", shrinksTo: 10 },
+    { head: "PHASE" },
+    { head: "VERDICT", shrinksTo: 10 },
+  ] as const;
+  const rows = calls
+    .slice(0, callsMax)
+    .map(
+      ({ effect, phase, record, tone, word }): ReadonlyArray<Cell> => [
+        { text: String(record.attempt) },
+        { text: record.call },
+        { text: record.tool },
+        { text: effect },
+        { text: phase, ...(tone === "quiet" ? {} : { tone }) },
+        { text: word === undefined ? "" : `${word.said}, says ${word.by}` },
+      ],
+    );
+  return [
+    table(columns, rows, screen.ink, screen.fits ? screen.columns : undefined),
+    ...(calls.length > callsMax ? [screen.ink("quiet", `  and ${calls.length - callsMax} more`)] : []),
+  ].join("\n");
+};
+
+const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen): ReadonlyArray<string> => {
+  const say = (text: string) => paragraph("", text, { columns: screen.columns, indent: 2, margin: 0 }, screen.ink);
+  const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
+  if (end !== undefined) return [say(end)];
+  if (status === "orphan")
+    return [say("Its process is gone, and what that means is not decided yet. To decide it:"), toType("recover")];
+  if (status === "live") return [say("A process drives it. To follow:"), toType(`runs watch ${quoted(record.run_id)}`)];
+  return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
+};

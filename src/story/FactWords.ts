@@ -1,0 +1,83 @@
+/**
+ * Says the facts of an attempt: how far its request got, what the caller was shown, what each call did, how much there was.
+ */
+import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
+import { grouped, lasting } from "./Times.ts";
+import { effects, phases } from "./Words.ts";
+
+/** Most calls that are told one by one; what is more is counted. */
+const callsToldMax = 6;
+
+/** What was known of an attempt, in sentences. */
+export const known = (facts: AttemptFacts): ReadonlyArray<string> => [
+  `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
+  `The caller had been handed ${shows[facts.shown]}.`,
+  ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.slice(0, callsToldMax).map(toolSentence)),
+  ...(facts.tools.length > callsToldMax ? [`${facts.tools.length - callsToldMax} more calls are on record.`] : []),
+  ...guardSentence(facts.side_effects),
+  ...(facts.terminal_seen ? ["The provider's end marker came."] : []),
+];
+
+const deliveries = {
+  not_sent: "No byte of the request had been written",
+  ambiguous: "The request may or may not have reached the provider",
+  accepted: "The provider had accepted the request",
+} as const;
+
+const progresses = {
+  none: "nothing had come back",
+  started: "the response had begun, without content",
+  reasoning: "the model was thinking",
+  output: "the model was writing its response",
+} as const;
+
+const shows = { nothing: "no text", reasoning: "thoughts, but no text", text: "text" } as const;
+
+const toolSentence = ({ effect, phase, tool }: ToolRow): string =>
+  `A call of ${tool}, which ${effects[effect]}, ${phases[phase].had}.`;
+
+const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<string> => {
+  if (exposed === null) return ["What the request could change was not known."];
+  const counts = [...Object.values(exposed.runtime), ...Object.values(exposed.provider)];
+  if (counts.every((count) => count === 0)) return [];
+  return [
+    exposed.guarded
+      ? "Every tool stands behind the guard: what was not started cannot start any more."
+      : "Nothing proves that a tool cannot start any more.",
+  ];
+};
+
+/** How much there was of an attempt: lengths, never text. */
+export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): ReadonlyArray<string> => [
+  ...(counters.parts > 0 ? [`${grouped(counters.parts)} parts`] : []),
+  ...(counters.bytes > 0 ? [`${grouped(counters.bytes)} bytes`] : []),
+  ...(counters.characters > 0 ? [`${grouped(counters.characters)} characters`] : []),
+  ...(counters.input_tokens === undefined ? [] : [`${grouped(counters.input_tokens)} tokens in`]),
+  ...(counters.output_tokens === undefined ? [] : [`${grouped(counters.output_tokens)} tokens out`]),
+  tools.length === 0 ? "no tool called" : `${tools.length} ${tools.length === 1 ? "call" : "calls"}`,
+  ...(counters.suspended_ms === undefined ? [] : [`machine slept ${lasting(counters.suspended_ms)}`]),
+  ...(terminal_seen ? ["end marker seen"] : []),
+];
+
+/** How far one fact has grown. */
+export interface Grown {
+  readonly name: string;
+  readonly value: string;
+  /** Steps behind the first one, and how many of them are reached. */
+  readonly steps: number;
+  readonly reached: number;
+}
+
+/** How far the facts of an attempt have grown; they never shrink (L1). */
+export const growth = ({ delivery, progress, shown }: AttemptFacts): ReadonlyArray<Grown> => [
+  grown("Request", Delivery.literals, delivery),
+  grown("Response", Progress.literals, progress),
+  grown("Shown", Shown.literals, shown),
+];
+
+const grown = (name: string, steps: ReadonlyArray<string>, value: string): Grown => ({
+  name,
+  value: value.replaceAll("_", " "),
+  steps: steps.length - 1,
+  reached: steps.indexOf(value),
+});

@@ -1,0 +1,99 @@
+/**
+ * Tells a run as steps with a key each, so that two looks at it show what is new. The texts are a part of the JSON that
+ * `runs watch --json` prints: they name calls, phases and rules by their stored words.
+ */
+import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
+import { lasting, often } from "./Times.ts";
+import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
+
+/** One step. */
+export interface RunStep {
+  /** Unique within its run, and the same at every look. */
+  readonly key: string;
+  /** Wall clock, milliseconds since the epoch; undefined where the record does not say. */
+  readonly at?: number;
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+/** Every step of a run that is on record, oldest first; a step without a time stands where it is found. */
+export const runSteps = (record: RunRecord): ReadonlyArray<RunStep> => [
+  { key: "started", at: record.started_at, text: `started at ${modelName(record.provider)}` },
+  ...record.attempts.flatMap((attempt) => attemptSteps(attempt, record)),
+  ...takenOverSteps(record),
+  ...record.calls.flatMap(callWordSteps),
+  ...parkedSteps(record),
+  ...endSteps(record),
+];
+
+const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<RunStep> => [
+  {
+    key: `attempt ${attempt.attempt}`,
+    at: record.started_at + attempt.started_ms,
+    text: `attempt ${attempt.attempt}: ${modes[attempt.mode]}`,
+  },
+  ...attempt.facts.tools
+    .filter(({ executor, phase }) => executor === "runtime" && told.has(phase))
+    .map(({ call, phase, tool }) => ({
+      key: `call ${attempt.attempt} ${call} ${phase}`,
+      text: `${tool} (${call}): ${phase}`,
+    })),
+  ...record.incidents
+    .filter((incident) => incident.attempt === attempt.attempt)
+    .flatMap(({ at, decision, id }): ReadonlyArray<RunStep> => {
+      const wait = decision.delay_ms > 0 ? `, in ${lasting(decision.delay_ms)}` : "";
+      const text = `broke: ${decision.action} by ${decision.rule}${wait}`;
+      const asked = record.questions.filter((question) => question.incident === id);
+      return [{ key: `incident ${id}`, at, text, tone: "ask" }, ...asked.flatMap(questionSteps)];
+    }),
+];
+
+const told: ReadonlySet<string> = new Set(["handed_over", "dispatched", "outcome_unknown", "settled"]);
+
+const questionSteps = ({
+  answer,
+  answered_by,
+  asked_at,
+  choices,
+  revision,
+}: QuestionRecord): ReadonlyArray<RunStep> => [
+  {
+    key: `question ${revision}`,
+    ...(asked_at === undefined ? {} : { at: asked_at }),
+    text: `asks: ${choices.join(" · ")}`,
+    tone: "ask",
+  },
+  ...(answer === undefined
+    ? []
+    : [{ key: `answer ${revision}`, text: `answered ${answer} by ${answerers[answered_by ?? "program"]}` }]),
+];
+
+const takenOverSteps = ({ resumes }: RunRecord): ReadonlyArray<RunStep> =>
+  resumes === 0 ? [] : [{ key: `resumed ${resumes}`, text: `a process took it over (${often(resumes)} so far)` }];
+
+const callWordSteps = ({ attempt, call, tool, verdict, verdict_by }: CallRecord): ReadonlyArray<RunStep> =>
+  verdict === undefined
+    ? []
+    : [
+        {
+          key: `verdict ${attempt} ${call}`,
+          text: `${tool} (${call}): ${verdict}, says ${witnesses[verdict_by ?? "person"]}`,
+        },
+      ];
+
+const parkedSteps = ({ parked, questions, resumes }: RunRecord): ReadonlyArray<RunStep> =>
+  parked === undefined
+    ? []
+    : [{ key: `parked ${parked} ${resumes} ${questions.length}`, text: parkings[parked], tone: "ask" }];
+
+const endSteps = ({ end, started_at }: RunRecord): ReadonlyArray<RunStep> =>
+  end === undefined
+    ? []
+    : [
+        {
+          key: "end",
+          at: end.at,
+          text: `${end.state} (${end.reason}) after ${lasting(Math.max(0, end.at - started_at))}`,
+          tone: end.state === "completed" ? "good" : "bad",
+        },
+      ];

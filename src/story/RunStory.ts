@@ -1,0 +1,254 @@
+/**
+ * Tells a run as data: its attempts with what is known of each, its breaks with their decisions, its questions, its calls, its end.
+ *
+ * It has facts, lengths and labels, as the record has, and the words for a person. A renderer adds layout and nothing else.
+ */
+import type { Evidence, RunIncident } from "../domain/RunIncident.ts";
+import {
+  type AttemptRecord,
+  type CallRecord,
+  openQuestion,
+  type QuestionRecord,
+  type RunRecord,
+} from "../recorder/RunRecord.ts";
+import { amounts, known } from "./FactWords.ts";
+import { incidentOf } from "./Question.ts";
+import { type RunStatus, statusOf } from "./RunStatus.ts";
+import { attemptsOf } from "./RunSummary.ts";
+import { counted, lasting, often } from "./Times.ts";
+import {
+  actions,
+  answerers,
+  callWords,
+  capital,
+  choices,
+  effects,
+  failureName,
+  incidentStatuses,
+  modes,
+  phases,
+  requestOf,
+  type Tone,
+  witnesses,
+} from "./Words.ts";
+
+/** A run, told. Times of what happened are milliseconds since its start. */
+export interface RunStory {
+  readonly status: RunStatus;
+  /** How long it has lasted, in milliseconds. */
+  readonly lasted: number;
+  /** How many attempts, how often another process took it over: short phrases for its head. */
+  readonly head: ReadonlyArray<string>;
+  /** What the record has dropped. */
+  readonly omitted: ReadonlyArray<string>;
+  readonly attempts: ReadonlyArray<AttemptStory>;
+  readonly incidents: ReadonlyArray<IncidentStory>;
+  /** Questions that are not open any more. */
+  readonly answers: ReadonlyArray<AnswerStory>;
+  readonly calls: ReadonlyArray<CallStory>;
+  /** The end, in a sentence; undefined while there is none. */
+  readonly end: string | undefined;
+}
+
+/** How an attempt ended. */
+export type AttemptEnd = "broke" | "completed" | "running" | "unknown";
+
+/** The words of each end of an attempt. */
+export const attemptEnds: Readonly<Record<AttemptEnd, { readonly word: string; readonly tone: Tone }>> = {
+  broke: { word: "broke", tone: "bad" },
+  completed: { word: "completed", tone: "good" },
+  running: { word: "running", tone: "run" },
+  unknown: { word: "no end on record", tone: "quiet" },
+};
+
+/** One attempt. */
+export interface AttemptStory {
+  readonly record: AttemptRecord;
+  /** What it sent. */
+  readonly sent: string;
+  readonly from: number;
+  readonly to: number;
+  readonly end: AttemptEnd;
+  /** What was known of it, in sentences. */
+  readonly known: ReadonlyArray<string>;
+  readonly amounts: ReadonlyArray<string>;
+  /** What is on record of it, in order. */
+  readonly evidence: ReadonlyArray<Evidence>;
+  /** Its incidents, oldest first: the first one is the break, later ones were decided anew. */
+  readonly incidents: ReadonlyArray<IncidentStory>;
+  readonly answers: ReadonlyArray<AnswerStory>;
+  /** Whether the run's open question is about it. */
+  readonly asks: boolean;
+}
+
+/** One break and its decision. */
+export interface IncidentStory {
+  readonly incident: RunIncident;
+  readonly at: number;
+  /** `It broke`, or `Decided anew`. */
+  readonly title: string;
+  readonly failure: string;
+  /** What broke, without a full stop. */
+  readonly broke: string;
+  /** Why that was decided. */
+  readonly why: string;
+  readonly action: { readonly word: string; readonly tone: Tone };
+  /** What an automatic retry sends, and when. */
+  readonly next: string | undefined;
+  /** The policy that decided, where it is not the run's own. */
+  readonly policy: string | undefined;
+  /** What became of the decision. */
+  readonly became: string;
+}
+
+/** A question that is not open any more. */
+export interface AnswerStory {
+  readonly at: number;
+  readonly attempt: number;
+  readonly question: QuestionRecord;
+  /** Where its answer came from: `A person`; undefined where it had none. */
+  readonly by: string | undefined;
+}
+
+/** A call that was handed over whole. */
+export interface CallStory {
+  readonly record: CallRecord;
+  readonly effect: string;
+  readonly phase: string;
+  readonly tone: Tone;
+  /** What was said of its unknown outcome: `it ran`, by `a person`. */
+  readonly word: { readonly said: string; readonly by: string } | undefined;
+}
+
+/**
+ * The story of a run.
+ *
+ * @param now wall clock, milliseconds since the epoch: what is under way lasts until then
+ * @param orphans ids of runs that no process drives and nothing has decided, where they were looked for
+ */
+export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<string>): RunStory => {
+  const lasted = Math.max(0, (record.end?.at ?? now) - record.started_at);
+  const incidents = record.incidents.map((incident) => incidentStory(incident, record));
+  const answers = record.questions.filter((it) => it !== openQuestion(record)).map((it) => answerStory(it, record));
+  const evidence = [...record.evidence.first, ...record.evidence.last];
+  return {
+    status: statusOf(record, orphans),
+    lasted,
+    head: [
+      counted(attemptsOf(record), "attempt"),
+      ...(record.resumes === 0 ? [] : [`taken over ${often(record.resumes)}`]),
+      ...(record.policy === undefined ? [] : [`policy ${record.policy}`]),
+    ],
+    omitted: [
+      ...(record.attempts_omitted === 0 ? [] : [counted(record.attempts_omitted, "earlier attempt")]),
+      ...(record.incidents_omitted === 0 ? [] : [counted(record.incidents_omitted, "earlier incident")]),
+      ...(record.evidence.omitted === 0 ? [] : [`${counted(record.evidence.omitted, "record")} of evidence`]),
+    ],
+    attempts: record.attempts.map((attempt, index) =>
+      attemptStory(attempt, record.attempts[index + 1], record, {
+        lasted,
+        evidence: evidence.filter((it) => it.attempt === attempt.attempt),
+        incidents: incidents.filter(({ incident }) => incident.attempt === attempt.attempt),
+        answers: answers.filter((it) => it.attempt === attempt.attempt),
+      }),
+    ),
+    incidents,
+    answers,
+    calls: record.calls.map((call) => callStory(call, record)),
+    end: endSentence(record, lasted),
+  };
+};
+
+const attemptStory = (
+  attempt: AttemptRecord,
+  next: AttemptRecord | undefined,
+  record: RunRecord,
+  own: Pick<AttemptStory, "evidence" | "incidents" | "answers"> & Pick<RunStory, "lasted">,
+): AttemptStory => {
+  const { lasted, ...parts } = own;
+  const from = attempt.started_ms;
+  const over = parts.evidence.find(({ event }) => event === "failure" || event === "source_ended")?.at_ms;
+  const broke = parts.incidents[0]?.at;
+  const isRunning = next === undefined && record.state === "live" && broke === undefined && over === undefined;
+  const to = over ?? broke ?? next?.started_ms ?? (isRunning || record.end !== undefined ? lasted : from);
+  const open = openQuestion(record);
+  return {
+    ...parts,
+    record: attempt,
+    sent: requestOf(attempt),
+    from,
+    to: Math.max(from, to),
+    end: endOf(record, broke !== undefined, isRunning, next),
+    known: known(attempt.facts),
+    amounts: amounts(attempt.facts),
+    asks: open !== undefined && parts.incidents.some(({ incident }) => incident.id === open.incident),
+  };
+};
+
+const endOf = ({ end }: RunRecord, broke: boolean, isRunning: boolean, next: AttemptRecord | undefined): AttemptEnd => {
+  if (broke) return "broke";
+  if (isRunning) return "running";
+  return end?.state === "completed" && next === undefined ? "completed" : "unknown";
+};
+
+/** What broke and why it was decided so, of the sentence that stands with an incident. */
+export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "broke" | "why"> => {
+  const [broke = "", ...why] = message.split("; ");
+  return { broke, why: capital(why.length === 0 ? broke : why.join("; ")) };
+};
+
+/** What an automatic retry sends, and when; undefined for any other decision. */
+export const retryWords = ({ decision: { action, delay_ms, mode } }: RunIncident): string | undefined => {
+  if (action !== "auto_retry_once" || mode === undefined) return undefined;
+  return delay_ms > 0 ? `${modes[mode]} after ${lasting(delay_ms)}` : modes[mode];
+};
+
+const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory => {
+  const { answer, attempt, decision, failure, id, policy, status } = incident;
+  const isAnew = record.incidents.some((it) => it.attempt === attempt && it !== incident && it.at <= incident.at);
+  const waits = openQuestion(record)?.incident === id;
+  const answered = answer === undefined ? "" : ` The answer was “${choices[answer].title}”.`;
+  return {
+    incident,
+    at: Math.max(0, incident.at - record.started_at),
+    title: isAnew ? "Decided anew" : "It broke",
+    failure: failureName(failure),
+    ...incidentWords(incident),
+    action: actions[decision.action],
+    next: retryWords(incident),
+    policy: record.policy === undefined || policy === record.policy ? undefined : policy,
+    became: waits ? "It waits for an answer." : `${incidentStatuses[status]}${answered}`,
+  };
+};
+
+const answerStory = (question: QuestionRecord, record: RunRecord): AnswerStory => {
+  const incident = incidentOf(record, question);
+  const at = question.asked_at ?? incident?.at ?? record.started_at;
+  return {
+    at: Math.max(0, at - record.started_at),
+    attempt: incident?.attempt ?? 0,
+    question,
+    by: question.answer === undefined ? undefined : capital(answerers[question.answered_by ?? "program"]),
+  };
+};
+
+const callStory = (call: CallRecord, record: RunRecord): CallStory => {
+  const attempt = record.attempts.find((it) => it.attempt === call.attempt);
+  const row = attempt?.facts.tools.find((it) => it.call === call.call);
+  return {
+    record: call,
+    effect: row === undefined ? "-" : effects[row.effect],
+    phase: row === undefined ? "-" : phases[row.phase].now,
+    tone: row === undefined ? "quiet" : phases[row.phase].tone,
+    word:
+      call.verdict === undefined
+        ? undefined
+        : { said: callWords[call.verdict], by: witnesses[call.verdict_by ?? "person"] },
+  };
+};
+
+const endSentence = ({ end }: RunRecord, lasted: number): string | undefined => {
+  if (end === undefined) return undefined;
+  const what = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
+  return `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}.`;
+};

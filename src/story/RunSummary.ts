@@ -1,0 +1,87 @@
+/**
+ * Says a run in a few words: what a list of runs shows a line of.
+ */
+import type { Choice, Rule } from "../domain/Decision.ts";
+import type { RunRecord } from "../recorder/RunRecord.ts";
+import { openQuestionOf } from "./Question.ts";
+import { type RunStatus, statusOf } from "./RunStatus.ts";
+
+/** One run in a few words, as `runs list --json` prints it. */
+export interface RunSummary {
+  readonly run_id: string;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly started_at: number;
+  readonly provider: string;
+  readonly model?: string;
+  readonly standing: Exclude<RunStatus, "recovered" | "interrupted">;
+  readonly attempts: number;
+  readonly incidents: number;
+  /** How often a process took the run over. */
+  readonly resumes: number;
+  /** What its last rule or its end says. */
+  readonly outcome: string;
+  readonly question?: {
+    readonly revision: number;
+    readonly rule: Rule;
+    readonly choices: ReadonlyArray<Choice>;
+    readonly default_choice: Choice;
+    readonly expires_at?: number;
+  };
+}
+
+/**
+ * The summary of a run.
+ *
+ * @param orphans ids of runs that no process drives and nothing has decided
+ */
+export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>): RunSummary => {
+  const { model } = record.provider;
+  const status = statusOf(record, orphans);
+  return {
+    run_id: record.run_id,
+    started_at: record.started_at,
+    provider: record.provider.id,
+    ...(model === undefined ? {} : { model }),
+    standing: status === "recovered" ? "completed" : status === "interrupted" ? "parked" : status,
+    attempts: attemptsOf(record),
+    incidents: record.incidents.length + record.incidents_omitted,
+    resumes: record.resumes,
+    outcome: outcomeOf(record, orphans),
+    ...questionOf(record),
+  };
+};
+
+const questionOf = (record: RunRecord): Pick<RunSummary, "question"> => {
+  const open = openQuestionOf(record);
+  if (open === undefined) return {};
+  const { choices, expires_at, revision, rule } = open.question;
+  return {
+    question: {
+      revision,
+      rule,
+      choices,
+      default_choice: open.unattended,
+      ...(expires_at === undefined ? {} : { expires_at }),
+    },
+  };
+};
+
+/** How many attempts a run has made, those that its record has dropped among them. */
+export const attemptsOf = ({ attempts, attempts_omitted }: RunRecord): number => attempts.length + attempts_omitted;
+
+/** The rule of a run's newest decision, late ones aside. */
+export const lastRuleOf = ({ incidents }: RunRecord): Rule | undefined =>
+  incidents.findLast(({ status }) => status !== "late")?.decision.rule;
+
+const outcomeOf = (record: RunRecord, orphans: ReadonlySet<string>): string => {
+  const { end, incidents, parked, questions } = record;
+  const rule = lastRuleOf(record);
+  if (end?.state === "stopped") return end.reason;
+  if (end?.state === "completed") {
+    return incidents.findLast(({ status }) => status === "recovered")?.decision.rule ?? rule ?? "-";
+  }
+  if (record.state === "asking") return questions.at(-1)?.rule ?? rule ?? "-";
+  if (parked === "answered") return `answered ${questions.at(-1)?.answer ?? ""}, to resume`;
+  if (parked === "recovered") return `${rule ?? "decided"}, to resume`;
+  return orphans.has(record.run_id) ? "lost its process" : (rule ?? "-");
+};

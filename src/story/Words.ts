@@ -1,0 +1,140 @@
+/**
+ * Holds the words that a person reads for what a record says in its own: modes, actions, choices, phases, effects, evidence.
+ *
+ * The stored word never changes; the word for a person stands here and nowhere else. The command line and the page take it from
+ * here and only lay it out.
+ */
+import type { ToolPhase } from "../domain/AttemptFacts.ts";
+import type { Action, Choice } from "../domain/Decision.ts";
+import type { Failure } from "../domain/Failure.ts";
+import type { AttemptMode, Provider } from "../domain/RunFacts.ts";
+import type { Evidence, IncidentStatus } from "../domain/RunIncident.ts";
+import type { ToolEffect } from "../domain/SideEffects.ts";
+import type { AnsweredBy, AttemptRecord, CallVerdict, Parked, VerdictBy } from "../recorder/RunRecord.ts";
+
+/** How something stands, which decides its colour. `ask`: it needs a person; `run`: it is under way. */
+export type Tone = "quiet" | "run" | "good" | "ask" | "bad";
+
+/** What an attempt of a mode sends. */
+export const modes: Readonly<Record<AttemptMode, string>> = {
+  first: "the first request",
+  replay: "the same request once more",
+  continue: "a request that goes on from what is settled",
+  resume: "the same response from where it broke",
+};
+
+/** What an attempt sent. */
+export const requestOf = ({ mode, request }: Pick<AttemptRecord, "mode" | "request">): string =>
+  mode === "replay" && request === "continue" ? "the same continuation once more" : modes[mode];
+
+/** What an action means. */
+export const actions: Readonly<Record<Action, { readonly word: string; readonly tone: Tone }>> = {
+  auto_retry_once: { word: "retry by itself", tone: "good" },
+  ask_user: { word: "ask a person", tone: "ask" },
+  do_not_retry: { word: "do not retry", tone: "bad" },
+};
+
+/** What a choice is called, and what it does. */
+export const choices: Readonly<Record<Choice, { readonly title: string; readonly does: string }>> = {
+  retry: { title: "Retry", does: "ask again from the start; what was shown is withdrawn" },
+  continue: { title: "Continue", does: "go on from what is settled; open calls count as not run or unknown" },
+  it_ran: { title: "It ran", does: "the tool did its work: go on from there" },
+  it_did_not_run: { title: "It did not run", does: "the tool did nothing: go on without it" },
+  accept: { title: "Accept", does: "keep the part of the response that is there, and end" },
+  stop: { title: "Stop", does: "end the run" },
+};
+
+/** Where an answer came from. */
+export const answerers: Readonly<Record<AnsweredBy, string>> = {
+  person: "a person",
+  expiry: "its expiry",
+  program: "the program",
+};
+
+/** What is said of a call whose outcome was unknown. */
+export const callWords: Readonly<Record<CallVerdict, string>> = { it_ran: "it ran", it_did_not_run: "it did not run" };
+
+/** Where that word came from. */
+export const witnesses: Readonly<Record<VerdictBy, string>> = { person: "a person", verify: "the tool itself" };
+
+/** What became of a decision. */
+export const incidentStatuses: Readonly<Record<IncidentStatus, string>> = {
+  open: "The decision has not been carried out yet.",
+  acted_on: "It was carried out.",
+  recovered: "It was carried out, and a later attempt completed the run.",
+  superseded: "A newer decision came before it was carried out.",
+  late: "It was found out after the run had gone on; nothing follows from it.",
+  final: "It ended the run.",
+};
+
+/** Why a run waits without a process. */
+export const parkings: Readonly<Record<Parked, string>> = {
+  question: "parked until its question is answered",
+  interrupted: "left by its caller; `recover` decides it",
+  recovered: "decided after a crash; it waits for StreamProcessor.takeUp",
+  answered: "answered; it waits for StreamProcessor.takeUp",
+};
+
+/** How far a call is now, and how far it had got when its attempt broke. */
+export const phases: Readonly<Record<ToolPhase, { readonly now: string; readonly had: string; readonly tone: Tone }>> =
+  {
+    input_started: { now: "being written", had: "was being written", tone: "quiet" },
+    input_complete: { now: "written", had: "was written", tone: "quiet" },
+    handed_over: { now: "handed over", had: "was handed over and had not been started", tone: "quiet" },
+    dispatched: { now: "started", had: "had been started", tone: "ask" },
+    outcome_unknown: { now: "outcome unknown", had: "had been started, with an unknown outcome", tone: "bad" },
+    settled: { now: "has run", had: "had run", tone: "good" },
+  };
+
+/** What a tool may do. */
+export const effects: Readonly<Record<ToolEffect, string>> = {
+  read_only: "only reads",
+  mutating: "changes something",
+  unknown: "has unknown effects",
+};
+
+/** What a record of evidence says, without its detail. */
+export const events: Readonly<Record<Evidence["event"], string>> = {
+  attempt_started: "attempt started",
+  delivery: "request",
+  progress: "response",
+  shown: "shown",
+  call: "call",
+  terminal_candidate: "end marker",
+  watchdog: "clock ran out",
+  suspended: "machine slept",
+  source_ended: "stream ended",
+  failure: "broke",
+  abandoned: "left behind",
+  late_part_refused: "late part refused",
+  late_settle: "tool settled late",
+  decision: "decision",
+  answer: "answered",
+  cancel: "cancelled",
+  close: "session closed",
+  end: "run ended",
+};
+
+/** What a failure is called: its kind, and which clock, reason, code or status. All but the kind came from outside. */
+export const failureName = (failure: Failure): string =>
+  [
+    failure.kind,
+    "clock" in failure ? failure.clock : undefined,
+    "reason" in failure ? failure.reason : undefined,
+    "by" in failure ? `by ${failure.by}` : undefined,
+    "operation" in failure ? failure.operation : undefined,
+    failure.code,
+    failure.status,
+  ]
+    .filter((word) => word !== undefined)
+    .join(" · ");
+
+/** What a run talks to, in one word. */
+export const modelName = ({ id, model }: Provider): string => (model === undefined ? id : `${id}/${model}`);
+
+/** How a program goes on with a run that waits for it. */
+export const takeUpHint = (runId: string): string =>
+  `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(runId)}, …).`;
+
+/** A text that begins with a capital. */
+export const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

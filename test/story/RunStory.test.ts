@@ -1,0 +1,83 @@
+/**
+ * Tells runs of every kind and reads the story: its status, its ends, its decisions and its questions.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { openQuestionOf, repeatsText } from "../../src/story/Question.ts";
+import { statusOf } from "../../src/story/RunStatus.ts";
+import { runStory } from "../../src/story/RunStory.ts";
+import { summaryOf } from "../../src/story/RunSummary.ts";
+import * as S from "../cli/Stored.ts";
+import * as Runs from "../gateway/page/PageRuns.ts";
+
+const { now, recordOf } = Runs;
+
+describe("how a run stands", () => {
+  const kinds = {
+    recovered: S.recovered("r"),
+    completed: Runs.calm("r", now - 60_000),
+    stopped: S.stopped("r"),
+    asking: S.asking("r"),
+    parked: S.offered("r"),
+    interrupted: S.interrupted("r"),
+    live: S.halfway("r"),
+  };
+
+  it("has one word for each kind of record", () => {
+    for (const [status, entries] of Object.entries(kinds)) assert.strictEqual(statusOf(recordOf(entries)), status);
+  });
+
+  it("is an orphan where no process drives it, unless it has ended or asks", () => {
+    const orphans = new Set(["r"]);
+    const told = Object.entries(kinds).map(([kind, entries]) => [kind, statusOf(recordOf(entries), orphans)]);
+    assert.deepStrictEqual(
+      told.filter(([, status]) => status === "orphan").map(([kind]) => kind),
+      ["parked", "interrupted", "live"],
+    );
+  });
+
+  it("stands in the list's JSON by the word that programs read", () => {
+    const standings = Object.values(kinds).map((entries) => summaryOf(recordOf(entries), new Set()).standing);
+    assert.deepStrictEqual(standings, ["completed", "completed", "stopped", "asking", "parked", "parked", "live"]);
+  });
+});
+
+describe("the story of a run", () => {
+  it("says what each attempt sent, how it ended, and what was decided", () => {
+    const { attempts, end, head } = runStory(recordOf(Runs.recovered()), now);
+    assert.deepStrictEqual(
+      attempts.map(({ end, sent }) => [sent, end]),
+      [
+        ["the first request", "broke"],
+        ["the same request once more", "broke"],
+        ["the same request once more", "completed"],
+      ],
+    );
+    const [first] = attempts[0]?.incidents ?? [];
+    assert.deepInclude(first, {
+      title: "It broke",
+      failure: "transport · body · ECONNRESET",
+      broke: "The connection to the model provider was lost",
+      next: "the same request once more after 375 ms",
+      became: "It was carried out, and a later attempt completed the run.",
+    });
+    assert.strictEqual(end, "Completed (end_turn) after 3 attempts and 32.6 s.");
+    assert.deepStrictEqual(head, ["3 attempts", "policy default"]);
+  });
+
+  it("says of the break that its open question is about that it waits for an answer", () => {
+    const record = recordOf(S.asking("r"));
+    const [attempt] = runStory(record, now).attempts;
+    assert.deepInclude(attempt, { asks: true, answers: [] });
+    assert.strictEqual(attempt?.incidents[0]?.became, "It waits for an answer.");
+    const open = openQuestionOf(record);
+    assert.strictEqual(open?.repeats === undefined ? "" : repeatsText(open.repeats), "bash (0.0)");
+  });
+
+  it("names where an answer came from", () => {
+    const { answers } = runStory(recordOf(S.stopped("r")), now);
+    assert.deepStrictEqual(
+      answers.map(({ by, question }) => [by, question.answer]),
+      [["The program", "stop"]],
+    );
+  });
+});
