@@ -128,6 +128,6 @@ describe("the command line on a file of runs", () => {
     assert.match(recovered.stdout, /in-a-tool +\? asks you +tool_outcome_unknown/);
     const { stdout } = await run(db, "runs", "answer", "in-a-tool", "it_ran");
     assert.match(stdout, /^✓ in-a-tool: it_ran\. /);
-    assert.match((await run(db, "runs", "show", "in-a-tool")).stdout, /settled +it_ran, says a person/);
+    assert.match((await run(db, "runs", "show", "in-a-tool")).stdout, /has run +it ran, says a person/);
   });
 });
