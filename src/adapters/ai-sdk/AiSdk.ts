@@ -1,27 +1,27 @@
 /**
  * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and its tools, and no call of it changes.
  *
- * A failure ends a call as an error of its stream: `CallInterrupted`, which nobody above repeats. The SDK's own retries never
- * see one of ours, with any `maxRetries`; set it to 0 all the same, for other models. `streamRetries` has nothing to act on.
+ * A failure ends a call as an error of its stream: `CallInterrupted`, which the SDK does not repeat, whatever `maxRetries` says.
+ * Set `maxRetries` to 0 all the same, for models that are not recovered. `streamRetries` has nothing to act on.
  */
 import type { LanguageModelMiddleware, ToolSet } from "ai";
 import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
-import { CallBook, type Dispatch } from "./CallRegistry.ts";
+import { CallRegistry } from "./CallRegistry.ts";
 import { discarding, type LiveCall, type LiveTransform } from "./Discard.ts";
 import { HandlerFailed } from "./Handler.ts";
 import { generate, type Host, type RecoverOptions, stream } from "./Model.ts";
+import type { Model } from "./Parts.ts";
 import { Repeats } from "./Repeats.ts";
-import type { Model } from "./Spec.ts";
-import { type GuardOptions, guardTools } from "./Tools.ts";
+import { type Dispatch, type GuardOptions, guardTools } from "./Tools.ts";
 
 export { CallInterrupted } from "./CallInterrupted.ts";
 export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./Discard.ts";
 export type { RecoverOptions } from "./Model.ts";
 export type { GuardOptions } from "./Tools.ts";
 
-/** Recovers models and guards tools that belong together: calls of its models are what its tools run for. */
+/** Recovers models and guards tools that belong together: its tools run for calls of its models. */
 export interface Recovery {
   /**
    * Makes a model whose broken streams are recovered.
@@ -35,7 +35,7 @@ export interface Recovery {
   /**
    * The options of one `streamText` call that shows parts as they come and withdraws those of a broken attempt:
    * `streamText({ ...recovery.live(model), prompt })`. The text and the messages of its result hold nothing withdrawn; its
-   * page needs `recoveryTransform`. Where the transform is missing, a call fails instead of withdrawing.
+   * page needs `recoveryTransform`. A call without the transform fails instead of withdrawing.
    */
   readonly live: (model: Model, options?: RecoverOptions) => LiveOptions;
   /**
@@ -61,7 +61,7 @@ export interface OwnedRecovery extends Recovery {
 
 /** Where a recovery runs. */
 export interface RecoveryOptions {
-  /** The processor with its recorder and its decisions; left out: a recorder in memory and nobody to ask. */
+  /** The processor with its recorder and its decisions; left out: a recorder in memory and no person to ask. */
   readonly layer?: Layer.Layer<StreamProcessor | ToolGuard>;
 }
 
@@ -96,9 +96,9 @@ export const createRecovery = (options: RecoveryOptions = {}): OwnedRecovery => 
 type Services = Context.Context<StreamProcessor | ToolGuard>;
 
 const recovery = (services: () => Promise<Services>): Recovery => {
-  const shared = { book: new CallBook(), repeats: new Repeats() };
+  const shared = { calls: new CallRegistry(), repeats: new Repeats() };
   const host = async (): Promise<Host> => ({ ...shared, services: await services() });
-  const dispatch = dispatchOf(shared.book, services);
+  const dispatch = dispatchOf(shared.calls, services);
   const recovered = (model: Model, options: RecoverOptions, live?: LiveCall): Model => ({
     specificationVersion: "v4",
     provider: model.provider,
@@ -124,10 +124,10 @@ const recovery = (services: () => Promise<Services>): Recovery => {
 };
 
 const dispatchOf =
-  (book: CallBook, services: () => Promise<Services>): Dispatch =>
+  (calls: CallRegistry, services: () => Promise<Services>): Dispatch =>
   async (marked, call, handler) => {
     const context = await services();
-    const reference = book.take(marked.name, call);
+    const reference = calls.take(marked.name, call);
     if (reference === undefined) {
       const message = `${marked.name}: no such call was handed over by a recovered model`;
       throw new ToolRefused({ reason: "unknown_call", tool: marked.name, message });

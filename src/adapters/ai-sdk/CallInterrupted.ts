@@ -1,5 +1,5 @@
 /**
- * Says to a caller of the AI SDK that a call has ended without its answer.
+ * Tells a caller of the AI SDK that a call has ended without a whole response.
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -7,8 +7,7 @@ import { Failure } from "../../domain/Failure.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 
 /**
- * A call has ended and will not be repeated: not by this package, and `isRetryable` is false so that nobody above repeats it
- * either.
+ * A call has ended and this package will not repeat it; `isRetryable` is false, so that the SDK does not repeat it either.
  *
  * `reason`: as of `RunInterrupted`. `message` says in words what happened, whether a tool ran and what is safe to do.
  * `cause` is the provider's own error, unchanged (law L12); it is absent where nothing was thrown, as for a cut stream.

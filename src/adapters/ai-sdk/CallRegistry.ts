@@ -1,20 +1,11 @@
 /**
- * Finds the call that an AI SDK tool runs for: `execute` is told a tool call's id and nothing of its run.
+ * Finds the call that an AI SDK tool runs for: `execute` gets the id of a tool call and nothing of its run.
  *
- * Ids come empty, as `0`, or repeated every turn, and two conversations of one server may carry the same one at the same
- * time. A call that has started is not found again; among calls that wait, the tool, the input and the age tell them apart.
+ * Ids come empty, as `0`, or repeated every turn, and two conversations of one server may use the same id at the same time.
+ * A call that has started is not found again; the tool, the input and the age tell waiting calls apart.
  */
-import type { Effect } from "effect";
 import { label, labelCharactersMax } from "../../domain/Limits.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
-import type { MarkedTool } from "./MarkedTool.ts";
-
-/** Starts the handler of one call through the guard. */
-export type Dispatch = (
-  marked: MarkedTool,
-  call: { readonly id: string; readonly input: unknown },
-  handler: Effect.Effect<unknown, unknown>,
-) => Promise<unknown>;
 
 /** A call that was handed over. */
 interface HandedOver {
@@ -26,17 +17,17 @@ interface HandedOver {
   started: boolean;
 }
 
-/** Calls that are remembered; the oldest is forgotten first, and is refused from then on. */
+/** Most calls that are remembered; the oldest is forgotten first, and is refused from then on. */
 export const handedOverMax = 4_096;
 
-/** Argument text that is kept of a call to tell it from another of the same id, in UTF-16 code units. */
+/** Longest argument text that is kept of a call to tell it from another with the same id, in UTF-16 code units. */
 export const inputCharactersMax = 16 * labelCharactersMax;
 
 /** The calls that all runs of one recovery have handed over. */
-export class CallBook {
+export class CallRegistry {
   readonly #calls = new Set<HandedOver>();
 
-  /** A whole call is being handed over. */
+  /** Adds a whole call that is being handed over. */
   handedOver(
     reference: HandedOver["reference"],
     call: { readonly toolCallId: string; readonly toolName: string; readonly input: string },
@@ -60,13 +51,13 @@ export class CallBook {
   /**
    * Takes the call that a handler is started for.
    *
-   * @returns undefined when no such call was handed over; a call that has started before only when no other waits, for the
-   *   guard to refuse
+   * @returns undefined when no such call was handed over; when no call waits, the one that has started before, so that the
+   *   guard refuses it
    */
   take(tool: string, { id, input }: { readonly id: string; readonly input: unknown }): CallReference | undefined {
     const named = [...this.#calls].filter((it) => it.id === id && it.tool === tool);
     const waiting = named.filter((it) => !it.started);
-    // An equal input means its call for certain, else the newest is meant. (A repaired input equals none.)
+    // An equal input identifies its call; otherwise it is the newest call. (A repaired input equals none.)
     const found = waiting.findLast((it) => equals(it.input, input)) ?? waiting.at(-1) ?? named.at(-1);
     if (found === undefined) return undefined;
     found.started = true;
@@ -79,7 +70,7 @@ const equals = (text: string, input: unknown): boolean => {
   try {
     return JSON.stringify(JSON.parse(text)) === JSON.stringify(input);
   } catch {
-    // An input that is no JSON is told apart by its age.
+    // Calls whose input is no JSON are told apart by their age.
     return false;
   }
 };

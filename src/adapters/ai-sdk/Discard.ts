@@ -1,13 +1,13 @@
 /**
  * Withdraws what a broken attempt has shown, from the results of the AI SDK and from its user interfaces.
  *
- * `ai` 7 lets a transform of `streamText` see every part before it is recorded, and a `start-step` part forgets what the step
- * has recorded. So a mark in the model's stream becomes the end of what is open, the mark, and the step's start again; the
- * text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes `reset-step`, by which a
- * page of `ai` 7 forgets the parts of the step, and a `data-recovery-discard` for any other reader.
+ * `ai` 7 lets a transform of `streamText` see every part before it is recorded, and a `start-step` part clears what the step
+ * has recorded. So the transform turns a mark in the model's stream into the ends of the open blocks, the mark, and the start
+ * of the step once more: the text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes
+ * `reset-step`, which clears the parts of the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
-import type { StreamPart } from "./Spec.ts";
+import type { StreamPart } from "./Parts.ts";
 
 /** The kind of the custom part that marks a withdrawal. */
 export const discardKind = "effect-stream-recovery.discard";
@@ -19,7 +19,7 @@ export interface Discard {
 }
 
 /**
- * A transform of `streamText` for any tools. It names no part, so that a call's types are inferred from its tools alone.
+ * A transform of `streamText` for any tools. Its type names no part, so that a call's types are inferred from its tools alone.
  */
 export type LiveTransform = () => TransformStream<never, never>;
 
@@ -38,7 +38,7 @@ export const discardMark = (attempt: number): StreamPart => ({
 /**
  * The transform of `streamText` that belongs to a live call.
  *
- * @param call is told when the transform is in its place: without it nothing is withdrawn
+ * @param call marked as attached once the SDK has made the transform: without it nothing is withdrawn
  */
 export const discarding =
   (call: LiveCall): LiveTransform =>
@@ -59,7 +59,7 @@ export const discarding =
         if (step !== undefined) controller.enqueue(step);
       },
     });
-    // Parts pass through as they are, whatever their tools: only `LiveTransform` says less of them.
+    // The transform takes parts of any tools; `LiveTransform` names no part, so that it fits every call.
     return transform as TransformStream<never, never>;
   };
 
@@ -88,14 +88,14 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
   let withdrawn = false;
   return new TransformStream({
     transform: (chunk, controller) => {
-      const again = withdrawn && chunk.type === "start-step";
+      const repeatedStart = withdrawn && chunk.type === "start-step";
       withdrawn = chunk.type === "custom" && chunk.kind === discardKind;
       if (withdrawn && chunk.type === "custom") {
         const data: Discard = { attempt: attemptOf(chunk.providerMetadata) };
         controller.enqueue({ type: "data-recovery-discard", data, transient: true });
         controller.enqueue({ type: "reset-step" });
-      } else if (!again) {
-        // The step's start that follows a withdrawal is the one that the page has already.
+      } else if (!repeatedStart) {
+        // The page has the start of the step already; behind a withdrawal it comes a second time.
         controller.enqueue(chunk);
       }
     },
@@ -103,7 +103,7 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
 };
 
 /**
- * Removes what was withdrawn from messages that were made without `recoveryTransform`: the parts of a step up to its mark.
+ * Removes withdrawn parts from messages that were made without `recoveryTransform`: the parts of a step up to its mark.
  *
  * @returns the messages; those without a mark unchanged
  */

@@ -3,54 +3,54 @@
  */
 import type { ToolSet } from "ai";
 import { Effect, Schema } from "effect";
-import type { Dispatch } from "./CallRegistry.ts";
-import type { MarkedTool } from "./MarkedTool.ts";
 
 type Execute = NonNullable<ToolSet[string]["execute"]>;
 type ExecuteOptions = Parameters<Execute>[1];
 
+/** Starts a handler inside the guard. */
+type Start = (
+  call: { readonly id: string; readonly input: unknown },
+  handler: Effect.Effect<unknown, HandlerFailed>,
+) => Promise<unknown>;
+
 /**
  * Gives the guarded `execute` of a tool; nothing for a tool that has none.
  *
- * A generator stays one, so that its preliminary results are seen as they come. A plain function that returns an iterable is
- * read to its end inside the guard: only its last result is seen.
+ * A generator stays a generator, so that its preliminary results are seen as they come. A plain function that returns an
+ * iterable is read to its end inside the guard: only its last result is seen.
  */
-export const guardedExecute = (
-  tool: ToolSet[string],
-  marked: MarkedTool,
-  dispatch: Dispatch,
-): { readonly execute?: Execute } => {
+export const guardedExecute = (tool: ToolSet[string], start: Start): { readonly execute?: Execute } => {
   const execute: Execute | undefined = tool.execute;
   if (execute === undefined) return {};
-  // As a method of its tool, which is how the SDK calls it.
+  // The SDK calls it as a method of its tool.
   const call = (input: unknown, options: ExecuteOptions) => execute.call(tool, input, options);
-  const started = (input: unknown, options: ExecuteOptions, handler: Effect.Effect<unknown, HandlerFailed>) =>
-    dispatch(marked, { id: options.toolCallId, input }, handler);
   if (!isGenerator(execute)) {
-    return { execute: (input, options) => started(input, options, settled(call, input, options)) };
+    return {
+      execute: (input, options) =>
+        start(
+          { id: options.toolCallId, input },
+          settled(() => call(input, options)),
+        ),
+    };
   }
   return {
     execute: (input, options) => {
-      const relay = new Relay();
-      const read = (...told: readonly [unknown, ExecuteOptions]) => relay.read(() => call(...told));
-      return relay.results(() => started(input, options, settled(read, input, options)));
+      const preliminary = new PreliminaryResults();
+      const handler = settled(() => preliminary.read(() => call(input, options)));
+      return preliminary.results(() => start({ id: options.toolCallId, input }, handler));
     },
   };
 };
 
-/** What a handler has thrown, unchanged, as its cause. It has answered: the SDK gives its error to the model. */
+/** What a handler has thrown is its cause, unchanged. The call has settled: the SDK gives the error to the model. */
 export class HandlerFailed extends Schema.TaggedError<HandlerFailed>()("HandlerFailed", {
   reason: Schema.Literal("handler_threw"),
   cause: Schema.Unknown,
 }) {}
 
-const settled = (
-  call: (input: unknown, options: ExecuteOptions) => unknown,
-  input: unknown,
-  options: ExecuteOptions,
-): Effect.Effect<unknown, HandlerFailed> =>
+const settled = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> =>
   Effect.tryPromise({
-    try: async () => await last(call(input, options)),
+    try: async () => await last(call()),
     catch: (cause) => new HandlerFailed({ reason: "handler_threw", cause }),
   });
 
@@ -70,7 +70,7 @@ const isGenerator = (execute: (...args: never) => unknown): boolean =>
   Object.prototype.toString.call(execute) === "[object AsyncGeneratorFunction]";
 
 /** Carries the results of a generator that runs inside the guard to the SDK, one at a time. */
-class Relay {
+class PreliminaryResults {
   #offered: { readonly output: unknown; readonly taken: () => void } | undefined;
   #wake: (() => void) | undefined;
   #left = false;
@@ -88,7 +88,7 @@ class Relay {
     }
   }
 
-  /** The results, as the SDK reads them. A reader that leaves ends the handler at its next result. */
+  /** The results, as the SDK reads them. When the reader leaves, the handler ends at its next result. */
   async *results(start: () => Promise<unknown>): AsyncGenerator<unknown, void> {
     let over = false;
     const ended = start().finally(() => {
@@ -116,7 +116,7 @@ class Relay {
     } finally {
       this.#left = true;
       this.#offered?.taken();
-      // Its error was given to the reader, unless the reader has left.
+      // A reader that is still there has been given the error.
       await ended.catch(() => undefined);
     }
   }

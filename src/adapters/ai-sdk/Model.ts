@@ -1,8 +1,8 @@
 /**
  * Recovers the calls of one AI SDK model: every provider stream is an attempt of StreamProcessor.
  *
- * A caller of the SDK cannot throw away what it was given, so parts are handed over as `StreamProcessor.parts` does: the
- * lifecycle prefix is held until content comes, and everything from the first tool call until the terminal marker.
+ * A caller of the SDK cannot discard a part, so parts are handed over as `StreamProcessor.parts` does it: the lifecycle prefix
+ * is held until content comes, and everything from the first tool call on until the terminal marker (L4).
  */
 import { Clock, Context, Effect, Stream } from "effect";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -10,20 +10,20 @@ import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptio
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { type CallInterrupted, interrupted } from "./CallInterrupted.ts";
-import type { CallBook } from "./CallRegistry.ts";
+import type { CallRegistry } from "./CallRegistry.ts";
 import type { LiveCall } from "./Discard.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";
 import { ReadPart } from "./Parts.ts";
 import type { Repeats } from "./Repeats.ts";
 import { revealed } from "./Reveal.ts";
 import { type Envelope, streaming, whole } from "./Source.ts";
-import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Spec.ts";
 import { exposed } from "./Tools.ts";
-import { awaited, type Fork, pump } from "./WebStream.ts";
+import { type Fork, promiseOf, webStreamOf } from "./WebStream.ts";
 
 /** How the calls of a model are recovered; each field is that of `StreamProcessor.run`. */
 export interface RecoverOptions
   extends Pick<RunOptions<unknown, unknown, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** Whether the model thinks before it answers; left out: not known, and the first progress is waited for longer. */
+  /** Whether the model reasons before it writes; left out: not known, and the clock of the first progress is longer. */
   readonly reasoning?: boolean;
   /** Renews the credentials that the provider package reads, after a `rejected.auth`; tried once a call. */
   readonly refreshCredentials?: () => PromiseLike<unknown>;
@@ -32,7 +32,7 @@ export interface RecoverOptions
 /** What the calls of a recovery share. */
 export interface Host {
   readonly services: Context.Context<StreamProcessor | ToolGuard>;
-  readonly book: CallBook;
+  readonly calls: CallRegistry;
   readonly repeats: Repeats;
 }
 
@@ -46,10 +46,10 @@ interface Call {
 }
 
 /**
- * Streams an answer.
+ * Streams a response.
  *
- * @returns once the first parts are there, with the request and the response that they came with; a call that fails before is
- *   a stream that fails with `CallInterrupted`, so that nobody above takes it for one that was never made
+ * @returns once the first parts are there, with the request and the response that they came with. A call that fails before is
+ *   a stream that fails with `CallInterrupted`, so that the SDK does not take it for a call that was never made.
  */
 export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
   let envelope: Envelope = {};
@@ -58,21 +58,21 @@ export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
       envelope = opened;
     }),
   );
-  const tell = warned(host, call.params);
+  const withWarning = repeatWarning(host, call.params);
   const parts = revealed(processorOf(host), run, call.live).pipe(
     Stream.map((read) => {
       handOver(host, read);
-      return tell(read.part);
+      return withWarning(read.part);
     }),
-    Stream.mapError((error) => lost(host, call.params, error)),
+    Stream.mapError((error) => endOf(host, call.params, error)),
   );
-  const { begun, stream } = pump(forkOf(host), parts, call.params.abortSignal);
+  const { begun, stream } = webStreamOf(forkOf(host), parts, call.params.abortSignal);
   await begun;
   return { ...envelope, stream };
 };
 
 /**
- * Asks for a whole answer.
+ * Asks for a whole response.
  *
  * @throws CallInterrupted, or the reason of the caller's own abort
  */
@@ -82,15 +82,15 @@ export const generate = async (host: Host, call: Call): Promise<GenerateResult> 
     streaming: false,
   };
   const message = host.repeats.warning(call.params, nowOf(host));
-  const answer = Stream.runLast(processorOf(host).parts(run)).pipe(
+  const response = Stream.runLast(processorOf(host).parts(run)).pipe(
     Effect.flatMap(Effect.fromOption),
-    Effect.mapError((error) => (error instanceof RunInterrupted ? lost(host, call.params, error) : error)),
+    Effect.mapError((error) => (error instanceof RunInterrupted ? endOf(host, call.params, error) : error)),
   );
-  const read = await awaited(forkOf(host), answer, call.params.abortSignal);
+  const read = await promiseOf(forkOf(host), response, call.params.abortSignal);
   const calls = read.part.content.filter((part) => part.type === "tool-call" && part.providerExecuted !== true);
   for (const [index, ready] of read.ready.entries()) {
     const part = calls[index];
-    if (part?.type === "tool-call") host.book.handedOver(ready, part);
+    if (part?.type === "tool-call") host.calls.handedOver(ready, part);
   }
   if (message === undefined) return read.part;
   return { ...read.part, warnings: [...read.part.warnings, { type: "other", message }] };
@@ -102,8 +102,8 @@ const runOf = <P>(
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
   const { tools, params: unmarked } = exposed(params);
-  // The caller's abort stops the run, and an attempt is aborted by the run alone. The run hears it itself: a caller that gave
-  // the same signal to something below, a fetch of its own, sees that fail first (law L10).
+  // The caller's abort stops the run, and only the run aborts an attempt. The run listens to the signal itself: where the
+  // caller gave the same signal to a fetch of its own, that fetch fails first, and its error says nothing of the user (L10).
   const { abortSignal: signal, ...sent } = unmarked;
   const { reasoning, refreshCredentials, ...rest } = options;
   return {
@@ -121,20 +121,20 @@ const runOf = <P>(
 const handOver = (host: Host, read: ReadPart): void => {
   const { part } = read;
   if (part.type !== "tool-call") return;
-  for (const ready of read.ready) host.book.handedOver(ready, part);
+  for (const ready of read.ready) host.calls.handedOver(ready, part);
 };
 
 /** Puts the warning of a repeated call where the SDK logs the provider's own. */
-const warned = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
+const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
   const message = host.repeats.warning(params, nowOf(host));
   if (message === undefined) return (part) => part;
   return (part) =>
     part.type === "stream-start" ? { ...part, warnings: [...part.warnings, { type: "other", message }] } : part;
 };
 
-/** What the caller gets when a run has ended without an answer (law L12). */
-const lost = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
-  // A user who has stopped a call may ask again.
+/** What the caller gets when a run has ended without a whole response (L12). */
+const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
+  // After a stop the user may well send the same request again.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));
   const { cause } = error;
   if (!(cause instanceof ReadPart)) return interrupted(error, cause);

@@ -1,9 +1,12 @@
 /**
  * Reads what the parts of an AI SDK model stream prove.
  *
- * The provider packages end every stream with a `finish` part of their own making, also a cut one; only one that repeats a
- * word of the provider is the terminal marker here. `interrupted`, and `other` without the provider's word, are a cut.
+ * The shapes are those of the SDK's language model specification `v4` (`ai` 7), read from `ai`'s own types; nothing of `ai` is
+ * loaded. The provider packages end every stream with a `finish` part of their own making, also a cut stream. Only a finish
+ * that repeats a word of the provider is the terminal marker here; `interrupted`, and `other` without the provider's word,
+ * mean that the stream was cut.
  */
+import type { LanguageModel } from "ai";
 import { callKey } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { label } from "../../domain/Limits.ts";
@@ -23,7 +26,27 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import { ending, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
 import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
-import type { FinishReason, GenerateResult, StreamPart } from "./Spec.ts";
+
+/** A language model as the provider packages make it. */
+export type Model = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: "v4" }>;
+
+/** What one call asks for. */
+export type CallOptions = Parameters<Model["doStream"]>[0];
+
+/** What `doStream` gives. */
+export type StreamResult = Awaited<ReturnType<Model["doStream"]>>;
+
+/** What `doGenerate` gives. */
+export type GenerateResult = Awaited<ReturnType<Model["doGenerate"]>>;
+
+/** One part of a model's stream. */
+export type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
+
+/** Why a model finished: the SDK's own word and the provider's. */
+export type FinishReason = Extract<StreamPart, { readonly type: "finish" }>["finishReason"];
+
+/** A tool as a request exposes it. */
+export type ExposedTool = NonNullable<CallOptions["tools"]>[number];
 
 /** The attempt whose parts are read. */
 export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;
@@ -51,7 +74,7 @@ export class ReadPart<P = StreamPart> {
   }
 }
 
-/** Calls of one attempt whose place is remembered; of what comes beyond each is a call of its own. */
+/** Most calls of one attempt whose place is remembered; each part of a further call counts as a call of its own. */
 const callsMax = 1_024;
 
 /** Reads the parts of one attempt: it counts the calls in the order in which they began. */
@@ -70,7 +93,7 @@ export class PartReader {
     return new ReadPart(part, this.#observe(part), this.#attempt);
   }
 
-  /** Reads an answer that came whole. */
+  /** Reads a response that came whole. */
   whole(result: GenerateResult): ReadPart<GenerateResult> {
     const signals = result.content.flatMap((part) => (part.type === "tool-call" ? [this.#call(part, "ready")] : []));
     const characters = result.content.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
@@ -85,7 +108,7 @@ export class PartReader {
       case "text-delta":
         return part.delta.length === 0 ? none : text(part.delta.length);
       case "reasoning-start":
-        // An opened block is progress; there is nothing of it to see yet, so it is held until there is.
+        // An opened block is progress and shows nothing yet, so it is held until it does.
         return { ...none, progress: "reasoning" };
       case "reasoning-delta":
         return part.delta.length === 0 ? { ...none, progress: "reasoning" } : reasoning(part.delta.length);
@@ -136,7 +159,7 @@ export class PartReader {
     return { choice: 0, ordinal: this.#ordinal(id, phase, executor), id, executor, phase, ...named };
   }
 
-  /** Ids repeat with some providers: what comes under an id whose call has begun anew, or is whole, is another call. */
+  /** Ids repeat with some providers: a part under an id whose call is whole, or has begun anew, belongs to another call. */
   #ordinal(id: string, phase: CallSignal["phase"], executor: Executor): number {
     const known = phase === "input_started" ? undefined : this.#ordinals.get(id);
     const ordinal = known ?? this.#next;
@@ -147,7 +170,7 @@ export class PartReader {
   }
 }
 
-/** What a finish says: the provider's end, an end with a broken call, a failure, or no word of the provider at all. */
+/** What a finish says: the provider's end, an end with a broken call, a failure, or nothing of the provider's. */
 const finishOf = ({ raw, unified }: FinishReason, usage: Usage): Observation => {
   const word = label(raw ?? unified);
   const whole: Observation = { ...terminal(word), usage };
@@ -182,7 +205,7 @@ const classifyPart = (error: unknown): Failure => {
   return FailureClassifier.classify(error);
 };
 
-/** `@ai-sdk/openai-compatible` says a clean end without a finish by this error alone. */
+/** `@ai-sdk/openai-compatible` reports a clean end without a finish by this error alone. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   error.name === "AI_InvalidResponseDataError" &&
@@ -197,6 +220,6 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
   };
 };
 
-/** Usage is the provider's word: what is no count is left out. */
+/** Usage comes from the provider: a value that is no count is left out. */
 const natural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

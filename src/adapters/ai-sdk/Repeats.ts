@@ -1,10 +1,10 @@
 /**
- * Notices that somebody above asks again, at once, for what has just failed here for good.
+ * Notices that a caller sends again, at once, a request that has just failed for good.
  *
- * Failures of this package are nothing that the AI SDK repeats (`isRetryable` is false, and no `error` part is sent), but a
- * loop around it may. Its retries would come on top of ours, without knowing what was shown and what ran.
+ * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around
+ * the SDK may. Its retries would come on top of the run's own, and it does not know what was shown and what ran.
  */
-import type { CallOptions } from "./Spec.ts";
+import type { CallOptions } from "./Parts.ts";
 
 /** How long after a failure the same request is taken for a repeat of it, in milliseconds; the SDK's own retries wait 2 s and 4 s. */
 export const repeatWithinMs = 10_000;
@@ -12,7 +12,7 @@ export const repeatWithinMs = 10_000;
 /** Failed requests that are remembered; the oldest is forgotten first. */
 export const failuresMax = 64;
 
-/** Remembers what failed lately. Of a request only a digest is kept. */
+/** Remembers the requests that failed lately. Of a request only a digest is kept. */
 export class Repeats {
   readonly #failed = new Map<string, number>();
 
@@ -29,7 +29,7 @@ export class Repeats {
     this.#failed.set(key, nowMs);
   }
 
-  /** What to say of a call that repeats a failed one; undefined for any other. */
+  /** The warning for a call that repeats a failed one; undefined for any other call. */
   warning(params: CallOptions, nowMs: number): string | undefined {
     if (this.#failed.size === 0) return undefined;
     const at = this.#failed.get(digest(params));
@@ -37,12 +37,12 @@ export class Repeats {
     return (
       `This request failed here ${Math.round(nowMs - at)} ms ago and is sent again as it was. Retries are made by ` +
       "effect-stream-recovery, which knows what was shown and what ran: set maxRetries to 0, leave streamRetries out, and " +
-      "repeat no failed call in a loop. A person who asks again needs nothing of this."
+      "repeat no failed call in a loop. A person may ask again at any time."
     );
   }
 }
 
-/** FNV-1a over the prompt, 32 bits, beside its length: a warning is all that hangs on it. */
+/** FNV-1a over the prompt, 32 bits, beside its length: a collision costs a warning too many and nothing else. */
 const digest = ({ prompt }: CallOptions): string => {
   const text = JSON.stringify(prompt);
   let hash = 0x811c9dc5;

@@ -1,9 +1,9 @@
 /**
  * Hands the parts of a run over in the order in which a caller of the AI SDK may have them.
  *
- * Nobody who reads a model's stream can throw a part away. So parts come as `StreamProcessor.parts` gives them, or all at once
- * when the answer is whole (`on_complete`), or, for a call that was made with `live`, as they come: then what was withdrawn is
- * followed by a mark, behind which the call's own transform starts the step anew.
+ * A reader of a model's stream cannot discard a part. So parts come as `StreamProcessor.parts` gives them, or all at once when
+ * the response is whole (`on_complete`), or, for a call that was made with `live`, as they come: then a mark follows withdrawn
+ * parts, and the call's own transform starts the step anew at the mark.
  */
 import { Effect, Stream } from "effect";
 import { none } from "../../domain/Observation.ts";
@@ -19,7 +19,7 @@ type Run = RunOptions<ReadPart, unknown, never>;
 /**
  * The parts of a run.
  *
- * @param live of a call that can discard; left out for any other
+ * @param live of a call that can discard; undefined for any other call
  */
 export const revealed = (
   processor: StreamProcessor["Service"],
@@ -33,17 +33,17 @@ export const revealed = (
   });
 };
 
-/** Parts that wait for the terminal marker, in one attempt; of what comes beyond nothing waits any more. */
+/** Most parts of one attempt that wait for the terminal marker; beyond that the attempt's parts are handed over as they come. */
 export const waitingPartsMax = 65_536;
 
-/** What a caller has been handed of the live attempt, and what waits because a call is in it. */
+/** What the caller has been handed of the live attempt, and what waits because the attempt holds a call. */
 class Shown {
   readonly #live: LiveCall | undefined;
   #runId = "";
   #waiting: Array<ReadPart> = [];
   #waits = false;
   #callShown = false;
-  /** Something of the attempt was handed over that a caller would have to take back. */
+  /** A part of the attempt was handed over that the caller would have to withdraw. */
   #visible = false;
 
   constructor(live: LiveCall | undefined) {
@@ -75,7 +75,7 @@ class Shown {
     return reads;
   }
 
-  /** From its first call on an attempt waits: the SDK would keep, and run, a call that is withdrawn later. */
+  /** From its first call on the attempt's parts wait: the SDK would keep, and run, a call that is withdrawn later. */
   #part(read: ReadPart): ReadonlyArray<ReadPart> {
     const { calls, terminal } = read.observation;
     if (calls.length > 0 && !this.#callShown) this.#waits = true;
@@ -99,7 +99,7 @@ class Shown {
     return Effect.succeed([new ReadPart(discardMark(attempt), none, { run_id: this.#runId, attempt })]);
   }
 
-  /** What was handed over stays: better an error than a text that nobody takes back. */
+  /** The handed-over parts cannot be withdrawn: the call ends with an error instead of leaving a broken text behind. */
   #stuck(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
@@ -111,7 +111,7 @@ class Shown {
       rule: "text_shown",
       failure: { kind: "caller_failed" },
       attempts,
-      message: `The answer broke after a part of it was shown, and what was shown cannot be withdrawn: ${why}.`,
+      message: `The response broke after a part of it was shown, and that part cannot be withdrawn: ${why}.`,
     });
   }
 }

@@ -1,18 +1,18 @@
 /**
- * Opens one attempt at an AI SDK model: its stream, or its whole answer, as a source of read parts.
+ * Opens one attempt at an AI SDK model: its stream, or its whole response, as a source of read parts.
  */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
+import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";
 import { PartReader, type ReadAttempt, type ReadPart } from "./Parts.ts";
-import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Spec.ts";
 
-/** What came with the answer that is read now. */
+/** What came with the response that is being read. */
 export type Envelope = Pick<StreamResult, "request" | "response">;
 
 /**
  * Opens the stream of one attempt.
  *
- * @param opened is told what came with the response, once it is there
+ * @param opened called with what came beside the stream, once the response is there
  * @returns a stream whose scope aborts the request
  */
 export const streaming = (
@@ -34,7 +34,7 @@ export const streaming = (
     (error) => error,
   );
 
-/** Asks for a whole answer: one part, which proves all that it holds. */
+/** Asks for a whole response: one part, which proves everything that it holds. */
 export const whole = (
   model: Model,
   params: CallOptions,
@@ -62,7 +62,7 @@ export const whole = (
 
 const iterable = <A>(iterator: AsyncIterator<A>): AsyncIterable<A> => ({ [Symbol.asyncIterator]: () => iterator });
 
-/** Reads a model's stream. A plain generator could not be ended while it waits; this one aborts its request at once. */
+/** Reads a model's stream. A generator could not be ended while it waits; this iterator aborts its request at once. */
 class Source implements AsyncIterable<ReadPart>, AsyncIterator<ReadPart> {
   readonly #abort: AbortController;
   readonly #open: () => Promise<ReadableStreamDefaultReader<StreamPart>>;

@@ -1,28 +1,70 @@
 /**
  * Guards the tools of the AI SDK: their `execute` is only reached through ToolGuard.
  *
- * A guarded tool carries a mark in its definition. The mark comes back with the request that exposes the tool, so that a run
- * is guarded by what its own request says and not by anybody's word; it is taken off before the request is sent.
+ * A guarded tool carries a mark in its definition. The mark comes back with the request that exposes the tool, so that the
+ * request itself proves which tools are guarded. The mark is taken off before the request is sent.
  */
 import type { ToolSet } from "ai";
+import type { Effect } from "effect";
 import * as HostedTools from "../../domain/HostedTools.ts";
 import { label } from "../../domain/Limits.ts";
 import { serverSideState, type ToolEffect } from "../../domain/SideEffects.ts";
-import type { Tool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import type { Dispatch } from "./CallRegistry.ts";
+import type { GuardedTool, Tool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { guardedExecute } from "./Handler.ts";
-import { MarkedTool } from "./MarkedTool.ts";
-import type { CallOptions, ExposedTool } from "./Spec.ts";
+import type { CallOptions, ExposedTool } from "./Parts.ts";
 
-/** What the tools of a set do; one that is not named is `unknown`. */
+/** What the tools of a set do; a tool that is not named is `unknown`. */
 export interface GuardOptions<T extends ToolSet> {
   readonly effects?: { readonly [K in keyof T]?: ToolEffect };
+}
+
+/** Starts the handler of one call through the guard. */
+export type Dispatch = (
+  marked: MarkedTool,
+  call: { readonly id: string; readonly input: unknown },
+  handler: Effect.Effect<unknown, unknown>,
+) => Promise<unknown>;
+
+/** A handler as the guard sees it: started by the effect that it is given. */
+export type Started = GuardedTool<Effect.Effect<unknown, unknown>, unknown, unknown, never>;
+
+/** A tool that came through `guardTools`. */
+export class MarkedTool {
+  readonly name: string;
+  readonly effect: ToolEffect;
+  readonly #executes: boolean;
+  #made: { readonly guard: ToolGuard["Service"]; readonly tool: Started } | undefined;
+
+  constructor(name: string, effect: ToolEffect, executes: boolean) {
+    this.name = label(name);
+    this.effect = effect;
+    this.#executes = executes;
+  }
+
+  /** The boundary of the tool: proven where its handler is ours to start. */
+  boundary(guard: ToolGuard["Service"]): Tool {
+    return this.#executes ? this.guarded(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
+  }
+
+  /** The guarded tool, one for each guard. */
+  guarded(guard: ToolGuard["Service"]): Started {
+    if (this.#made?.guard === guard) return this.#made.tool;
+    const handler = (start: Effect.Effect<unknown, unknown>) => start;
+    const tool =
+      this.effect === "read_only"
+        ? guard.readOnly(this.name, handler)
+        : this.effect === "mutating"
+          ? guard.mutating(this.name, handler)
+          : guard.unknown(this.name, handler);
+    this.#made = { guard, tool };
+    return tool;
+  }
 }
 
 /** The name under which a function tool carries its mark among its provider options. */
 const markKey = "effect-stream-recovery";
 
-// By the identity of an object that only `guardTools` makes: a copy of the definition made elsewhere proves nothing.
+// The key is an object that only `guardTools` makes, so that a copy of the definition proves nothing.
 const marks = new WeakMap<object, MarkedTool>();
 
 /**
@@ -37,9 +79,10 @@ export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>
   const guarded = Object.entries(tools).map(([name, tool]) => {
     const effect = options.effects?.[name] ?? "unknown";
     const marked = new MarkedTool(name, effect, tool.execute !== undefined);
-    return [name, { ...markedDefinition(tool, marked), ...guardedExecute(tool, marked, dispatch) }] as const;
+    const execute = guardedExecute(tool, (call, handler) => dispatch(marked, call, handler));
+    return [name, { ...markedDefinition(tool, marked), ...execute }] as const;
   });
-  // Every tool is itself but for its handler and its mark, which no type of a call is inferred from.
+  // Only the handler and the mark of each tool have changed, and no type of a call is inferred from them.
   return Object.fromEntries(guarded) as T;
 };
 
@@ -47,13 +90,13 @@ const markedDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[st
   const mark = {};
   marks.set(mark, marked);
   if (tool.type !== "provider") return { ...tool, providerOptions: { ...tool.providerOptions, [markKey]: mark } };
-  // The SDK hands on nothing of a provider's tool but its arguments, as they are.
+  // Of a provider's tool the SDK hands on its arguments alone, as the same object.
   const args = { ...tool.args };
   marks.set(args, marked);
   return { ...tool, args };
 };
 
-/** What a request exposes, and the request without our marks. */
+/** What a request exposes, and the request without the marks. */
 export interface Exposed {
   readonly tools: (guard: ToolGuard["Service"]) => ReadonlyArray<Tool>;
   readonly params: CallOptions;
@@ -77,12 +120,12 @@ const boundariesOf = (tool: ExposedTool, params: CallOptions, guard: ToolGuard["
   return HostedTools.fromRequestTool(wireEntry(tool), keepsContainer(params)).map((hosted) =>
     hosted.executor === "runtime"
       ? (marked?.boundary(guard) ?? { ...hosted, name: label(tool.name) })
-      : // What a person declared of a hosted tool wins over the table; the SDK calls it by the name in the set.
+      : // A declared effect wins over the table of hosted tools; the SDK calls the tool by its name in the set.
         { ...hosted, name: label(tool.name), effect: declared(marked) ?? hosted.effect },
   );
 };
 
-/** `unknown` is what nobody has declared. */
+/** The declared effect; `unknown` stands for a tool without a declaration. */
 const declared = (marked: MarkedTool | undefined): ToolEffect | undefined =>
   marked === undefined || marked.effect === "unknown" ? undefined : marked.effect;
 

@@ -1,37 +1,41 @@
 /**
- * Carries the parts of a run into the web stream that the AI SDK reads, by its demand, and its end.
+ * Carries the parts of a run, and its end, into the web stream that the AI SDK reads, on demand.
  */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
-import type { StreamPart } from "./Spec.ts";
+import type { StreamPart } from "./Parts.ts";
 
 /** Starts an effect on the services of a recovery. */
 export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>;
 
 /** A web stream that is fed by a run. */
-export interface Pumped {
+export interface WebStream {
   readonly stream: ReadableStream<StreamPart>;
-  /** Settles when the first parts are there, or the run has ended without any. */
+  /** Resolves when the first parts are there, or when the run has ended without any. */
   readonly begun: Promise<void>;
 }
 
 /**
  * Feeds a web stream from a run.
  *
- * A failure of the run is an error of the stream itself: after an `error` part `result.text` would be what had come, and the
- * SDK could retry above us (`streamRetries`).
+ * A failure of the run is an error of the stream itself: after an `error` part `result.text` would be the text so far, and the
+ * SDK could retry on top of the run (`streamRetries`).
  *
  * @param parts the parts that are handed over
  * @param signal the caller's abort: it stops the run in its user's name, unless its reason is a timeout
  */
-export const pump = <E>(fork: Fork, parts: Stream.Stream<StreamPart, E>, signal: AbortSignal | undefined): Pumped => {
+export const webStreamOf = <E>(
+  fork: Fork,
+  parts: Stream.Stream<StreamPart, E>,
+  signal: AbortSignal | undefined,
+): WebStream => {
   const demand = new Demand();
   const begun = Promise.withResolvers<void>();
   const stopping = new AbortController();
   const stream = new ReadableStream<StreamPart>(
     {
       start: (controller) => {
-        const fiber = fork(Effect.scoped(feeding(parts, demand, controller, begun.resolve)));
+        const fiber = fork(Effect.scoped(feed(parts, demand, controller, begun.resolve)));
         const left = () => fiber.interruptUnsafe(undefined, signedByUser);
         const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
         stopping.signal.addEventListener("abort", left, { once: true });
@@ -47,18 +51,18 @@ export const pump = <E>(fork: Fork, parts: Stream.Stream<StreamPart, E>, signal:
       pull: () => demand.ask(),
       cancel: () => stopping.abort(),
     },
-    // A part counts as shown when it was read (law L4), so nothing is read ahead but the parts that came with the first.
+    // A part counts as shown once it was read (L4), so nothing is read ahead but the parts that came with the first.
     { highWaterMark: 0 },
   );
   return { stream, begun: begun.promise };
 };
 
 /**
- * Waits for a value of the services in the name of an abort signal, as `pump` does for a stream.
+ * Waits for a value of the services in the name of an abort signal, as `webStreamOf` does for a stream.
  *
  * @returns the value; it rejects with the signal's own reason when that has fired
  */
-export const awaited = async <A, E>(
+export const promiseOf = async <A, E>(
   fork: Fork,
   effect: Effect.Effect<A, E>,
   signal: AbortSignal | undefined,
@@ -73,7 +77,7 @@ export const awaited = async <A, E>(
   throw errorOf(exit.cause, signal);
 };
 
-const feeding = <E>(
+const feed = <E>(
   parts: Stream.Stream<StreamPart, E>,
   demand: Demand,
   controller: ReadableStreamDefaultController<StreamPart>,
@@ -104,7 +108,7 @@ const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): 
 
 const signedByUser = Context.make(InterruptSignature, "user");
 
-/** `AbortSignal.timeout`, and the timeouts of the SDK, are a limit of the caller and nobody's cancel. */
+/** `AbortSignal.timeout`, and the timeouts of the SDK, are a limit of the caller and no user's cancel (L10). */
 const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
   stopperOfSignal(signal) === "user" ? signedByUser : undefined;
 
@@ -114,7 +118,7 @@ class Demand {
   #wanted: (() => void) | undefined;
   #over = false;
 
-  /** The reader wants a part; settles when there is one or there will be none. */
+  /** The reader wants a part; the promise resolves when one is there, or when none will come. */
   ask(): Promise<void> {
     if (this.#over) return Promise.resolve();
     return new Promise((met) => {
@@ -123,7 +127,7 @@ class Demand {
     });
   }
 
-  /** Parts were handed over; goes on when the next is wanted. */
+  /** Parts were handed over; the effect ends when the reader wants the next one. */
   readonly met: Effect.Effect<void> = Effect.callback((resume) => {
     this.#asked?.();
     this.#asked = undefined;

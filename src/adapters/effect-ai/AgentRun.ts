@@ -1,8 +1,9 @@
 /**
- * Gives the events of a recovered step to callers that can discard: parts come as they come, and so do calls.
+ * Gives the events of a recovered step to callers that can discard: parts and calls are handed over as they come.
  *
- * A call runs as soon as it is handed over, while the rest of the answer still streams, and a break after a call has settled
- * goes on from there: the next request holds what was kept of the answer, the results, and a word about every other call.
+ * A call runs as soon as it is handed over, while the rest of the response still streams. After a break behind a settled call
+ * the run continues from there: the next request holds the kept parts of the response, the results, and a sentence about every
+ * other call.
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
@@ -10,13 +11,12 @@ import { type PartEvent, type RunCompleted, type RunEvent, RunInterrupted } from
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { type Base, unwrap } from "./Base.ts";
 import { attemptOf, Call, type StepRequest } from "./Call.ts";
-import type { AgentEvent, ToolSettled } from "./Event.ts";
-import { errorIn, type Sent } from "./Parts.ts";
+import { type RecoveryBase, recoveredModel } from "./Model.ts";
+import { errorIn, type ReadPart } from "./Parts.ts";
 import { StopSignal } from "./StopSignal.ts";
 import type { AnyToolkit, AnyTools } from "./Tools.ts";
-import { Transcript } from "./Transcript.ts";
+import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
 
 /** One step. */
 export interface AgentOptions<Tools extends AnyTools>
@@ -46,17 +46,17 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
 > =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { base, model } = unwrap(yield* LanguageModel.LanguageModel);
+      const { base, model } = recoveredModel(yield* LanguageModel.LanguageModel);
       const processor = yield* StreamProcessor;
-      // Which tools they are is nothing that a step depends on.
+      // A step does not depend on which tools the toolkit holds.
       const given = options as unknown as AgentOptions<AnyTools>;
-      const step = new Step(yield* ToolGuard, model, base, given, given.signal ?? (yield* StopSignal));
-      return played(Stream.mapError(processor.run(step.run), withOriginal), step);
+      const step = new AgentStep(yield* ToolGuard, model, base, given, given.signal ?? (yield* StopSignal));
+      return play(Stream.mapError(processor.run(step.run), withOriginal), step);
     }),
     // The handlers' errors and services are those of the toolkit that was given.
   ) as ReturnType<typeof run<Tools>>;
 
-/** The same error with the provider's own as its cause, where a part carried it (law L12). */
+/** The same error with the provider's own as its cause, where a part carried it (L12). */
 const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   const cause = errorIn(interrupted.cause);
   if (cause === interrupted.cause) return interrupted;
@@ -64,9 +64,9 @@ const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   return new RunInterrupted({ attempts, failure, message, reason, rule, run_id, cause });
 };
 
-/** One step with what is known of it. */
-class Step {
-  readonly run: RunOptions<Sent, unknown, never>;
+/** One step: its run, its toolkit, and the transcript of its attempts. */
+class AgentStep {
+  readonly run: RunOptions<ReadPart, unknown, never>;
   readonly #call: Call;
   readonly #toolkit: AnyToolkit | undefined;
   readonly #transcript = new Transcript();
@@ -74,19 +74,19 @@ class Step {
   constructor(
     guard: ToolGuard["Service"],
     model: LanguageModel.LanguageModel,
-    base: Base,
+    base: RecoveryBase,
     options: AgentOptions<AnyTools>,
     signal: AbortSignal | undefined,
   ) {
     const { continueText, prompt, reveal, runId, toolChoice = "auto", toolkit } = options;
     this.#call = new Call(guard, { resolves: true, signal });
-    // Both are the toolkit that was given, whatever its tools.
+    // `guarded` gives a toolkit of the same tools as it takes.
     this.#toolkit = this.#call.guarded(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
     this.run = {
       ...base,
-      ...this.#call.heeding,
+      ...this.#call.signalOption,
       ...(continueText === undefined ? {} : { continueText }),
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),
@@ -97,7 +97,7 @@ class Step {
     };
   }
 
-  /** The parts of an attempt are kept as they are decoded: what was handed over is read by the run alone. */
+  /** The transcript takes parts as they are decoded; only the run knows which of them were handed over. */
   #attempt(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext) {
     const transcript = this.#transcript;
     if (attempt.mode === "continue") keepThrough(transcript, attempt);
@@ -114,10 +114,10 @@ class Step {
     );
   }
 
-  /** Runs the calls of a part and tells their results. */
+  /** Runs the calls of a part and reports their results. */
   settle(
-    sent: Sent,
-    tell: (event: ToolSettled) => Effect.Effect<unknown>,
+    sent: ReadPart,
+    report: (event: ToolSettled) => Effect.Effect<unknown>,
   ): ReadonlyArray<Effect.Effect<void, AiError.AiError>> {
     this.#call.handed(sent);
     return sent.given.flatMap((part) =>
@@ -125,7 +125,7 @@ class Step {
         ? [
             Stream.runForEach(this.#results(part), (result) => {
               this.#transcript.settle(sent.attempt, result);
-              return tell({ _tag: "ToolSettled", attempt: sent.attempt, part: result });
+              return report({ _tag: "ToolSettled", attempt: sent.attempt, part: result });
             }),
           ]
         : [],
@@ -137,7 +137,7 @@ class Step {
     if (this.#toolkit === undefined || tool === undefined) return Stream.empty;
     if (tool.needsApproval !== undefined && tool.needsApproval !== false)
       return Stream.succeed(resultOf(id, name, { result: denied, encodedResult: denied, isFailure: true }));
-    // The model's own parameters: the toolkit checks them. Its services are the caller's, by the type of `run`.
+    // The toolkit checks the model's parameters. Its services are the caller's, by the type of `run`.
     const handled = Stream.unwrap(this.#toolkit.handle(name, params as never, id)) as Stream.Stream<
       Result,
       AiError.AiError
@@ -146,7 +146,10 @@ class Step {
   }
 }
 
-const denied = { type: "execution-denied", reason: "The tool needs an approval, which nobody can give here." } as const;
+const denied = {
+  type: "execution-denied",
+  reason: "The tool needs an approval, and this run has no way to ask for one.",
+} as const;
 
 interface Result {
   readonly result: unknown;
@@ -168,7 +171,7 @@ const resultOf = (id: string, name: string, given: Result): ToolSettled["part"] 
     ...(given.modelOutput === undefined ? {} : { modelOutput: given.modelOutput }),
   });
 
-/** A continuation keeps an attempt through its last text or known call; what is open behind them is withdrawn. */
+/** A continuation keeps an attempt through its last text or known call; open parts behind them are withdrawn. */
 const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext): void => {
   const before = attempt - 1;
   const known = new Set(calls.filter((call) => call.attempt === before).map((call) => call.id));
@@ -178,14 +181,14 @@ const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext)
   transcript.keep(before, last + 1);
 };
 
-/** Plays a run and its calls beside each other; the run completes when its last call has. */
-const played = (events: Stream.Stream<RunEvent<Sent>, RunInterrupted>, step: Step) =>
+/** Plays a run and its calls side by side; the run completes when its last call has settled. */
+const play = (events: Stream.Stream<RunEvent<ReadPart>, RunInterrupted>, step: AgentStep) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const queue = yield* Queue.bounded<AgentEvent, unknown>(waitingMax);
       const fibers = yield* FiberSet.make<void, unknown>();
       let completed: RunCompleted | undefined;
-      const take = (event: RunEvent<Sent>): Effect.Effect<unknown> => {
+      const take = (event: RunEvent<ReadPart>): Effect.Effect<unknown> => {
         if (event._tag === "RunCompleted") {
           completed = event;
           return Effect.void;
@@ -210,9 +213,9 @@ const played = (events: Stream.Stream<RunEvent<Sent>, RunInterrupted>, step: Ste
     }),
   );
 
-const partEvent = (event: PartEvent<Sent>): AgentEvent => {
+const partEvent = (event: PartEvent<ReadPart>): AgentEvent => {
   const { part, ...rest } = event;
-  // A step's part is one part of a stream.
+  // A ReadPart of a stream holds exactly one part.
   const [given] = part.given;
   return { ...rest, part: given } as PartEvent<Response.AnyPart>;
 };

@@ -11,7 +11,7 @@ import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import type { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { mended } from "./History.ts";
 import { sourceOf } from "./LanguageModelError.ts";
-import { PartFold, type Sent } from "./Parts.ts";
+import { PartFold, type ReadPart } from "./Parts.ts";
 import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./Tools.ts";
 
 /** The options of any call, as far as this adapter reads them. */
@@ -20,22 +20,22 @@ export interface CallOptions {
   readonly disableToolCallResolution?: boolean | undefined;
 }
 
-/** What a structured answer is asked for with. */
+/** What a structured response is asked for with. */
 export interface ObjectRequest {
   readonly schema: unknown;
   readonly objectName?: string;
 }
 
-/** How a call came. */
-export interface CallMade {
-  /** Whether the model runs the tools itself; otherwise the caller does, out of sight. */
+/** How the model was called. */
+export interface CallRequest {
+  /** Whether the model runs the tools itself; otherwise the caller does, and this adapter does not see it. */
   readonly resolves: boolean;
   /** The user's Stop. */
   readonly signal: AbortSignal | undefined;
   readonly object?: ObjectRequest;
 }
 
-interface Handed {
+interface HandedCall {
   readonly name: string;
   readonly id: string;
   readonly reference: CallReference;
@@ -47,22 +47,22 @@ export class Call {
   readonly resolves: boolean;
   readonly object: ObjectRequest | undefined;
   readonly #signal: AbortSignal | undefined;
-  /** What a structured answer was decoded to. */
+  /** What a structured response was decoded to. */
   value: unknown;
-  #handed: Array<Handed> = [];
+  #handed: Array<HandedCall> = [];
   #started = false;
   /** By their names in the toolkit. */
   #tools: ReadonlyMap<string, ToolBoundary | Guarded> = new Map();
 
-  constructor(guard: ToolGuard["Service"], { object, resolves, signal }: CallMade) {
+  constructor(guard: ToolGuard["Service"], { object, resolves, signal }: CallRequest) {
     this.#guard = guard;
     this.resolves = resolves;
     this.object = object;
     this.#signal = signal;
   }
 
-  /** The run of the call hears the user's Stop. */
-  get heeding(): Pick<RunOptions<never, never, never>, "signal"> {
+  /** The option by which the run of the call hears the user's Stop. */
+  get signalOption(): Pick<RunOptions<never, never, never>, "signal"> {
     return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
@@ -76,7 +76,7 @@ export class Call {
   }
 
   /** Parts were handed over: their calls may be claimed. */
-  handed(sent: Sent): void {
+  handed(sent: ReadPart): void {
     const { attempt, calls, run_id } = sent;
     for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
   }
@@ -84,14 +84,14 @@ export class Call {
   /** The toolkit of the call, behind the guard. */
   guarded(toolkit: unknown): unknown {
     if (toolkit === undefined || !this.resolves) return toolkit;
-    // The options' own type says that this is a toolkit with handlers, or an Effect of one.
+    // By the type of the options this is a toolkit with handlers, or an Effect of one.
     const given = toolkit as AnyToolkit | Effect.Effect<AnyToolkit>;
     return Effect.isEffect(given)
       ? Effect.map(given, (it) => guarded(it, this.#claim, this.#signal))
       : guarded(given, this.#claim, this.#signal);
   }
 
-  /** Calls that a person has approved in an earlier turn run before the request, and no run knows them. */
+  /** A call that a person has approved in an earlier turn runs before the request, and belongs to no run. */
   readonly #claim: Claim = (name, id) => {
     if (!this.#started) return "unguarded";
     const at = this.#handed.findIndex((call) => call.name === name && call.id === id);
@@ -120,11 +120,11 @@ export type StepRequest = Pick<LanguageModel.ProviderOptions, "prompt" | "toolCh
     readonly reasoning?: "live" | "held" | undefined;
   };
 
-/** One request of the wrapped model: a step, whose calls are left to be resolved outside of the attempt. */
+/** One request of the wrapped model: a step, whose calls are resolved outside of the attempt. */
 export const attemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
-): ((attempt: AttemptContext) => Stream.Stream<Sent, AiError.AiError | ProviderError>) => {
+): ((attempt: AttemptContext) => Stream.Stream<ReadPart, AiError.AiError | ProviderError>) => {
   const options = requestOptions(request);
   return (attempt) =>
     Stream.suspend(() => {
@@ -137,12 +137,12 @@ export const attemptOf = (
     );
 };
 
-/** The same for an answer that comes whole, structured where the call asks for an object. */
+/** The same for a response that comes whole, structured where the call asks for an object. */
 export const wholeAttemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
   call: Call,
-): ((attempt: AttemptContext) => Stream.Stream<Sent, AiError.AiError | ProviderError>) => {
+): ((attempt: AttemptContext) => Stream.Stream<ReadPart, AiError.AiError | ProviderError>) => {
   const options = requestOptions(request);
   return (attempt) =>
     Stream.fromEffect(
@@ -163,7 +163,7 @@ const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools 
     holdsReasoning: reasoning === "held",
   });
 
-/** The wrapped model checks no call: whoever resolves it does, outside of the attempt. */
+/** The wrapped model checks no call: the code that resolves a call checks it, outside of the attempt. */
 const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
   prompt: mended(prompt),
   ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),
@@ -178,31 +178,31 @@ const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
   handle: () => Effect.die(new Error("a step of a recovered model resolves no calls")),
 });
 
-// The three methods are overloaded by the type of the toolkit, which is not known here: the options are those of each.
+// The methods are overloaded by the type of the toolkit, which is not known here; these options fit every overload.
 const streamOf = (model: LanguageModel.LanguageModel, options: RequestOptions) =>
   (model.streamText as unknown as (options: RequestOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>)(
     options,
   );
 
-interface WholeAnswer {
+interface WholeResponse {
   readonly content: ReadonlyArray<Response.AnyPart>;
   readonly value?: unknown;
 }
-type Generate = (options: RequestOptions & Partial<ObjectRequest>) => Effect.Effect<WholeAnswer, AiError.AiError>;
+type Generate = (options: RequestOptions & Partial<ObjectRequest>) => Effect.Effect<WholeResponse, AiError.AiError>;
 
 const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, call: Call) => {
   const { object } = call;
   // As above: overloads by the toolkit's type.
   const generate = (object === undefined ? model.generateText : model.generateObject) as unknown as Generate;
-  return Effect.map(generate(object === undefined ? options : { ...options, ...object }), (answer) => {
-    call.value = answer.value;
-    return answer.content;
+  return Effect.map(generate(object === undefined ? options : { ...options, ...object }), (response) => {
+    call.value = response.value;
+    return response.content;
   });
 };
 
 /**
- * What the provider has seen already is decided once a call, outside of the attempts, so that every attempt sends the same
- * request: a failed one must not count as a response to go on from.
+ * Which messages the provider has seen already is decided once a call, outside of the attempts, so that every attempt sends the
+ * same request: a failed attempt must not count as a response to go on from.
  */
 const trackerOf = ({ incrementalPrompt, previousResponseId }: StepRequest): ResponseIdTracker.Service => ({
   clearUnsafe: () => undefined,

@@ -2,14 +2,14 @@
  * Keeps histories whole: no call without its result goes to a caller, or to a provider.
  *
  * `Chat` writes down every part that it was handed, also of a stream that fails. So a call whose handler failed, died or was
- * cancelled is closed with a result that says so, before the failure is handed on. A consumer that stops listening cannot be
- * handed anything any more; what it left open is closed in the prompt of its next request.
+ * cancelled gets a result that says so, before the failure is handed on. A consumer that has stopped listening cannot be handed
+ * a result; the prompt of its next request closes the calls that it left open.
  */
 import { Stream } from "effect";
 import { Prompt, Response } from "effect/ai";
 
-/** The result of a call that has none: what a model and a person read of it. */
-const unfinished = {
+/** The result of a call whose outcome is not known, for the model and for a person. */
+export const unfinished = {
   type: "execution-interrupted",
   reason: "The call was interrupted before its result was known. It may have run, in part or as a whole.",
 } as const;
@@ -57,16 +57,16 @@ const interruptedResult = (id: string, name: string): Response.AnyPart =>
   });
 
 /**
- * Closes in a prompt the calls that an earlier turn left open; a call that waits for approval is none.
+ * Closes in a prompt the calls that an earlier turn left open; a call that waits for approval is not open.
  *
  * @returns the same prompt where nothing is open
  */
 export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
-  const answered = new Set<string>();
-  for (const message of prompt.content) for (const id of answeredIn(message)) answered.add(id);
+  const closedIds = new Set<string>();
+  for (const message of prompt.content) for (const id of closedIn(message)) closedIds.add(id);
   const open = (message: Prompt.Message) =>
     message.role === "assistant"
-      ? message.content.filter((part) => part.type === "tool-call" && !part.providerExecuted && !answered.has(part.id))
+      ? message.content.filter((part) => part.type === "tool-call" && !part.providerExecuted && !closedIds.has(part.id))
       : [];
   if (!prompt.content.some((message) => open(message).length > 0)) return prompt;
   return Prompt.fromMessages(
@@ -77,7 +77,8 @@ export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
   );
 };
 
-const answeredIn = (message: Prompt.Message): ReadonlyArray<string> => {
+/** The calls that have a result or wait for approval. */
+const closedIn = (message: Prompt.Message): ReadonlyArray<string> => {
   if (message.role !== "assistant" && message.role !== "tool") return [];
   return message.content.flatMap((part) => {
     if (part.type === "tool-result") return [part.id];

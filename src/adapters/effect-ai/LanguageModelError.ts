@@ -1,8 +1,8 @@
 /**
- * Says in the words of `effect/ai` what a run or an exchange failed with, and remembers what it was before.
+ * Says in the words of `effect/ai` what a run or an exchange failed with, and remembers the original error.
  *
- * An `AiError` that the wrapped model failed with is handed on as it is (law L12). Where there is none, one is made. Beside
- * each the original is kept, so that nothing is classified twice and nobody has to read a message.
+ * An `AiError` that the wrapped model failed with is handed on unchanged (L12). Where there is none, one is made. The original
+ * is kept beside each, so that no failure is classified twice and a program need not read messages.
  */
 import { Duration } from "effect";
 import { AiError } from "effect/ai";
@@ -66,8 +66,8 @@ const original = (cause: unknown): AiError.AiError | undefined => {
 };
 
 /**
- * The reason that fits a failure. What a run gave up on is never one that asks to be sent again as it is: whether that is
- * safe was just decided, so its transport failures are `UnknownError`.
+ * The reason that fits a failure. The reason of an ended run must not ask to be sent again as it is: the run has just decided
+ * that this is not safe, so its transport failures are `UnknownError`.
  */
 const reasonOf = (
   failure: Failure,
@@ -117,14 +117,14 @@ const rejection = (
   }
 };
 
-/** Neither method nor address are kept by the client's error; the address may hold a key. */
+/** The client's error keeps neither method nor address, because an address may hold a key. */
 const network = (description: string, cause: unknown): AiError.AiErrorReason =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description, cause });
 
 /** Longest text of a provider's error that goes into a description, in UTF-16 code units. */
 const wordsCharactersMax = 2_000;
 
-/** The provider's own words, where it answered with an error: a person needs them, as with any provider package. */
+/** The provider's own words, where its response was an error: a person needs them, as with any provider package. */
 const wordsOf = (cause: unknown): string | undefined => {
   const body = typeof cause === "object" && cause !== null && "body" in cause ? cause.body : undefined;
   return typeof body === "string" && body !== "" ? body.slice(0, wordsCharactersMax) : undefined;

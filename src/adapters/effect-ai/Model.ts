@@ -1,36 +1,63 @@
 /**
  * Makes any language model of `effect/ai` recoverable, by one Layer and without a change of a type.
  *
- * Every request of the model, one step, is a run of StreamProcessor; the tools of a toolkit run outside of its attempts and
- * through ToolGuard, so that a failure in step n never runs a tool of an earlier step again. `streamText` is a stream of
- * parts whose consumers (`Chat` above all) cannot discard: what it has handed over stays. The lifecycle prefix is held until
- * content comes, and calls until the provider's terminal marker, so that a break before the first word is replayed unseen
- * and no history ever holds a discarded part or a call without its result. `EffectAi.run` gives the run's events to those
- * who can discard.
+ * Every request of the model, one step, is a run of StreamProcessor. The tools of a toolkit run outside of its attempts and
+ * through ToolGuard, so that a failure in step n never runs a tool of an earlier step again. The consumers of `streamText`
+ * (`Chat` above all) cannot discard a part. So the lifecycle prefix is held until content comes, and calls are held until the
+ * provider's terminal marker: a break before the first word is replayed unseen, and no history ever holds a discarded part or
+ * a call without its result. `EffectAi.run` gives the run's events to callers that can discard.
  *
- * A call settles only after its answer is whole here, so nothing is ever there to continue from: `can_continue` is false
- * for the three methods of the model, and true for `run`.
+ * In the three methods of the model a call settles only after its response is whole, so there is nothing to continue from:
+ * `can_continue` is false for them, and true for `run`.
  */
 import { Effect, Layer, Option, Stream } from "effect";
 import { type AiError, LanguageModel, Model, type Response } from "effect/ai";
+import type { Provider } from "../../domain/RunFacts.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { type Base, type Options, remember, unnamed } from "./Base.ts";
 import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./Call.ts";
 import { closed } from "./History.ts";
 import { ofRun } from "./LanguageModelError.ts";
-import { errorIn, type Sent } from "./Parts.ts";
+import { errorIn, type ReadPart } from "./Parts.ts";
 import { StopSignal } from "./StopSignal.ts";
 import type { AnyTools } from "./Tools.ts";
 
-export { type AgentOptions, run } from "./AgentRun.ts";
-export type { Options } from "./Base.ts";
-export type { AgentEvent, ToolSettled } from "./Event.ts";
-export { interruptionOf } from "./LanguageModelError.ts";
-export { StopSignal } from "./StopSignal.ts";
-export { ToolEffect } from "./Tools.ts";
-export { Transcript } from "./Transcript.ts";
+/**
+ * What every run of a recovered model is made with. With `reveal: "on_complete"` a response is handed over when it is whole, so
+ * that a break in it is replayed unseen, also for a caller that cannot discard.
+ */
+export interface Options
+  extends Pick<RunOptions<never, never, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
+  /** Names the provider, and says whether the model reasons. Left out: what `effect/ai`'s `Model` says of itself. */
+  readonly provider?: Provider;
+  /**
+   * `live` (the default) hands reasoning on as it comes: a caller of `streamText` cannot discard it, so a break behind it
+   * ends the stream. `held` keeps it back until the first text or the end of the response: such a break is replayed unseen.
+   */
+  readonly reasoning?: "live" | "held";
+  /** Renews the credentials after a `rejected.auth`; tried once a run. */
+  readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
+}
+
+/** The options with their provider. */
+export type RecoveryBase = Options & { readonly provider: Provider };
+
+/** A model and what its runs are made with. */
+export interface RecoveredModel {
+  readonly model: LanguageModel.LanguageModel;
+  readonly base: RecoveryBase;
+}
+
+/** The provider where neither the options nor `effect/ai` names one. */
+const unnamed: Provider = { id: "effect-ai" };
+
+const wrappedModels = new WeakMap<LanguageModel.LanguageModel, RecoveredModel>();
+
+/** The model below a recovered one; a model that is not recovered stands for itself. */
+export const recoveredModel = (model: LanguageModel.LanguageModel): RecoveredModel =>
+  wrappedModels.get(model) ?? { model, base: { provider: unnamed } };
 
 /**
  * Recovers the language model that is provided to it.
@@ -58,27 +85,27 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<LanguageModel.LanguageModel, never, StreamProcessor | ToolGuard> {
   const processor = yield* StreamProcessor;
   const guard = yield* ToolGuard;
-  const base: Base = { ...options, provider: options.provider ?? (yield* providerOf) };
+  const base: RecoveryBase = { ...options, provider: options.provider ?? (yield* providerOf) };
   const steps = yield* LanguageModel.make({
     streamText: (request) => streamed(processor, base, model, request),
     generateText: (request) => generated(processor, base, model, request),
     supportsSystemMessagesInHistory: model.supportsSystemMessagesInHistory,
   });
   const wrapped = LanguageModel.LanguageModel.of({ ...steps, ...methods(steps, guard) });
-  remember(wrapped, { model, base });
+  wrappedModels.set(wrapped, { model, base });
   return wrapped;
 });
 
 const providerOf = Effect.gen(function* () {
   const id = Option.getOrElse(yield* Effect.serviceOption(Model.ProviderName), () => unnamed.id);
   const model = Option.getOrUndefined(yield* Effect.serviceOption(Model.ModelName));
-  return { id, ...(model === undefined ? {} : { model }) } satisfies Base["provider"];
+  return { id, ...(model === undefined ? {} : { model }) } satisfies RecoveryBase["provider"];
 });
 
 /** One streamed step, for a caller that cannot discard. */
 const streamed = (
   processor: StreamProcessor["Service"],
-  base: Base,
+  base: RecoveryBase,
   model: LanguageModel.LanguageModel,
   request: LanguageModel.ProviderOptions,
 ): Stream.Stream<Response.StreamPartEncoded, AiError.AiError> =>
@@ -87,7 +114,7 @@ const streamed = (
       const call = callOf(current);
       const run = processor.parts({
         ...base,
-        ...call.heeding,
+        ...call.signalOption,
         tools: call.begin(request.tools),
         attempt: attemptOf(model, { ...request, reasoning: base.reasoning }),
         observe,
@@ -99,10 +126,10 @@ const streamed = (
     }),
   );
 
-/** One step whose answer comes whole. */
+/** One step whose response comes whole. */
 const generated = (
   processor: StreamProcessor["Service"],
-  base: Base,
+  base: RecoveryBase,
   model: LanguageModel.LanguageModel,
   request: LanguageModel.ProviderOptions,
 ): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> =>
@@ -111,7 +138,7 @@ const generated = (
     const parts: Array<Response.AnyPartEncoded> = [];
     const run = processor.parts({
       ...base,
-      ...call.heeding,
+      ...call.signalOption,
       streaming: false,
       tools: call.begin(request.tools),
       attempt: wholeAttemptOf(model, request, call),
@@ -123,11 +150,11 @@ const generated = (
         parts.push(...sent.parts);
       }),
     );
-    // A whole answer has the parts of a whole answer: they come from the content of one.
+    // The parts come from the content of a whole response, so they are those of one.
     return parts as Array<Response.PartEncoded>;
   }).pipe(Effect.mapError((interrupted) => errorOf("generateText", interrupted)));
 
-const observe = (sent: Sent) => sent.observation;
+const observe = (sent: ReadPart) => sent.observation;
 
 const callOf = (call: Call | undefined): Call => {
   if (call === undefined) throw new Error("a step of a recovered model was run outside of the model");
@@ -136,10 +163,10 @@ const callOf = (call: Call | undefined): Call => {
 
 type StreamParts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
-/** The parts of a stream, one each; their calls may be claimed from here on. */
-const handOver = (call: Call, sent: ReadonlyArray<Sent>): StreamParts => {
+/** The parts of a stream, in order; their calls may be claimed from here on. */
+const handOver = (call: Call, sent: ReadonlyArray<ReadPart>): StreamParts => {
   for (const it of sent) call.handed(it);
-  // Every Sent of a stream holds exactly the one stream part that it was read from, and an array of a stream is never empty.
+  // Every ReadPart of a stream holds the one stream part that it was read from, and an array of a stream is never empty.
   return sent.flatMap((it) => it.parts) as unknown as StreamParts;
 };
 
@@ -147,10 +174,10 @@ const errorOf = (method: string, interrupted: RunInterrupted): AiError.AiError =
   ofRun(method, interrupted, errorIn(interrupted.cause));
 
 type Streaming = (options: CallOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>;
-interface Answer {
+interface WholeResponse {
   readonly content: Array<Response.Part<AnyTools>>;
 }
-type Generating = (options: CallOptions) => Effect.Effect<Answer, AiError.AiError>;
+type Generating = (options: CallOptions) => Effect.Effect<WholeResponse, AiError.AiError>;
 type ObjectOptions = CallOptions & ObjectRequest;
 
 /** The model's own methods, each call with its run and its tools behind the guard. */
@@ -158,8 +185,8 @@ const methods = (
   steps: LanguageModel.LanguageModel,
   guard: ToolGuard["Service"],
 ): Pick<LanguageModel.LanguageModel, "generateObject" | "generateText" | "streamText"> => {
-  // The methods are overloaded by the type of the toolkit. Nothing below depends on it: options go in as they came but for a
-  // toolkit of the same tools, and parts come out as they are.
+  // The methods are overloaded by the type of the toolkit, and nothing below depends on it: only the toolkit of the options is
+  // replaced, by one of the same tools, and parts come out unchanged.
   const stream = steps.streamText as unknown as Streaming;
   const generate = steps.generateText as unknown as Generating;
 
@@ -188,7 +215,7 @@ const methods = (
       );
     });
 
-  // The casts give back the overloads that were taken away above, by the same methods.
+  // The casts give the same methods their overloads back, which the casts above took away.
   const overloaded = { generateObject, generateText, streamText } as unknown;
   return overloaded as Pick<LanguageModel.LanguageModel, "generateObject" | "generateText" | "streamText">; // as above
 };

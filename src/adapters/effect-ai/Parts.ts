@@ -13,8 +13,8 @@ import * as Observation from "../../domain/Observation.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 
-/** A part on its way through a run: what is handed over of it, and what it proves. */
-export interface Sent {
+/** A part on its way through a run: what of it is handed over, and what it proves. */
+export interface ReadPart {
   readonly attempt: number;
   readonly run_id: string;
   readonly parts: ReadonlyArray<Response.AnyPartEncoded>;
@@ -27,16 +27,16 @@ export interface Sent {
   readonly error?: unknown;
 }
 
-/** The original error of a run (law L12): the part that carried it is what the run gives as its cause. */
-export const errorIn = (cause: unknown): unknown => (isSent(cause) ? cause.error : cause);
+/** The original error of a run (L12): the run gives the part that carried it as its cause. */
+export const errorIn = (cause: unknown): unknown => (isReadPart(cause) ? cause.error : cause);
 
-const isSent = (cause: unknown): cause is Sent =>
+const isReadPart = (cause: unknown): cause is ReadPart =>
   typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
 
-/** What a part of `ProviderModel` says of calls that the provider ran itself: `metadata.stream_recovery.calls`. */
+/** Where a part of `ProviderModel` describes calls that the provider ran itself: `metadata.stream_recovery.calls`. */
 export const hostedMetadata = "stream_recovery";
 
-interface Known {
+interface BegunCall {
   readonly ordinal: number;
   readonly executor: "runtime" | "provider";
 }
@@ -45,20 +45,20 @@ interface Known {
 export interface Exposed {
   /** The names under which the tools stand in the ledger, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
-  /** A call of no such tool is the caller's to judge. */
+  /** The caller judges a call of an undeclared tool; otherwise such a call fails the attempt. */
   readonly deferred: boolean;
-  /** Reasoning is handed over with the text behind it, and shows nothing by itself. */
+  /** Reasoning is handed over together with the text behind it, and shows nothing by itself. */
   readonly holdsReasoning: boolean;
 }
 
-/** Longest reasoning that is held, in UTF-16 code units of one attempt; what comes beyond it is handed over and counts. */
+/** Longest reasoning that is held, in UTF-16 code units of one attempt; reasoning beyond it is handed over and counts as shown. */
 export const heldReasoningCharactersMax = 1024 * 1024;
 
 /** Reads the parts of one attempt. */
 export class PartFold {
   readonly #attempt: Pick<AttemptContext, "attempt" | "run_id">;
   readonly #exposed: Exposed;
-  readonly #open = new Map<string, Known>();
+  readonly #open = new Map<string, BegunCall>();
   #count = 0;
   #reasoned = 0;
 
@@ -68,14 +68,14 @@ export class PartFold {
   }
 
   /** Reads one part of a stream. */
-  read(part: Response.AnyPart): Sent {
-    return this.#sent([part], this.#observe(part));
+  read(part: Response.AnyPart): ReadPart {
+    return this.#made([part], this.#observe(part));
   }
 
-  /** Reads a whole answer: the model's success is its marker, unless its finish says that it failed. */
-  readWhole(parts: ReadonlyArray<Response.AnyPart>): Sent {
+  /** Reads a whole response: the model's success is its terminal marker, unless its finish says that it failed. */
+  readWhole(parts: ReadonlyArray<Response.AnyPart>): ReadPart {
     let seen: Observation.Observation = { ...Observation.none, progress: "output", terminal: true };
-    const calls: Array<Sent["calls"][number]> = [];
+    const calls: Array<ReadPart["calls"][number]> = [];
     let error: unknown;
     for (const part of parts) {
       const read = this.#observe(part);
@@ -92,15 +92,15 @@ export class PartFold {
         ...(observation.failure === undefined ? {} : { failure: observation.failure, terminal: false }),
       };
     }
-    return this.#sent(parts, { observation: seen, calls, ...(error === undefined ? {} : { error }) });
+    return this.#made(parts, { observation: seen, calls, ...(error === undefined ? {} : { error }) });
   }
 
-  #sent(parts: ReadonlyArray<Response.AnyPart>, read: Read): Sent {
+  #made(parts: ReadonlyArray<Response.AnyPart>, read: Reading): ReadPart {
     const { attempt, run_id } = this.#attempt;
     return { attempt, run_id, given: parts, parts: parts.map(encode), ...read };
   }
 
-  #observe(part: Response.AnyPart): Read {
+  #observe(part: Response.AnyPart): Reading {
     switch (part.type) {
       case "text":
         return seen(shown(part.text));
@@ -145,7 +145,7 @@ export class PartFold {
 
   #begin(id: string, name: string, provider: boolean): Observation.CallSignal {
     const executor = provider ? "provider" : "runtime";
-    const known: Known = { ordinal: this.#count++, executor };
+    const known: BegunCall = { ordinal: this.#count++, executor };
     this.#open.set(id, known);
     return this.#signal(known, id, name, "input_started");
   }
@@ -157,7 +157,7 @@ export class PartFold {
       : Observation.calls([this.#signal(known, id, undefined, "input_complete")]);
   }
 
-  #called(id: string, name: string, provider: boolean): Read {
+  #called(id: string, name: string, provider: boolean): Reading {
     const begun = this.#open.get(id);
     const first = begun === undefined ? [this.#begin(id, name, provider)] : [];
     const known = begun ?? this.#open.get(id);
@@ -184,10 +184,10 @@ export class PartFold {
       : Observation.calls([...first, this.#signal(known, id, name, "settled")]);
   }
 
-  /** Calls that the provider ran and that no part of `effect/ai` tells of. */
+  /** Calls that the provider ran and that no part of `effect/ai` describes. */
   #hosted(metadata: Response.ProviderMetadata): Observation.Observation {
-    const told = Json.list(Json.record(metadata[hostedMetadata])?.calls);
-    const signals = told.flatMap((entry) => {
+    const entries = Json.list(Json.record(metadata[hostedMetadata])?.calls);
+    const signals = entries.flatMap((entry) => {
       const { id, phase, tool } = Json.record(entry) ?? {};
       const key = Json.string(id);
       const name = Json.string(tool);
@@ -201,7 +201,7 @@ export class PartFold {
   }
 
   #signal(
-    { executor, ordinal }: Known,
+    { executor, ordinal }: BegunCall,
     id: string,
     name: string | undefined,
     phase: Observation.CallSignal["phase"],
@@ -211,13 +211,13 @@ export class PartFold {
   }
 }
 
-type Read = Pick<Sent, "observation" | "calls" | "error">;
+type Reading = Pick<ReadPart, "observation" | "calls" | "error">;
 
-const noCalls: Sent["calls"] = [];
+const noCalls: ReadPart["calls"] = [];
 
-const seen = (observation: Observation.Observation): Read => ({ observation, calls: noCalls });
+const seen = (observation: Observation.Observation): Reading => ({ observation, calls: noCalls });
 
-const failedBy = (failure: Failure, error: unknown): Read => ({ ...seen(Observation.failed(failure)), error });
+const failedBy = (failure: Failure, error: unknown): Reading => ({ ...seen(Observation.failed(failure)), error });
 
 const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
   AiError.make({
@@ -226,7 +226,7 @@ const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
     reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
   });
 
-/** An empty text is how text begins, and is no progress. */
+/** An empty text only begins a block, and is no progress. */
 const shown = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 
@@ -250,7 +250,7 @@ const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
 const encodeFinish = Schema.encodeSync(Response.FinishPart);
 const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
 
-/** A part as the wrapped model's provider gave it: most are the same, and those that are not are encoded. */
+/** A part in the encoded form that a provider gives: most parts have the same form, the others are encoded. */
 const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
   switch (part.type) {
     case "file":

@@ -1,5 +1,5 @@
 /**
- * Lets a program stop a recovered model in its user's name (law L10): the run, and the calls that run behind its answer.
+ * Lets a program stop a recovered model in its user's name (L10): the run, and the calls that run behind its response.
  */
 import { Context, Effect, Stream } from "effect";
 import type { AiError } from "effect/ai";
@@ -12,8 +12,8 @@ import { ofRun } from "./LanguageModelError.ts";
  * The signal of the user's Stop, for every request of an effect or a stream:
  * `Stream.provideService(chat.streamText({ prompt, toolkit }), EffectAi.StopSignal, stop.signal)`.
  *
- * When it aborts, the run under way ends as `user_cancelled`, a tool that runs is interrupted, and a request that comes
- * later sends nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops the same, and is no user's cancel.
+ * When it aborts, the run under way ends as `user_cancelled`, a running tool is interrupted, and a later request sends nothing.
+ * A signal that aborts by a timeout (`AbortSignal.timeout`) stops them too, and is no user's cancel.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,
@@ -23,9 +23,9 @@ export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-str
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**
- * Runs a call's work until the signal aborts; the run of its answer may have ended by then, and hears the signal no more.
+ * Runs a call's work until the signal aborts: the run of its response may have ended by then, and an ended run does not listen.
  *
- * @param call whose work it is; left out for a call that no run knows
+ * @param call the call whose work it is; left out for a call that belongs to no run
  */
 export const untilStopped = <A, E, R>(
   work: Effect.Effect<A, E, R>,
@@ -34,7 +34,7 @@ export const untilStopped = <A, E, R>(
 ): Effect.Effect<A, E | AiError.AiError, R> => {
   if (signal === undefined) return work;
   const stop = stopped(signal, call);
-  // What has aborted before must not start at all.
+  // Work whose signal has aborted before must not start.
   return Effect.suspend(() => (signal.aborted ? stop : Effect.raceFirst(work, stop)));
 };
 

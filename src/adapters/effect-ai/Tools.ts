@@ -11,13 +11,13 @@ import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/too
 import { streamUntilStopped, untilStopped } from "./StopSignal.ts";
 
 /**
- * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. A tool without it is read by the annotations
- * of `effect/ai`: `Readonly` means read_only; `Destructive` or `Idempotent`, whatever they say, mean that the tool changes
- * something (an idempotent call may run twice, but a repeated answer need not repeat the call's arguments); else unknown.
+ * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. Without it the annotations of `effect/ai` decide:
+ * `Readonly` means read_only; `Destructive` or `Idempotent`, with either value, mean mutating (an idempotent call may run twice,
+ * but a repeated response need not repeat the call's arguments); without any of them a tool is unknown.
  */
 export class ToolEffect extends Context.Service<ToolEffect, Effects>()("effect-stream-recovery/effect-ai/ToolEffect") {}
 
-/** Tools by name, whatever they are. */
+/** Any tools, by name. */
 export type AnyTools = Record<string, Tool.Any>;
 
 /** A toolkit with its handlers. */
@@ -32,13 +32,13 @@ type Work = Effect.Effect<void, unknown, unknown>;
 /** A guarded tool of a toolkit. */
 export type Guarded = GuardedTool<Work, void, unknown, unknown>;
 
-/** A tool that the provider runs on its own side. */
+/** Whether the provider runs the tool on its own side. */
 export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool) && !tool.requiresHandler;
 
-/** What a tool does, as far as its annotations or, for a tool that the provider runs, the table of hosted tools say. */
+/** What a tool does, by its annotations or, for a tool that the provider runs, by the table of hosted tools. */
 export const effectOf = (tool: Tool.Any): Effects => {
   const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
-  // The types let any text pass here, and what is no effect is none that is known.
+  // The types let any text pass here; a text that is no effect counts as unknown.
   if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
   if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
   const { mapUnsafe } = tool.annotations;
@@ -55,7 +55,7 @@ export const wireName = (tool: Tool.Any): string =>
 /**
  * The boundaries of the tools of one request: guarded where the model resolves the calls itself.
  *
- * @param guard makes the guarded ones; left out where the caller resolves the calls, which proves nothing
+ * @param guard makes the guarded boundaries; left out where the caller resolves the calls, which proves nothing
  */
 export const boundaries = (
   tools: ReadonlyArray<Tool.Any>,
@@ -76,7 +76,7 @@ const makers = (guard: ToolGuard["Service"]) => ({
 
 const perform = (work: Work): Work => work;
 
-/** Which call a toolkit is asked to handle: its tool and reference, `unguarded` where no run handed it over, else refused. */
+/** Finds the call that a toolkit is asked to handle: its tool and reference, `unguarded` before any run, else `refused`. */
 export type Claim = (
   name: string,
   id: string | undefined,
@@ -86,7 +86,7 @@ export type Claim = (
  * A toolkit whose handlers can only be reached through the fence.
  *
  * @param toolkit the toolkit with its handlers
- * @param claim says which call is meant; each is given once
+ * @param claim finds the call; each call is found once
  * @param signal the user's Stop: it interrupts the handlers
  */
 export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
@@ -97,7 +97,7 @@ export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal |
     if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
     return Effect.succeed(through(call.tool, call.reference, name, work, signal));
   };
-  // The handle's types name each tool's own results; here they pass through unread.
+  // The type of `handle` names each tool's own results; here they pass through unread.
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
 };
 
@@ -108,12 +108,12 @@ const forwarded = (
   id: string | undefined,
   options: unknown,
 ): ReturnType<AnyToolkit["handle"]> => {
-  // What came in by the typed handle goes out by it: the types are those of the caller.
+  // The arguments came in by the typed handle and go out by it, so they have the caller's types.
   const args = [name, params, id, options] as unknown as Parameters<AnyToolkit["handle"]>;
   return toolkit.handle(...args);
 };
 
-/** The results of a call that runs in the guard, as they come; the call settles with the last. */
+/** The results of a call that runs in the guard, as they come; the call settles with its last result. */
 const through = (
   tool: Guarded,
   reference: CallReference,

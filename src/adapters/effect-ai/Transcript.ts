@@ -1,29 +1,40 @@
 /**
- * Keeps what is valid of a run's answer, attempt by attempt, and writes it as a prompt.
+ * Keeps the valid parts of a run, attempt by attempt, and writes them as a prompt.
  */
 import { Prompt, type Response } from "effect/ai";
+import type { RunEvent } from "../../runtime/contract/RunEvent.ts";
 import type { SettledCall } from "../../runtime/contract/ToolCall.ts";
-import type { AgentEvent } from "./Event.ts";
+import { unfinished } from "./History.ts";
 
-interface Kept {
+/** A call of the step has its result, or a preliminary one. */
+export interface ToolSettled {
+  readonly _tag: "ToolSettled";
+  readonly attempt: number;
+  readonly part: Extract<Response.AnyPart, { readonly type: "tool-result" }>;
+}
+
+/** The run's events by the grammar of RunEvent.ts, with the results of its calls before `RunCompleted`. */
+export type AgentEvent = RunEvent<Response.AnyPart> | ToolSettled;
+
+interface AttemptParts {
   parts: ReadonlyArray<Response.AnyPart>;
   readonly results: Map<string, Response.AnyPart>;
 }
 
-/** What a continuation is told of a call without a result. */
-const sentences: Readonly<Record<SettledCall["outcome"], string>> = {
+/** What a continuation's request says of a call without a result. */
+const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
   settled: "The call ran, and its result was lost.",
   it_ran: "The call ran, and its result was lost.",
   not_run: "The call was not run.",
   it_did_not_run: "The call was not run.",
-  unknown: "The call was interrupted before its result was known. It may have run, in part or as a whole.",
+  unknown: unfinished.reason,
 };
 
-/** The valid parts of a run: what was discarded is gone, and no call is left without a result. */
+/** The valid parts of a run: discarded parts are gone, and no call is without a result. */
 export class Transcript {
-  readonly #attempts = new Map<number, Kept>();
+  readonly #attempts = new Map<number, AttemptParts>();
 
-  /** Takes an event of a run: parts and results are added, what is discarded is withdrawn. */
+  /** Takes an event of a run: adds parts and results, and withdraws discarded parts. */
   take(event: AgentEvent): void {
     if (event._tag === "Part") this.add(event.attempt, event.part);
     else if (event._tag === "ToolSettled") this.settle(event.attempt, event.part);
@@ -53,41 +64,41 @@ export class Transcript {
   }
 
   /**
-   * What is kept, as the messages that follow a prompt.
+   * The kept parts, as the messages that follow a prompt.
    *
-   * @param calls what became of calls that have no result, where it is known
+   * @param calls the outcomes of calls that have no result, where they are known
    */
   prompt(calls: ReadonlyArray<SettledCall> = []): Prompt.Prompt {
     let prompt = Prompt.empty;
     for (const [attempt, { parts, results }] of [...this.#attempts].sort(([one], [other]) => one - other)) {
       const outcomes = new Map(calls.filter((it) => it.attempt === attempt).map((it) => [it.id, it.outcome]));
       const assistant = Prompt.fromResponseParts(parts.filter((part) => !isOpenHosted(part, parts)));
-      const answers = parts.flatMap((part) =>
+      const toolResults = parts.flatMap((part) =>
         part.type === "tool-call" && part.providerExecuted !== true
-          ? [answerTo(part, results.get(part.id), outcomes.get(part.id) ?? "unknown")]
+          ? [resultFor(part, results.get(part.id), outcomes.get(part.id) ?? "unknown")]
           : [],
       );
       prompt = Prompt.concat(prompt, assistant);
-      if (answers.length > 0)
-        prompt = Prompt.concat(prompt, Prompt.fromMessages([Prompt.toolMessage({ content: answers })]));
+      if (toolResults.length > 0)
+        prompt = Prompt.concat(prompt, Prompt.fromMessages([Prompt.toolMessage({ content: toolResults })]));
     }
     return prompt;
   }
 
-  #of(attempt: number): Kept {
+  #of(attempt: number): AttemptParts {
     const known = this.#attempts.get(attempt) ?? { parts: [], results: new Map() };
     this.#attempts.set(attempt, known);
     return known;
   }
 }
 
-/** A call that the provider ran and never told the result of: no provider takes it back. */
+/** A call that the provider ran and gave no result of: no provider takes such a call back. */
 const isOpenHosted = (part: Response.AnyPart, parts: ReadonlyArray<Response.AnyPart>): boolean =>
   part.type === "tool-call" &&
   part.providerExecuted === true &&
   !parts.some((other) => other.type === "tool-result" && other.id === part.id);
 
-const answerTo = (
+const resultFor = (
   call: Extract<Response.AnyPart, { readonly type: "tool-call" }>,
   result: Response.AnyPart | undefined,
   outcome: SettledCall["outcome"],
@@ -102,7 +113,6 @@ const answerTo = (
       providerExecuted: false,
       ...(result.modelOutput === undefined ? {} : { modelOutput: result.modelOutput }),
     });
-  const reason = sentences[outcome];
-  const told = { type: "execution-interrupted", reason };
-  return Prompt.toolResultPart({ id, name, isFailure: true, result: told, providerExecuted: false });
+  const lost = { ...unfinished, reason: outcomeSentences[outcome] };
+  return Prompt.toolResultPart({ id, name, isFailure: true, result: lost, providerExecuted: false });
 };

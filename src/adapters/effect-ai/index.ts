@@ -1,4 +1,4 @@
 /**
  * Recovers the language models of `effect/ai`. Runs wherever Effect does: in Node, browsers and workers.
  */
-export * as EffectAi from "./Model.ts";
+export * as EffectAi from "./EffectAi.ts";

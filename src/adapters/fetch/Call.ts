@@ -1,5 +1,6 @@
 /**
- * Reads what a call of `fetch` asks for, in each form that it takes, without using up what may have to be passed through.
+ * Reads what a call of `fetch` asks for, in each form that `fetch` takes, and keeps its body readable for a request that passes
+ * through untouched.
  */
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
@@ -11,7 +12,7 @@ export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
 /** A call of `fetch`. */
 export interface FetchCall {
-  /** Undefined: nothing to recover, `input` and `init` go on as they are. */
+  /** Undefined: there is nothing to recover, and `input` and `init` pass through as they are. */
   readonly plan: RelayPlan | undefined;
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
@@ -23,7 +24,7 @@ export interface FetchCall {
  * Reads a call.
  *
  * @param declared what the caller's tools do
- * @throws what the body's own stream fails with
+ * @throws the error of the body's own stream
  */
 export const readCall = async (
   input: FetchInput,
@@ -48,13 +49,13 @@ export const readCall = async (
 interface ReadBody {
   /** Undefined for a form or nothing, which is no JSON. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** The caller's own body can be read once only, and was. */
+  /** The caller's own body can be read only once, and was read. */
   readonly used: boolean;
 }
 
 const bodyOf = async (given: RequestInit["body"], request: Request | undefined): Promise<ReadBody> => {
   if (typeof given === "string") return { body: given, used: false };
-  // A view keeps its own bytes, which the caller may write to later: an attempt that comes then must not see that.
+  // The caller may write to the buffer of a view later, and a later attempt must send the same bytes: so they are copied.
   if (ArrayBuffer.isView(given))
     return { body: new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice(), used: false };
   if (given instanceof ArrayBuffer) return { body: new Uint8Array(given.slice(0)), used: false };

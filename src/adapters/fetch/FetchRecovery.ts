@@ -7,12 +7,12 @@
  * const openai = new OpenAI({ fetch, maxRetries: 0 });
  * ```
  *
- * What it may recover is what a client that only sees bytes allows (`Relay.ts`): everything until something was shown, and
- * calls until their end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests of
- * no model pass through untouched.
+ * It recovers what a client that only sees bytes permits (`Relay.ts`): everything until content was shown, and calls until their
+ * end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests to other endpoints pass
+ * through untouched.
  *
- * SDKs retry by themselves, twice by default, each time with all that a run may spend: set `maxRetries: 0`. Where they do
- * retry, the repeat of a request that has just failed goes on with its budget instead of a fresh one.
+ * SDKs retry by themselves, twice by default, each time with a whole budget: set `maxRetries: 0`. Where an SDK does retry, the
+ * repeat of a request that has just failed gets the remaining budget of that request instead of a fresh one.
  *
  * Node's own `fetch` gives up on its side after 300 s without a head or a byte; a run takes that for a broken connection.
  */
@@ -26,7 +26,7 @@ import { type FetchCall, readCall } from "./Call.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
 import { fetchTransport } from "./Transport.ts";
 
-export type { RelayAnswer, RelayRun } from "../relay/Relay.ts";
+export type { RelayResponse as RelayAnswer, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
 
@@ -35,11 +35,11 @@ export interface FetchRecoveryOptions
   extends Pick<Relay.RelayOptions, "reveal" | "head" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"> {
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
-  /** What the tools of the requests do, by name. Tools that are not named are taken to do anything. */
+  /** What the tools of the requests do, by name. A tool that is not named is `unknown`. */
   readonly tools?: DeclaredTools;
   /** An application's own processor; it outlives this fetch. */
   readonly runtime?: Pick<ManagedRuntime.ManagedRuntime<StreamProcessor, unknown>, "context">;
-  /** Makes the processor of this fetch. Default: runs are remembered in memory, nobody is asked, nothing is logged. */
+  /** Makes the processor of this fetch. Default: runs are kept in memory, no person is asked, nothing is logged. */
   readonly layer?: Layer.Layer<StreamProcessor, unknown>;
 }
 
@@ -70,7 +70,7 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const transport = fetchTransport(fetch, asked.extras);
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
-    return relayed(asked.plan, asked, context, { ...relayOptions(options), ...heeding, transport, repeats });
+    return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, transport, repeats });
   };
   return Object.assign(call, { close: async () => own?.dispose() });
 };
@@ -82,8 +82,8 @@ const quiet: Layer.Layer<StreamProcessor> = Layer.merge(
 
 const relayOptions = ({ fetch: _f, layer: _l, runtime: _r, tools: _t, ...options }: FetchRecoveryOptions) => options;
 
-/** Runs a request; the promise is settled with its head, as a fetch is. */
-const relayed = (
+/** Runs a request; the promise resolves with its head, as that of a fetch does. */
+const relay = (
   plan: RelayPlan,
   { signal }: FetchCall,
   context: Context.Context<StreamProcessor>,
@@ -98,21 +98,21 @@ const relayed = (
     );
     const fiber = run(opening);
     const aborted = () => {
-      // First: the interrupt ends the fiber within the call, and its end would reject with less.
+      // Before the interrupt: that ends the fiber within the call, and the fiber's end would reject without the reason.
       reject(signal?.reason);
-      // Whose it is the run knows by the signal itself.
+      // The interrupt needs no signature: the run listens to the signal itself (L10).
       fiber.interruptUnsafe();
     };
     signal?.addEventListener("abort", aborted, { once: true });
     fiber.addObserver((exit) => {
       signal?.removeEventListener("abort", aborted);
-      if (Exit.isSuccess(exit)) resolve(answered(exit.value, signal, context, scope));
-      else settleBroken(Cause.squash(exit.cause), plan, resolve, reject);
+      if (Exit.isSuccess(exit)) resolve(responseOf(exit.value, signal, context, scope));
+      else failWith(Cause.squash(exit.cause), plan, resolve, reject);
     });
   });
 
-const answered = (
-  answer: Relay.RelayAnswer,
+const responseOf = (
+  answer: Relay.RelayResponse,
   signal: AbortSignal | undefined,
   context: Context.Context<StreamProcessor>,
   scope: Scope.Closeable,
@@ -121,14 +121,14 @@ const answered = (
   const run = Effect.runForkWith(context);
   return respond(answer.head, answer.plan.request.url, {
     read: () => Effect.runPromiseExitWith(context)(answer.read),
-    // A signal was heard by the run; a reader that goes away without one is its user as well.
+    // The run has heard an aborted signal; a reader that leaves without one cancels in the user's name.
     cancel: () => void run(signal?.aborted === true ? close : Effect.andThen(answer.cancel, close)),
     close: () => void run(close),
     signal,
   });
 };
 
-const settleBroken = (
+const failWith = (
   error: unknown,
   plan: RelayPlan,
   resolve: (response: Response) => void,

@@ -1,14 +1,14 @@
 /**
- * Makes the response that a caller of `fetch` gets of a relayed answer: bytes on demand, an error where the run broke.
+ * Makes the `Response` that a caller of `fetch` gets of a relayed request: bytes on demand, an error where the run broke.
  */
 import { Cause, Exit } from "effect";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
-import type { Leaving } from "../relay/RelayReader.ts";
+import type { RelayBytes } from "../relay/RelayReader.ts";
 import type { RelayHead, RelayRefusal } from "../relay/RelayTransport.ts";
 
 /** Where the bytes of a body come from. */
 export interface BodySource {
-  readonly read: () => Promise<Exit.Exit<Leaving, RelayInterrupted>>;
+  readonly read: () => Promise<Exit.Exit<RelayBytes, RelayInterrupted>>;
   /** The reader has gone. */
   readonly cancel: () => void;
   /** Everything was read, or the run broke. */
@@ -17,7 +17,7 @@ export interface BodySource {
 }
 
 /**
- * A response whose body is read by demand: nothing is queued that its reader has not asked for.
+ * A response whose body is read on demand: no chunk is queued before its reader asks for it.
  *
  * @param url where the request went, for `Response.url`
  */
@@ -40,12 +40,12 @@ export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["hea
       for (const chunk of refusal.body) controller.enqueue(chunk);
       if (refusal.whole) controller.close();
     },
-    pull: (controller) => controller.error(new TypeError("The provider's answer broke off")),
+    pull: (controller) => controller.error(new TypeError("The provider's response broke off")),
   });
   return responseOf(head, url, body);
 };
 
-/** What a caller of `fetch` is given for a run that broke: the original error where there was one. */
+/** The error that a caller of `fetch` gets for a run that broke: the original one where there was one. */
 export const errorOf = (error: unknown): unknown =>
   error instanceof RelayInterrupted ? (error.original ?? error) : error;
 
@@ -95,13 +95,13 @@ const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> =
   return stream;
 };
 
-/** A body that nobody holds any more will not be read: its run ends, as the socket of a plain fetch does. */
+/** A body that was garbage-collected will not be read: its run ends, as the socket of a plain fetch does. */
 const unread = new FinalizationRegistry<() => void>((cancel) => cancel());
 
 const responseOf = (head: RelayHead, url: string, body: ReadableStream | null): Response => {
   const headers = head.headers.map(([name, value]): [string, string] => [name, value]);
   const response = new Response(body, { status: head.status, statusText: head.statusText, headers });
-  // A response that is made has no address of its own; clients print it.
+  // A constructed response has no address, and clients print it.
   Object.defineProperty(response, "url", { value: url });
   return response;
 };

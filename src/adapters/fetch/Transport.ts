@@ -1,7 +1,7 @@
 /**
  * Reaches a provider through a `fetch` function: the transport of `recoveringFetch`.
  *
- * `fetch` reports nothing of how far a request got before its head, so that an attempt is `ambiguous` from its start.
+ * `fetch` does not report how far a request got before its head, so an attempt is `ambiguous` from its start.
  */
 import type {
   RelayExchange,
@@ -34,7 +34,7 @@ class FetchExchange implements RelayExchange {
     this.#reporters = reporters;
     reporters.delivery("ambiguous");
     this.#response = this.#send(fetch, extras, request);
-    // Whoever asks for the head hears of it; an attempt that is given up before asks no more.
+    // `head` gives the rejection to its caller; an attempt that is given up before never calls it.
     this.#response.catch(() => undefined);
   }
 
@@ -53,11 +53,11 @@ class FetchExchange implements RelayExchange {
 
   abort(): void {
     this.#abort.abort();
-    // A fetch that does not know its signal still loses its reader; what that says concerns nobody any more.
+    // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);
   }
 
-  /** Also a `fetch` that throws before it returns a promise rejects here. */
+  /** An async function, so that a `fetch` that throws before it returns a promise rejects too. */
   async #send(fetch: typeof globalThis.fetch, extras: FetchExtras, request: RelayRequest): Promise<Response> {
     return await fetch(request.url, {
       ...extras,

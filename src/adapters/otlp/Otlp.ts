@@ -1,8 +1,8 @@
 /**
  * Sends the traces, metrics and logs of the program to an OpenTelemetry collector, as the standard variables say.
  *
- * Everything of the program goes there that Effect's tracer, metrics and logger are told, this package's part among it.
- * Without an endpoint in the environment the layer does nothing.
+ * It sends everything that the program, this package included, gives to Effect's tracer, metrics and logger. Without an endpoint
+ * in the environment the layer does nothing.
  */
 import { Duration, Effect, Layer } from "effect";
 import { FetchHttpClient } from "effect/http";
@@ -11,7 +11,7 @@ import { type OtlpConfigError, type OtlpSettings, read, type SignalSettings } fr
 
 export { OtlpConfigError } from "./Settings.ts";
 
-/** How the program calls itself where the environment does not. */
+/** How the program names itself where the environment does not. */
 export interface OtlpOptions {
   /** Taken when neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` names the service. */
   readonly serviceName?: string;
@@ -20,7 +20,7 @@ export interface OtlpOptions {
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** The name that the specification gives to a service that nobody named. */
+/** The name that the specification gives to an unnamed service. */
 export const serviceNameDefault = "unknown_service:node";
 
 /**
@@ -29,10 +29,10 @@ export const serviceNameDefault = "unknown_service:node";
  * `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS`, `_PROTOCOL` (`http/protobuf`, the default, or `http/json`), `_COMPRESSION` and
  * `_TIMEOUT`, each also for one signal (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`); `OTEL_TRACES_EXPORTER=none` and its like;
  * `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`; the intervals `OTEL_BSP_SCHEDULE_DELAY`,
- * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. What is left is sent when the layer closes; a collector
- * that does not answer delays that by `_TIMEOUT` at most (default 3 s) and nothing else.
+ * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. Buffered telemetry is sent when the layer closes; a collector
+ * that does not respond delays only that, by `_TIMEOUT` at most (default 3 s).
  *
- * @returns the exporters, and the `Flusher` that sends what is buffered; it fails with `OtlpConfigError` on a variable that
+ * @returns the exporters, and the `Flusher` that sends buffered telemetry; it fails with `OtlpConfigError` on a variable that
  *   cannot be read
  */
 export const layer = (options: OtlpOptions = {}): Layer.Layer<OtlpExporter.Flusher, OtlpConfigError> =>
@@ -53,7 +53,7 @@ const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<Ot
   ).pipe(Layer.provide(FetchHttpClient.layer));
 };
 
-/** One signal with its own protocol; one that is off is nothing but the flusher that all share. */
+/** The exporter of one signal, with its own protocol; for a signal that is off, only the flusher that all share. */
 const sending = <R>(
   signal: SignalSettings | undefined,
   make: (to: Destination) => Layer.Layer<OtlpExporter.Flusher, never, R | OtlpSerialization.OtlpSerialization>,

@@ -5,7 +5,7 @@
  */
 import { Config, Effect, Option, Result, Schema } from "effect";
 
-/** A variable of the environment cannot be read. `message` says what was expected, never what was given. */
+/** A variable of the environment cannot be read. `message` says what was expected, and never repeats the value. */
 export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("OtlpConfigError", {
   reason: Schema.Literals(["bad_value", "unreadable"]),
   variable: Schema.String,
@@ -15,7 +15,7 @@ export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("Otlp
 /** The kinds of telemetry, by the word in their variables. */
 export type Signal = "TRACES" | "METRICS" | "LOGS";
 
-/** Where and how one signal is sent. Left-out times have the exporter's defaults. */
+/** Where and how one signal is sent. A time that is left out has the exporter's default. */
 export interface SignalSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export interface SignalSettings {
   readonly timeoutMs: number | undefined;
 }
 
-/** What the variables say. A signal that is undefined is not exported. */
+/** The variables, read. A signal that is undefined is not exported. */
 export interface OtlpSettings {
   readonly serviceName: string | undefined;
   readonly temporality: "cumulative" | "delta";
@@ -116,7 +116,7 @@ const oneOf =
     return word === undefined ? Result.fail(`${words.join(" or ")}; others are not supported`) : Result.succeed(word);
   };
 
-/** Words of the specification. Those that are not ours belong to another exporter of the same program. */
+/** Words of the specification. All but `otlp` and `none` belong to other exporters of the same program. */
 const exporterWords: ReadonlySet<string> = new Set(["otlp", "none", "console", "logging", "prometheus", "zipkin"]);
 
 const exporterList: Parse<ReadonlyArray<string>> = (value) => {
@@ -135,7 +135,7 @@ const endpoint: Parse<URL> = (value) => {
   const url = URL.parse(value);
   if (url === null || !/^https?:$/.test(url.protocol))
     return Result.fail("an address that begins with http:// or https://");
-  // fetch refuses such an address, and its error would repeat it.
+  // `fetch` refuses such an address, and its error would repeat the password.
   return url.username !== "" || url.password !== ""
     ? Result.fail("an address without a name and password; OTEL_EXPORTER_OTLP_HEADERS takes credentials")
     : Result.succeed(url);

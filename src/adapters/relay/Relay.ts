@@ -3,33 +3,33 @@
  *
  * The life of a relayed request:
  *
- * 1. `RelayPlan.recognise(request)` says what it asks for. `undefined`: it is none of ours, and the embedder passes it
- *    through untouched.
+ * 1. `RelayPlan.recognise(request)` says what it asks for. `undefined`: it asks no model for a response, and the embedder passes
+ *    it through untouched.
  * 2. `open(plan, options)` starts one run of StreamProcessor (`discardable: false`) in the ambient Scope. Each attempt goes
  *    through the `RelayTransport` and is read by a `RelaySource`: its events keep their own bytes (`RelayFrames`), a copy is
- *    decoded for what they prove. `open` succeeds with a `RelayAnswer` once a head may go to the client, and fails with a
- *    `RelayInterrupted` when the run ends before: its `response` is the provider's own last answer where there was one, its
+ *    decoded for what they prove. `open` succeeds with a `RelayResponse` once a head may go to the client, and fails with a
+ *    `RelayInterrupted` when the run ends before: its `response` is the provider's own last response where there was one, its
  *    `headers` name run, attempts and rule.
- * 3. `answer.read` gives the next bytes that may leave (whole events, in order, adjacent ones as one view), `undefined` at
- *    the clean end, and fails with `RelayInterrupted` where the connection to the client must break: never end it cleanly
- *    then. One reader; a read is the demand, and nothing is pulled ahead of it but the first bytes.
- * 4. `answer.cancel` is for a client that went away: a user's cancel, unless the terminal marker had left. The upstream is
- *    given up at once. Interrupting `open` or `read` with an `InterruptSignature`, or by a disconnect of Effect's HTTP
+ * 3. `RelayResponse.read` gives the next bytes that may leave (whole events, in order, adjacent ones as one view) and
+ *    `undefined` at the clean end. It fails with `RelayInterrupted` where the connection to the client must break: the embedder
+ *    must not end it cleanly then. There is one reader; a read is the demand, and only the first bytes are pulled ahead of it.
+ * 4. `RelayResponse.cancel` is for a client that went away: a user's cancel, unless the terminal marker had left. The upstream
+ *    is given up at once. Interrupting `open` or `read` with an `InterruptSignature`, or by a disconnect of Effect's HTTP
  *    server, signs the same.
- * 5. The Scope is closed when the client has everything or nothing more: that ends the run.
+ * 5. The embedder closes the Scope when the client has everything or has gone: that ends the run.
  *
  * What is held. `live`: the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts; and
- * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's
- * last event or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break of what is held is replayed where the policy permits it and
- * nothing was shown; reasoning that was handed over counts as text.
+ * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's last event
+ * or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break in held bytes is replayed where
+ * the policy permits it and nothing was shown; reasoning that was handed over counts as text.
  *
  * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what
  * they would see without us; a run that then fails breaks the connection. With `head: "content"` the head waits for the
  * first bytes, is the one of the attempt that they come from, and a failure before keeps its status and body.
  *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
- * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where nothing repeats it. Bytes that
- * nobody sent are never written, but for the comments of `keepAlive`.
+ * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where the run does not
+ * repeat it. The relay writes no bytes of its own but the comments of `keepAliveMs`.
  */
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
@@ -44,11 +44,11 @@ import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
-import { keptAlive, type Leaving, type RelayEvent, RelayReader } from "./RelayReader.ts";
-import { left, type RelayRepeats, type Repeated } from "./RelayRepeats.ts";
+import { keptAlive, type RelayBytes, type RelayEvent, RelayReader } from "./RelayReader.ts";
+import { type FailedRequest, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
-import type { Within } from "./WholeBody.ts";
+import type { WithTimeout } from "./WholeBody.ts";
 
 /** How requests are relayed. */
 export interface RelayOptions {
@@ -63,15 +63,15 @@ export interface RelayOptions {
   readonly policy?: RecoveryPolicy;
   /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
   readonly tolerance?: Tolerance;
-  /** The signal of the client's own Stop: the run hears it, also where the code below sees it first. */
+  /** The signal of the client's own Stop: the run listens to it, also where a fetch below sees it first. */
   readonly signal?: AbortSignal;
-  /** Where failed requests are remembered, so that a client's own retries share a budget. Shared by all requests. */
+  /** Remembers failed requests, so that a client's own retries share a budget. One for all requests. */
   readonly repeats?: RelayRepeats;
-  /** Comments while something is held back, every so many milliseconds; never for Gemini, whose client refuses them. */
+  /** Milliseconds between two comments while bytes are held back; none for Gemini, whose client refuses them. */
   readonly keepAliveMs?: number;
   /** Begins the id of every run; default `run_`. */
   readonly runIdPrefix?: string;
-  /** Told of every event of the run but its parts. Called synchronously; what it throws is logged. */
+  /** Called synchronously with every event of the run but its parts; an error that it throws is logged. */
   readonly onEvent?: (event: RelayEvent, run: RelayRun) => void;
 }
 
@@ -84,11 +84,11 @@ export interface RelayRun {
 }
 
 /** A response on its way to the client. */
-export interface RelayAnswer extends RelayRun {
+export interface RelayResponse extends RelayRun {
   /** The provider's head with `x-recovery-run` and `x-recovery-attempts` (so far) behind its own headers. */
   readonly head: RelayHead;
-  readonly read: Effect.Effect<Leaving, RelayInterrupted>;
-  /** Returns whether there was something to cancel: after the terminal marker has left there is not. */
+  readonly read: Effect.Effect<RelayBytes, RelayInterrupted>;
+  /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
   readonly cancel: Effect.Effect<boolean>;
 }
 
@@ -101,7 +101,7 @@ export interface RelayAnswer extends RelayRun {
 export const open = Effect.fn("Relay.open")(function* (
   plan: RelayPlan,
   options: RelayOptions,
-): Effect.fn.Return<RelayAnswer, RelayInterrupted, StreamProcessor | Scope.Scope> {
+): Effect.fn.Return<RelayResponse, RelayInterrupted, StreamProcessor | Scope.Scope> {
   const processor = yield* StreamProcessor;
   const heads = new RelayHeads();
   const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
@@ -117,7 +117,7 @@ export const open = Effect.fn("Relay.open")(function* (
   const given = Effect.suspend(() => spend(run, options, repeated, reader.attempts, true));
   const head = yield* firstHead(first, heads, options).pipe(
     Effect.catch(failing),
-    // A client that gives up before the head may repeat its request, and says so.
+    // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
     Effect.onInterrupt(() => given),
   );
   const take = reading(reader, first, plan, options);
@@ -136,11 +136,11 @@ const runOptions = Effect.fnUntraced(function* (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  repeated: Repeated | undefined,
+  repeated: FailedRequest | undefined,
 ) {
   const clock = yield* Clock.Clock;
   const services = yield* Effect.context<never>();
-  const within: Within = (ms, promise) =>
+  const within: WithTimeout = (ms, promise) =>
     Effect.runPromiseWith(services)(
       Effect.timeoutOrElse(
         Effect.promise(() => promise),
@@ -172,7 +172,7 @@ const runOptions = Effect.fnUntraced(function* (
     discardable: false,
     reveal: options.reveal ?? "live",
     streaming: plan.streaming,
-    budget: left(options.budget ?? {}, repeated),
+    budget: remainingBudget(options.budget ?? {}, repeated),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.policy === undefined ? {} : { policy: options.policy }),
@@ -184,7 +184,7 @@ type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"
 
 /** The head that goes to the client: of the first stream that opens, or of the attempt that the first bytes come from. */
 const firstHead = Effect.fnUntraced(function* (
-  first: Fiber.Fiber<Leaving, RunInterrupted>,
+  first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   heads: RelayHeads,
   options: RelayOptions,
 ) {
@@ -196,10 +196,10 @@ const firstHead = Effect.fnUntraced(function* (
   return yield* Effect.raceFirst(Deferred.await(heads.released), content);
 });
 
-/** The reads of an answer: the first bytes were taken when the run began, all others are taken on demand. */
+/** The reads of a response: the first bytes were taken when the run began, all others are taken on demand. */
 const reading = (
   reader: RelayReader,
-  first: Fiber.Fiber<Leaving, RunInterrupted>,
+  first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   plan: RelayPlan,
   options: RelayOptions,
 ) => {
@@ -220,7 +220,7 @@ const comment = new TextEncoder().encode(": keep-alive\n\n");
 const spend = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
-  repeated: Repeated | undefined,
+  repeated: FailedRequest | undefined,
   attempts: number,
   cancelled: boolean,
 ): Effect.Effect<void> => {

@@ -1,8 +1,8 @@
 /**
  * Cuts a response body into the events that it consists of, each with its own bytes and what it proves.
  *
- * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. All
- * parts of a body in their order, laid end to end, are the body.
+ * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. The parts
+ * of a body, laid end to end in their order, are the body.
  */
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as AnthropicMessages from "../../provider/anthropic/Decode.ts";
@@ -33,16 +33,16 @@ export const decoderOf = (protocol: ProtocolId, tolerance: Tolerance): Decoder.D
   }
 };
 
-/** Cuts one response body. It is used up by it. */
+/** Cuts one response body; the next body needs another one. */
 export class RelayFrames {
   readonly #decoder: Decoder.Decoder;
-  /** Bytes that belong to no part yet; at most what the decoder may hold and one chunk. */
+  /** Bytes that belong to no part yet; at most as many as the decoder may hold, and one chunk. */
   #pending: Array<Uint8Array<ArrayBuffer>> = [];
   #pendingBytes = 0;
-  /** Bytes that the next event takes more (a comment inside it) or less (a line end that went before) than it is told. */
+  /** Bytes that the next event takes beyond the decoder's count (a comment inside it) or less (a line end that went before). */
   #owed = 0;
   #terminal = false;
-  /** The event that carries the provider's error, with the bytes of all that has come behind it. */
+  /** The event that carries the provider's error, with the bytes of everything that has come behind it. */
   #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
 
   /** @param decoder a fresh one */
@@ -56,8 +56,8 @@ export class RelayFrames {
   }
 
   /**
-   * The event with which the provider said that it failed, or finished with a call that cannot be read. No method gives it:
-   * what has come behind it goes with it, and tells more of the failure where the provider says it twice.
+   * The event with which the provider said that it failed, or finished with a call that cannot be read. Neither `push` nor `end`
+   * gives it: the bytes behind it belong to it, and describe the failure further where the provider reports it twice.
    */
   get failed(): RelayPart | undefined {
     if (this.#failed === undefined) return undefined;
@@ -82,11 +82,11 @@ export class RelayFrames {
     return this.#cut(this.#decoder.push(chunk));
   }
 
-  /** The bytes have ended cleanly: gives the last parts, all bytes in them if the answer is whole, and says whether it is. */
+  /** The bytes have ended cleanly: gives the last parts (with all remaining bytes if the response is whole), and how it ended. */
   end(): { readonly parts: ReadonlyArray<RelayPart>; readonly end: End } {
     const { end, parts } = this.#decoder.end();
     const last = [...this.#cut(parts)];
-    // A clean end is what the decoder's word rests on, so that bytes behind the marker take nothing back.
+    // `complete` already rests on the clean end: bytes behind the marker do not change it.
     this.#failed?.chunks.push(this.#take(this.#pendingBytes));
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
     return { parts: last, end };
@@ -99,7 +99,7 @@ export class RelayFrames {
     let carried = 0;
     for (const [index, part] of parts.entries()) {
       const { observation } = part;
-      // Several answers in one event: its bytes may leave only when the last of them may.
+      // One event may give several parts: its bytes leave with the last of them.
       const open = parts[index + 1]?.event.bytes === 0;
       const size = carried + part.event.bytes;
       if (Decoder.isTold(observation.failure)) {
@@ -116,7 +116,7 @@ export class RelayFrames {
     return out;
   }
 
-  /** After the marker nothing is held and nothing can fail: bytes pass as they come, also those that no decoder reads. */
+  /** After the marker nothing is held and nothing can fail: all bytes pass as they come, also those that no decoder reads. */
   #behindMarker(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#pendingBytes === 0) return [];
     const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
@@ -125,14 +125,14 @@ export class RelayFrames {
     return [{ bytes, observation: { ...behind, ...closes, ...(usage === undefined ? {} : { usage }) } }];
   }
 
-  /** Whole events only: a piece of one says nothing. */
+  /** Adds whole events only: a client cannot read a piece of one. */
   #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     for (const part of parts) chunks.push(this.#bytesOf(part, part.event.bytes));
     return [];
   }
 
-  #bytesOf(part: Part, told: number): Uint8Array<ArrayBuffer> {
-    const size = told + this.#owed;
+  #bytesOf(part: Part, counted: number): Uint8Array<ArrayBuffer> {
+    const size = counted + this.#owed;
     this.#owed = 0;
     if (part.observation.keep_alive && part.event.event === "comment" && !this.#opensComment(size)) {
       // The comment stood inside an event that has not ended: its bytes stay with the event's.

@@ -1,5 +1,5 @@
 /**
- * Remembers of a run's newest attempt its response head, which may go to the client, and the events that have not.
+ * Remembers the response head of a run's newest attempt, and the events of it that have not gone to the client.
  */
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
@@ -7,15 +7,15 @@ import type { RelayHead } from "./RelayTransport.ts";
 
 /** The heads of one run: each attempt has at most one, and only the newest is kept. */
 export class RelayHeads {
-  /** Done with the first head that may go to the client before any content has come. */
+  /** Completes with the first head that may go to the client before any content has come. */
   readonly released = Deferred.makeUnsafe<RelayHead>();
   /** The newest attempt, from 1; 0 before the first. */
   attempt = 0;
   /** The newest attempt's successful head. */
   head: RelayHead | undefined;
-  /** A call has begun in the newest attempt, so that what follows is held. */
+  /** A call has begun in the newest attempt, so that all following events are held. */
   calling = false;
-  /** Events of the newest attempt that have come and not left: what is held, and what is on its way. */
+  /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
   /** An attempt begins. */
@@ -37,19 +37,19 @@ export class RelayHeads {
     this.#waiting.delete(part);
   }
 
-  /** The bytes that an error event may follow: all that have not left, up to the first call, which nobody may be handed. */
+  /** The bytes that an error event may follow: all that have not left, up to the first call, which must not leave (L4). */
   beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const waiting = [...this.#waiting];
     const call = waiting.findIndex((part) => part.observation.calls.length > 0);
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** A successful head has come; an older attempt's is nobody's any more. */
+  /** A successful head has come; the head of an older attempt is dropped. */
   found(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head = head;
   }
 
-  /** The newest head is one of a stream: it may go. */
+  /** The newest head is that of a stream: it may go to the client. */
   release(attempt: number): void {
     if (attempt === this.attempt && this.head !== undefined)
       Deferred.doneUnsafe(this.released, Effect.succeed(this.head));

@@ -1,5 +1,5 @@
 /**
- * Says that a relayed run did not complete, and with what its client may be told.
+ * Says that a relayed run did not complete, with what its client may see of it.
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -8,8 +8,8 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
 
 /**
- * A relayed run that did not complete. Before a head has gone to the client, `response` is the provider's own answer to the
- * last attempt, where it gave one; after it the connection to the client has to break. `cause` is the original error.
+ * A relayed run that did not complete. Before a head has gone to the client, `response` is the provider's own response to the
+ * last attempt, where there was one; after the head the connection to the client has to break. `cause` is the original error.
  */
 export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("RelayInterrupted", {
   /** As of `RunInterrupted`. */
@@ -21,12 +21,12 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Unknown),
 }) {
-  /** The provider's own answer that the run ended with. */
+  /** The provider's own response that the run ended with. */
   get response(): RelayRefusal | undefined {
     return this.cause instanceof RelayError ? this.cause.response : undefined;
   }
 
-  /** The original error of the transport, where it was one. */
+  /** The original error, where the transport failed. */
   get original(): Error | undefined {
     return this.cause instanceof Error && !(this.cause instanceof RelayError) ? this.cause : undefined;
   }
@@ -53,7 +53,7 @@ export const interrupted = (error: RunInterrupted, attempts: number): RelayInter
  * The headers that name a run to its client.
  *
  * @param attempts so far
- * @param rule why the run ended; left out while it goes on
+ * @param rule the rule that ended the run; undefined while it goes on
  */
 export const recoveryHeaders = (runId: string, attempts: number, rule: string | undefined): RelayHeaders => [
   ["x-recovery-run", runId],

@@ -14,21 +14,21 @@ import { headerOf, type RelayRequest } from "./RelayTransport.ts";
 export interface RelayPlan {
   readonly request: RelayRequest;
   readonly protocol: ProtocolId;
-  /** The answer is a stream of server-sent events; else a document, which is recovered before its response only. */
+  /** The response is a stream of server-sent events; else a document, which is recovered only until its head has left. */
   readonly streaming: boolean;
   readonly provider: Provider;
-  /** Every tool that the body exposes, with server-side state; what the caller's own tools do is `unknown` unless declared. */
+  /** Every tool that the body exposes, with server-side state; the caller's own tools are `unknown` unless declared. */
   readonly tools: ReadonlyArray<ToolBoundary>;
   readonly tolerance: Tolerance;
   /** The provider keeps the response from its first event on, so that a second one would stand beside it. */
   readonly stores?: true;
 }
 
-/** What the caller's tools do, by name. It knows them better than a request body does. */
+/** What the caller's tools do, by name: a request body does not say it. */
 export type DeclaredTools = Readonly<Record<string, ToolEffect>>;
 
 /**
- * Says by method and address whether a request may be one to recover, before anybody reads its body.
+ * Says by method and address, before the body is read, whether a request may be one to recover.
  *
  * @param method of any case
  * @param url absolute
@@ -66,10 +66,10 @@ export const recognise = (request: RelayRequest, declared: DeclaredTools = {}): 
 };
 
 /**
- * What of a request its provider keeps, so that posting it again makes and bills a second. A background job goes on whether
- * its client hears of it or not: it may exist as soon as the request may have arrived. A stored response exists from its
- * first event on, and as a document is heard of only whole. One that says nothing of `store` is kept by default where its
- * client never asked for that: such a request is repeated like any other.
+ * What the provider keeps of a request, so that posting it again makes and bills a second one. A background job runs on without
+ * its client: it may exist as soon as the request may have arrived. A stored response exists from its first event on; the client
+ * of a stored document sees it only whole. A request without `store` is kept by default although its client did not ask for it:
+ * such a request is repeated like any other.
  */
 const keptBy = (body: Json.JsonRecord, streaming: boolean): "nothing" | "response" | "request" => {
   if (body.background === true) return "request";
@@ -115,7 +115,7 @@ const addressOf = (text: string, anthropic: boolean): Address | undefined => {
     : undefined;
 };
 
-/** Whether a body has what the protocol cannot do without: a stranger's `/responses` is none of ours. */
+/** Whether a body has the field that its protocol requires: another server's `/responses` is no request to a model. */
 const speaks = (protocol: ProtocolId, body: Json.JsonRecord): boolean => {
   switch (protocol) {
     case "openai-chat":
@@ -136,7 +136,7 @@ const bodyOf = (body: RelayRequest["body"]): Json.JsonRecord | undefined => {
 const candidates = (body: Json.JsonRecord): number | undefined =>
   Json.natural(Json.record(body.generationConfig ?? body.generation_config)?.candidateCount);
 
-/** A declaration wins over what the body lets us know, for hosted tools by any of their spellings. */
+/** A declared effect wins over what the body says, for hosted tools in any of their spellings. */
 const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): ReadonlyArray<ToolBoundary> => {
   const boundaries = Object.entries(declared).map(
     ([name, effect]): ToolBoundary => ({ name: label(name), executor: "provider", effect }),
@@ -148,7 +148,7 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
   });
 };
 
-/** Whether a declaration speaks of a hosted tool: then its effect is what it says, be it the one or the other. */
+/** Whether a declaration names a hosted tool: then the looked-up effect is the declared one, whichever that is. */
 const covers = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
   effectOf(name, [{ ...boundary, effect: "mutating" }]) === "mutating" &&
   effectOf(name, [{ ...boundary, effect: "read_only" }]) === "read_only";

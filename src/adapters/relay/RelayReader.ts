@@ -1,16 +1,16 @@
 /**
- * Takes what a run hands over, as bytes that may leave, and knows what of it has left.
+ * Takes the parts that a run hands over, as bytes that may leave, and knows which of them have left.
  */
 import { Cause, Effect, Fiber, Option, Predicate, type Pull, type Scope } from "effect";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { coalesced, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 
-/** What an observer of a relayed run is told: everything but the parts, and how the run was interrupted. */
+/** What an observer of a relayed run gets: every event but the parts, and how the run was interrupted. */
 export type RelayEvent = Exclude<RunEvent<RelayPart>, PartEvent<RelayPart>> | RunInterrupted;
 
 /** Bytes that may leave, in order and whole events; undefined at the clean end. */
-export type Leaving = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
+export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
 type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
@@ -28,32 +28,32 @@ export class RelayReader {
   readonly #heads: RelayHeads;
   #last: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
   #broken: RunInterrupted | undefined;
-  readonly #deaf: Array<unknown> = [];
+  readonly #thrown: Array<unknown> = [];
 
-  /** @param observe told of every event but the parts; what it throws is logged and changes nothing */
+  /** @param observe called with every event but the parts; an error that it throws is logged and changes nothing */
   constructor(pull: Events, heads: RelayHeads, observe: ((event: RelayEvent) => void) | undefined) {
     this.#pull = pull;
     this.#heads = heads;
     this.#observe = observe;
   }
 
-  /** Whether something is held back that the client waits for. */
+  /** Whether bytes are held back that the client waits for. */
   get holding(): boolean {
     return !this.begun || (this.#heads.calling && !this.terminal);
   }
 
   /** The next bytes; it fails where the connection to the client has to break. */
-  readonly take: Effect.Effect<Leaving, RunInterrupted> = Effect.suspend(() => {
+  readonly take: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() => {
     if (this.#broken !== undefined) return this.#break(this.#broken);
     return this.ended ? Effect.undefined : this.#taken;
   });
 
-  readonly #taken: Effect.Effect<Leaving, RunInterrupted> = Effect.suspend(() =>
+  readonly #taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
     Effect.matchEffect(this.#pull, {
       onSuccess: (events) => {
         const bytes = this.#bytesOf(events);
         const next = bytes.length > 0 ? Effect.succeed(bytes) : this.#taken;
-        return this.#deaf.length > 0 ? Effect.andThen(this.#saidDeaf, next) : next;
+        return this.#thrown.length > 0 ? Effect.andThen(this.#reportThrown, next) : next;
       },
       onFailure: (failed) => {
         if (Cause.isDone(failed)) {
@@ -62,25 +62,25 @@ export class RelayReader {
         }
         this.#broken = failed;
         this.#tell(failed);
-        return Effect.andThen(this.#saidDeaf, this.#break(failed));
+        return Effect.andThen(this.#reportThrown, this.#break(failed));
       },
     }),
   );
 
-  /** What an observer has thrown is its own: it is logged, and the run is what it was. */
-  readonly #saidDeaf: Effect.Effect<void> = Effect.suspend(() =>
+  /** An observer's own error is logged, and does not change the run. */
+  readonly #reportThrown: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(
-      this.#deaf.splice(0),
+      this.#thrown.splice(0),
       (error) => Effect.logError("onEvent has thrown", { class: error instanceof Error ? error.name : typeof error }),
       { discard: true },
     ),
   );
 
   /**
-   * The provider's own error event goes to the client as it came, behind what was held before it, and then the connection
-   * breaks: what nobody sent is never written, what was sent is the client's to read. A call before it stays held.
+   * The provider's own error event goes to the client as it came, behind the bytes that were held before it, and then the
+   * connection breaks: the client reads what the provider sent, and nothing else. A call before the event stays held.
    */
-  #break(broken: RunInterrupted): Effect.Effect<Leaving, RunInterrupted> {
+  #break(broken: RunInterrupted): Effect.Effect<RelayBytes, RunInterrupted> {
     if (this.#last !== undefined) return Effect.fail(broken);
     const { cause } = broken;
     this.#last = isErrorEvent(cause) ? coalesced([...this.#heads.beforeError(), cause.bytes]) : [];
@@ -110,27 +110,27 @@ export class RelayReader {
     try {
       this.#observe?.(event);
     } catch (error) {
-      this.#deaf.push(error);
+      this.#thrown.push(error);
     }
   }
 }
 
 /**
- * Reads that give a keep-alive comment instead of bytes where something is held back for long.
+ * Reads that give a keep-alive comment where bytes are held back for long.
  *
  * @param take gives the next bytes
  * @param everyMs milliseconds without a byte
  * @param comment whole lines of a server-sent-event comment
  */
 export const keptAlive = (
-  take: Effect.Effect<Leaving, RunInterrupted>,
+  take: Effect.Effect<RelayBytes, RunInterrupted>,
   reader: RelayReader,
   everyMs: number,
   comment: Uint8Array<ArrayBuffer>,
-): Effect.Effect<Effect.Effect<Leaving, RunInterrupted>, never, Scope.Scope> =>
+): Effect.Effect<Effect.Effect<RelayBytes, RunInterrupted>, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    let waiting: Fiber.Fiber<Leaving, RunInterrupted> | undefined;
-    const read: Effect.Effect<Leaving, RunInterrupted> = Effect.suspend(() =>
+    let waiting: Fiber.Fiber<RelayBytes, RunInterrupted> | undefined;
+    const read: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
       Effect.gen(function* () {
         waiting ??= yield* Effect.forkIn(take, scope, { startImmediately: true });
         const exit = yield* Effect.timeoutOption(Fiber.await(waiting), everyMs);
@@ -142,7 +142,7 @@ export const keptAlive = (
     return read;
   });
 
-/** Whether a run ended with an error event: not with a frame that is damaged, nor with a finish that is the marker too. */
+/** Whether a run ended with an error event, and neither with a damaged frame nor with a finish that is the marker too. */
 const isErrorEvent = (cause: unknown): cause is RelayPart =>
   isRelayPart(cause) &&
   !cause.observation.terminal &&

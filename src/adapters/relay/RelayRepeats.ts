@@ -1,8 +1,8 @@
 /**
- * Remembers requests that have just failed, so that a client that repeats one by itself does not multiply what a run may spend.
+ * Remembers requests that have just failed, so that a client's own retries do not multiply what a run may spend.
  *
- * Clients retry too (the SDKs twice by default), with a byte-identical body. Such a repeat is a new run that goes on with the
- * budget of the one before. Identical requests that run side by side are separate.
+ * Clients retry too (the SDKs twice by default), with a byte-identical body. Such a repeat is a new run with the remaining
+ * budget of the run before. Identical requests that run side by side are separate.
  */
 import { Clock, Effect } from "effect";
 import * as Runs from "../../domain/RunFacts.ts";
@@ -14,21 +14,21 @@ export const repeatMs = 60_000;
 /** Most failed requests that are remembered; the oldest is forgotten. */
 export const repeatsMax = 1024;
 
-/** What a failed run leaves to the client's repeat of it. */
-export interface Repeated {
+/** What a failed run leaves to the client's repeat of its request. */
+export interface FailedRequest {
   readonly run_id: string;
-  /** Automatic retries that were spent, by it and by those that it repeated. */
+  /** Automatic retries that this run and the runs that it repeated have spent. */
   readonly spent: number;
-  /** The client had given it up: only a request that says it is a retry goes on with it. */
+  /** The client had given the request up: only a request that is marked as a retry counts as its repeat. */
   readonly cancelled: boolean;
 }
 
 /** Remembers failed requests by a digest of credential, address and body. */
 export class RelayRepeats {
-  readonly #failed = new Map<string, Repeated & { readonly at: number }>();
+  readonly #failed = new Map<string, FailedRequest & { readonly at: number }>();
 
-  /** Finds what a request repeats, and forgets it: of several that come at once only one goes on with it. */
-  take(request: RelayRequest): Effect.Effect<Repeated | undefined> {
+  /** Finds the failed request that a request repeats, and forgets it: of several repeats only the first one counts. */
+  take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
     return Effect.suspend(() => {
       if (this.#failed.size === 0) return Effect.undefined;
       return Effect.map(Effect.all([keyOf(request), Clock.currentTimeMillis]), ([key, now]) => {
@@ -41,7 +41,7 @@ export class RelayRepeats {
   }
 
   /** Remembers a request whose run has failed. */
-  put(request: RelayRequest, failed: Repeated): Effect.Effect<void> {
+  put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
     return Effect.map(Effect.all([keyOf(request), Clock.currentTimeMillis]), ([key, at]) => {
       this.#failed.delete(key);
       this.#failed.set(key, { ...failed, at });
@@ -52,7 +52,10 @@ export class RelayRepeats {
 }
 
 /** What is left of a budget. */
-export const left = (budget: Partial<Runs.Budget>, repeated: Repeated | undefined): Partial<Runs.Budget> => {
+export const remainingBudget = (
+  budget: Partial<Runs.Budget>,
+  repeated: FailedRequest | undefined,
+): Partial<Runs.Budget> => {
   if (repeated === undefined) return budget;
   const full = { ...Runs.defaultBudget, ...budget };
   return {

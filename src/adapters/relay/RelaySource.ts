@@ -21,7 +21,7 @@ import {
   recordOf,
   relayError,
 } from "./RelayTransport.ts";
-import { readDocument, readRefusal, textOf, type Within } from "./WholeBody.ts";
+import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
 /** What an attempt needs. */
 export interface RelaySourceOptions {
@@ -29,18 +29,18 @@ export interface RelaySourceOptions {
   readonly transport: RelayTransport;
   readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes">;
   readonly heads: RelayHeads;
-  readonly within: Within;
+  readonly within: WithTimeout;
   /** Wall clock, milliseconds since the epoch. */
   readonly nowMs: () => number;
 }
 
-/** First bytes that are kept until they prove to be a stream, so that an answer that is none can be handed on as it came. */
+/** Most first bytes that are kept until they prove to be a stream, so that a response that is none goes on as it came. */
 export const unprovenBytesMax = 64 * 1024;
 
-/** Longest wait for what stands behind a provider's error event, in milliseconds: it comes at once or not at all. */
+/** Longest wait for the bytes behind a provider's error event, in milliseconds: they come at once or not at all. */
 export const behindMs = 500;
 
-/** Most bytes that are read behind it; a failed Responses answer repeats its whole request there. */
+/** Most bytes that are read behind an error event: OpenAI's Responses repeat the whole request there. */
 export const behindBytesMax = 1024 * 1024;
 
 /** The parts of one attempt. */
@@ -57,8 +57,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   #unprovenBytes = 0;
   /** The provider keeps the response, and no event of it has come. */
   #stores: boolean;
-  /** The answer is a document longer than its limit: it is streamed through. */
-  #passing = false;
+  /** The response is a document longer than its limit: it is streamed. */
+  #streamsDocument = false;
 
   constructor(options: RelaySourceOptions) {
     const { context, heads, plan, transport } = options;
@@ -96,7 +96,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     return part;
   }
 
-  /** An iterator that fails is not asked to return: what it holds open it gives up itself. */
+  /** `return` is not called on an iterator that has failed: it gives its exchange up itself. */
   async #read(): Promise<IteratorResult<RelayPart>> {
     try {
       return await this.#readNext();
@@ -117,7 +117,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     }
   }
 
-  /** Reads the head; of an answer that is no stream, the body too. */
+  /** Reads the head; of a response that is no stream, the body too. */
   async #open(): Promise<void> {
     const { context, heads, plan } = this.#options;
     const head = await this.#exchange.head();
@@ -133,7 +133,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const { chunks, whole } = await readDocument(this.#exchange, first);
     if (!whole) {
-      this.#passing = true;
+      this.#streamsDocument = true;
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
       return;
     }
@@ -142,7 +142,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
     const document = said.kind === "protocol";
     if (!document) throw relayError(said, { head, body: chunks, whole });
-    // A page where a stream was asked for is a proxy's; a document of the protocol is an answer all the same.
+    // A page where a stream was asked for comes from a proxy; a document of the protocol is a response all the same.
     if (this.#options.plan.streaming && !json && chunks.length > 0)
       throw relayError(said, { head, body: chunks, whole });
     if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
@@ -150,10 +150,10 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     this.#ended = true;
   }
 
-  /** Reads what has come and cuts it; what fails is thrown after the parts before it were taken. */
+  /** Reads the next bytes and cuts them; a failure is thrown once the parts before it were taken. */
   async #more(): Promise<void> {
     const chunks = await this.#exchange.read();
-    if (this.#passing) return this.#pass(chunks);
+    if (this.#streamsDocument) return this.#passDocument(chunks);
     const { context, heads } = this.#options;
     let late: ReturnType<RelayFrames["end"]> | undefined;
     if (chunks === undefined) {
@@ -166,7 +166,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     }
     const { failed, failure } = this.#frames;
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
-      // A type says little: a stream may come as a document's, and a document as what it says it is.
+      // The content type proves little: a stream may come under a document's type, so the first bytes decide.
       const first = this.#unproven;
       this.#unproven = undefined;
       if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
@@ -185,7 +185,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     else this.#ended = late !== undefined;
   }
 
-  /** What a provider says behind its error, or behind a finish that cannot be read, leaves with it: a short wait brings it. */
+  /** The bytes behind a provider's error, or behind a finish that cannot be read, leave with it: a short wait brings them. */
   async #behindFailure(): Promise<void> {
     await this.#options.within(
       behindMs,
@@ -195,7 +195,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     if (failed !== undefined && this.#failure === undefined) this.#fail(failed);
   }
 
-  /** Bytes count as they come: what never becomes an event is held all the same. */
+  /** Counts bytes as they come, because bytes that never become an event are held too. */
   async #drain(): Promise<void> {
     let bytes = this.#frames.behindBytes;
     while (this.#failure === undefined && bytes <= behindBytesMax) {
@@ -217,7 +217,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     this.#failure = relayError(failed.observation.failure ?? { kind: "server_error" });
   }
 
-  #pass(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {
+  #passDocument(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {
     if (chunks !== undefined) {
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
       return;
@@ -234,7 +234,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     }
   }
 
-  /** The first event of a response says that its provider has it; a comment or an error does not. */
+  /** The first event of a response proves that its provider keeps it; a comment or an error does not. */
   #storing(part: RelayPart): RelayPart {
     const { observation } = part;
     if (observation.keep_alive || observation.failure !== undefined) return part;
@@ -248,13 +248,13 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     this.#unproven?.push(chunk);
   }
 
-  /** The answer is none: reads what it says, and fails with it. */
+  /** The response is no success: reads its body, and fails with it. */
   async #refuse(first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const head = this.#head;
     if (head === undefined) return;
     const response = await readRefusal(this.#exchange, head, first, this.#options.within);
-    const answer = { status: head.status, headers: recordOf(head.headers), body: textOf(response.body) };
-    throw relayError(classifyResponse(answer, { nowMs: this.#options.nowMs() }), response);
+    const seen = { status: head.status, headers: recordOf(head.headers), body: textOf(response.body) };
+    throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }
 }
 
@@ -263,7 +263,7 @@ const nothing = new Uint8Array(0);
 /** A document proves its content and its end at once. */
 const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };
 
-/** A head as its body comes from the transport: decoded. */
+/** The head of a body that the transport has decoded. */
 const plain = (head: RelayHead) => {
   const { "content-encoding": _, ...headers } = recordOf(head.headers);
   return { status: head.status, headers };

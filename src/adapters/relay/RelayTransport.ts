@@ -1,5 +1,5 @@
 /**
- * Describes how the relay reaches a provider: requests and heads as bytes saw them, and an exchange that can be given up.
+ * Describes how the relay reaches a provider: requests and heads as they are sent, and an exchange that can be given up.
  */
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
@@ -25,7 +25,7 @@ export interface RelayHead {
   readonly headers: RelayHeaders;
 }
 
-/** Who wants to know about an exchange while it runs. Both are called synchronously and do not throw. */
+/** The reporters of an exchange while it runs. Both are called synchronously and do not throw. */
 export interface RelayReporters {
   /** A transport says `ambiguous` (or, where it can prove it, `not_sent`) before it does anything, `accepted` at a head. */
   readonly delivery: (delivery: Delivery) => void;
@@ -33,16 +33,16 @@ export interface RelayReporters {
   readonly bytes: (count: number) => void;
 }
 
-/** One request on its way and its response. One reader, who reads the head first. */
+/** One request on its way and its response, for one reader that reads the head first. */
 export interface RelayExchange {
   /**
-   * The response head, of any status. What it rejects with is the provider's or the network's own error, and is classified
-   * from its cause chain; an error whose `reason` is a `Failure` is taken at its word.
+   * The response head, of any status. It rejects with the provider's or the network's own error, which is classified from its
+   * cause chain; of an error whose `reason` is a `Failure`, that failure counts.
    */
   readonly head: () => Promise<RelayHead>;
   /**
-   * Bytes of the body that have arrived, at least one array; undefined at its clean end. Without content encoding: a
-   * transport decodes what it did not ask to come plain. Nothing is read ahead without bound while nobody asks.
+   * Bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content encoding: a
+   * transport that did not ask for plain bytes decodes them. While no read waits, the transport buffers within a bound.
    */
   readonly read: () => Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined>;
   /** Gives the exchange up at once. Never throws, waits for nothing, may be called at any time and more than once. */
@@ -54,7 +54,7 @@ export interface RelayTransport {
   readonly open: (request: RelayRequest, reporters: RelayReporters) => RelayExchange;
 }
 
-/** A provider's answer that was no success, as it came. */
+/** A provider's response that was no success, as it came. */
 export interface RelayRefusal {
   readonly head: RelayHead;
   readonly body: ReadonlyArray<Uint8Array<ArrayBuffer>>;
@@ -65,23 +65,23 @@ export interface RelayRefusal {
 const isRefusal = (value: unknown): value is RelayRefusal =>
   Predicate.hasProperty(value, "head") && Predicate.hasProperty(value, "body") && Predicate.hasProperty(value, "whole");
 
-/** What one attempt of the relay failed with where no error of the transport says it: the answer, or the bytes, did. */
+/** The error of an attempt whose transport did not fail: its response, or its bytes, were no success. */
 export class RelayError extends Schema.TaggedError<RelayError>()("RelayError", {
   reason: Failure,
   message: Schema.String,
-  /** The provider's own answer, where there was one. */
+  /** The provider's own response, where there was one. */
   response: Schema.optionalKey(Schema.declare(isRefusal)),
 }) {}
 
 /**
  * Makes the error of a failed attempt.
  *
- * @param response the answer that says so
+ * @param response the response that was no success
  */
 export const relayError = (reason: Failure, response?: RelayRefusal): RelayError =>
   new RelayError({
     reason,
-    message: `The provider's answer failed: ${reason.kind}`,
+    message: `The provider's response failed: ${reason.kind}`,
     ...(response === undefined ? {} : { response }),
   });
 

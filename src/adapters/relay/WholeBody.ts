@@ -1,29 +1,29 @@
 /**
- * Reads answers that come whole: a provider's refusal, or a document, each within its limits.
+ * Reads bodies that come whole: a provider's refusal, or a document, each within its limits.
  */
 import type { RelayExchange, RelayHead, RelayRefusal } from "./RelayTransport.ts";
 
-/** Most bytes that are kept of a refusal's body, to be handed to the client as it came. */
+/** Most bytes that are kept of a refusal's body, which goes to the client as it came. */
 export const refusalBytesMax = 1024 * 1024;
 
 /** Longest wait for the body of a refusal, in milliseconds. */
 export const refusalMs = 10_000;
 
-/** Most bytes of a document that are held until it is whole; a longer one is streamed through, and a break in it is shown. */
+/** Most bytes of a document that are held until it is whole; a longer one is streamed, and the client sees a break in it. */
 export const documentBytesMax = 8 * 1024 * 1024;
 
 /** Waits for a promise at most some milliseconds; undefined when that time is over. */
-export type Within = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
+export type WithTimeout = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
 
 /** Bytes that were read of a body. */
-export interface Gathered {
+export interface DocumentBytes {
   readonly chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** Its clean end has come; else there is more than the limit. */
+  /** Its clean end has come; else it is longer than the limit. */
   readonly whole: boolean;
 }
 
 /**
- * Reads a refusal. What came counts, however it ended: a body that broke or stalled does not change what its status says.
+ * Reads a refusal. The bytes that came count, however the body ended: a break does not change what the status says.
  *
  * @param first what was read of it already
  */
@@ -31,7 +31,7 @@ export const readRefusal = async (
   exchange: RelayExchange,
   head: RelayHead,
   first: ReadonlyArray<Uint8Array<ArrayBuffer>>,
-  within: Within,
+  within: WithTimeout,
 ): Promise<RelayRefusal> => {
   const chunks = [...first];
   const read = gather(exchange, chunks, refusalBytesMax).catch(() => false);
@@ -48,7 +48,7 @@ export const readRefusal = async (
 export const readDocument = async (
   exchange: RelayExchange,
   first: ReadonlyArray<Uint8Array<ArrayBuffer>>,
-): Promise<Gathered> => {
+): Promise<DocumentBytes> => {
   const chunks = [...first];
   const whole = await gather(exchange, chunks, documentBytesMax);
   return { chunks, whole };

@@ -83,7 +83,7 @@ const relayed = Effect.fnUntraced(function* (
   });
 });
 
-const copied = Effect.fnUntraced(function* (answer: Relay.RelayAnswer, client: ClientResponse) {
+const copied = Effect.fnUntraced(function* (answer: Relay.RelayResponse, client: ClientResponse) {
   for (;;) {
     const chunks = yield* answer.read;
     if (chunks === undefined) return yield* client.end;

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { generateText, isStepCount, jsonSchema, streamText, tool, wrapLanguageModel } from "ai";
 import { Effect } from "effect";
 import { CallInterrupted, createRecovery, make, type Recovery } from "../../../src/adapters/ai-sdk/AiSdk.ts";
-import type { Model } from "../../../src/adapters/ai-sdk/Spec.ts";
+import type { Model } from "../../../src/adapters/ai-sdk/Parts.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";

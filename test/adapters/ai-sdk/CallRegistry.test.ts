@@ -1,16 +1,16 @@
 import { assert, describe, it } from "@effect/vitest";
-import { CallBook, handedOverMax } from "../../../src/adapters/ai-sdk/CallRegistry.ts";
+import { CallRegistry, handedOverMax } from "../../../src/adapters/ai-sdk/CallRegistry.ts";
 
 const of = (run: string) => ({ run_id: run, attempt: 1, call: "0.0" });
 const call = (input: string, toolCallId = "0") => ({ toolCallId, toolName: "bash", input });
-const taken = (book: CallBook, input: unknown, id = "0", tool = "bash") => {
+const taken = (book: CallRegistry, input: unknown, id = "0", tool = "bash") => {
   const found = book.take(tool, { id, input });
   return found === undefined ? undefined : found.run_id;
 };
 
 describe("the call that a tool runs for", () => {
   it("is each of two that nothing tells apart, once; then the guard is left to refuse", () => {
-    const book = new CallBook();
+    const book = new CallRegistry();
     book.handedOver(of("a"), call("{}"));
     book.handedOver(of("b"), call("{}"));
     assert.deepEqual([taken(book, {}), taken(book, {})].sort(), ["a", "b"]);
@@ -18,7 +18,7 @@ describe("the call that a tool runs for", () => {
   });
 
   it("is the one with the same input, else the newest of its id and its tool", () => {
-    const book = new CallBook();
+    const book = new CallRegistry();
     book.handedOver(of("a"), call('{ "cmd": "ls" }'));
     book.handedOver(of("b"), call('{"cmd":"pwd"}'));
     book.handedOver(of("c"), call("not json"));
@@ -30,7 +30,7 @@ describe("the call that a tool runs for", () => {
   });
 
   it("is forgotten when too many have come after it", () => {
-    const book = new CallBook();
+    const book = new CallRegistry();
     book.handedOver(of("first"), call("{}", "first"));
     for (let index = 0; index < handedOverMax; index += 1) book.handedOver(of("later"), call("{}", `${index}`));
     assert.isUndefined(taken(book, {}, "first"));

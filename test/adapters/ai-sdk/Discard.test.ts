@@ -10,7 +10,7 @@ import {
   type Recovery,
   recoveryTransform,
 } from "../../../src/adapters/ai-sdk/AiSdk.ts";
-import type { Model } from "../../../src/adapters/ai-sdk/Spec.ts";
+import type { Model } from "../../../src/adapters/ai-sdk/Parts.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
+import type { FinishReason, StreamPart } from "../../../src/adapters/ai-sdk/Parts.ts";
 import { PartReader } from "../../../src/adapters/ai-sdk/Parts.ts";
-import type { FinishReason, StreamPart } from "../../../src/adapters/ai-sdk/Spec.ts";
 
 const reader = () => new PartReader({ run_id: "run", attempt: 1 });
 

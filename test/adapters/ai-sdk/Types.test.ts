@@ -12,7 +12,7 @@ import {
 } from "ai";
 import { expectTypeOf } from "vitest";
 import { applyRecovery, createRecovery, recoveryTransform } from "../../../src/adapters/ai-sdk/AiSdk.ts";
-import type { Model } from "../../../src/adapters/ai-sdk/Spec.ts";
+import type { Model } from "../../../src/adapters/ai-sdk/Parts.ts";
 
 const recovery = createRecovery();
 

@@ -73,7 +73,7 @@ const layer = Layer.merge(StreamProcessor.layerDefault, Layer.succeed(References
 const settle = Effect.promise(() => new Promise((done) => setImmediate(done)));
 
 /** Reads to the end: everything that left, and how it ended. */
-const readAll = Effect.fnUntraced(function* (answer: Relay.RelayAnswer) {
+const readAll = Effect.fnUntraced(function* (answer: Relay.RelayResponse) {
   let all = "";
   const read = Effect.gen(function* () {
     for (;;) {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import OpenAI from "openai";
-import { left, RelayRepeats, repeatMs, repeatsMax } from "../../../src/adapters/relay/RelayRepeats.ts";
+import { RelayRepeats, remainingBudget, repeatMs, repeatsMax } from "../../../src/adapters/relay/RelayRepeats.ts";
 import { setup } from "../fetch/Cases.ts";
 
 const request = (body: string, headers: Record<string, string> = {}) => ({
@@ -53,8 +53,8 @@ describe("RelayRepeats", () => {
   );
 
   it("leaves of a budget what was not spent", () => {
-    assert.deepStrictEqual(left({}, { ...failed, spent: 4 }), { max_auto_retries: 0, max_not_processed: 1 });
-    assert.deepStrictEqual(left({ max_elapsed_ms: 1 }, undefined), { max_elapsed_ms: 1 });
+    assert.deepStrictEqual(remainingBudget({}, { ...failed, spent: 4 }), { max_auto_retries: 0, max_not_processed: 1 });
+    assert.deepStrictEqual(remainingBudget({ max_elapsed_ms: 1 }, undefined), { max_elapsed_ms: 1 });
   });
 
   it.live("a client's own retries share the budget of the first: they are not multiplied", () =>
