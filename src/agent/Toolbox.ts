@@ -10,9 +10,6 @@ import type { Transcript } from "./conversation/ChatState.ts";
 import type { Verdict } from "./conversation/Entry.ts";
 import type { AgentTool, ToolOutput } from "./tools/AgentTool.ts";
 
-/** How a tool of each effect is made. */
-const makers = { read_only: "readOnly", mutating: "mutating", unknown: "unknown" } as const;
-
 /** A guarded tool takes the call with its argument text: the journal needs both. */
 type Guarded = GuardedTool<ReadyCall, ToolOutput, never, never>;
 
@@ -47,7 +44,7 @@ export const make = Effect.fn("Toolbox.make")(function* (
   const guarded = new Map(
     tools.map((tool): readonly [string, Guarded] => [
       tool.name,
-      guard[makers[tool.effect]](tool.name, (call: ReadyCall) => handled(tool, call, transcript), {
+      guard.ofEffect(tool.effect)(tool.name, (call: ReadyCall) => handled(tool, call, transcript), {
         verify: (call) => Effect.sync(() => verify(call)),
       }),
     ]),

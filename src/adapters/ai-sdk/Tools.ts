@@ -49,13 +49,7 @@ export class MarkedTool {
   /** The guarded tool, one for each guard. */
   guarded(guard: ToolGuard["Service"]): Started {
     if (this.#made?.guard === guard) return this.#made.tool;
-    const handler = (start: Effect.Effect<unknown, unknown>) => start;
-    const tool =
-      this.effect === "read_only"
-        ? guard.readOnly(this.name, handler)
-        : this.effect === "mutating"
-          ? guard.mutating(this.name, handler)
-          : guard.unknown(this.name, handler);
+    const tool = guard.ofEffect(this.effect)(this.name, (start: Effect.Effect<unknown, unknown>) => start);
     this.#made = { guard, tool };
     return tool;
   }

@@ -65,14 +65,8 @@ export const boundaries = (
     const name = wireName(tool);
     const effect = effectOf(tool);
     if (isHosted(tool)) return { name, executor: "provider", effect };
-    return guard === undefined ? { name, executor: "runtime", effect } : makers(guard)[effect](name, perform);
+    return guard === undefined ? { name, executor: "runtime", effect } : guard.ofEffect(effect)(name, perform);
   });
-
-const makers = (guard: ToolGuard["Service"]) => ({
-  read_only: guard.readOnly,
-  mutating: guard.mutating,
-  unknown: guard.unknown,
-});
 
 const perform = (work: Work): Work => work;
 

@@ -101,6 +101,8 @@ export class ToolGuard extends Context.Service<
     readonly mutating: MakeTool;
     /** A tool of unknown effect: treated as mutating, counted apart. */
     readonly unknown: MakeTool;
+    /** Makes tools of one effect, where the effect is data: the same as the three above. */
+    readonly ofEffect: (effect: ToolEffect) => MakeTool;
     /** Whether a tool was made by this guard. */
     readonly made: (tool: Tool) => boolean;
     /** @internal How a tool of this guard says whether a call happened. */
@@ -139,6 +141,7 @@ const makeGuard = (): ToolGuard["Service"] => {
     readOnly: make("read_only"),
     mutating: make("mutating"),
     unknown: make("unknown"),
+    ofEffect: make,
     made: (tool) => tools.has(tool),
     verifierOf: (tool) => tools.get(tool),
     enrol: (runId, ledger) => {

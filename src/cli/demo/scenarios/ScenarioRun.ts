@@ -175,11 +175,10 @@ class Handlers {
     Effect.map(ToolGuard, (guard) => new Handlers(tools, guard));
 
   constructor(tools: ReadonlyArray<DemoTool>, guard: ToolGuard["Service"]) {
-    const makers = { read_only: guard.readOnly, mutating: guard.mutating, unknown: guard.unknown };
     const handler = (input: string) => Effect.sync(() => void this.inputs.push(input));
     this.#tools = tools;
     this.#guarded = new Map(
-      tools.filter((tool) => tool.guarded).map((tool) => [tool.name, makers[tool.effect](tool.name, handler)]),
+      tools.filter((tool) => tool.guarded).map((tool) => [tool.name, guard.ofEffect(tool.effect)(tool.name, handler)]),
     );
     this.exposed = tools.map(
       (tool) => this.#guarded.get(tool.name) ?? { name: tool.name, executor: "runtime", effect: tool.effect },
