@@ -83,8 +83,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run that no process can resume is kept where its caller left it",
     breaks: "what is on record can be ended",
     within: "act",
-    find: `decision.rule === "caller_interrupted" && run.shared.recorder.durable && run.resumable`,
-    replace: `decision.rule === "caller_interrupted" && run.shared.recorder.durable`,
+    find: `runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.resumable`,
+    replace: `runAfter(decision.rule) === "left" && run.shared.recorder.durable`,
     proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "of an adapter on a durable recorder" }],
   },
 ];

@@ -32,8 +32,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a dispatched call that may have run no longer forbids a replay",
     breaks: "L2",
     within: "recoveryRows",
-    find: '"a runtime call dispatched, not read_only",\n    (s) => s.ledger.dispatched,',
-    replace: '"a runtime call dispatched, not read_only",\n    (s) => s.ledger.dispatched && s.shown === "nothing",',
+    find: '"a runtime call dispatched, not read_only", (s) => s.ledger.dispatched),',
+    replace: '"a runtime call dispatched, not read_only", (s) => s.ledger.dispatched && s.shown === "nothing"),',
     proofs: [runs, { test: "test/policy/Laws.test.ts" }],
   },
   {

@@ -104,18 +104,18 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a retry where the provider may have run tools unseen lists nothing that it may repeat",
     breaks: "a question says what it may repeat, break 07",
-    within: "of",
-    find: "if (!unseen) return calls;",
+    within: "mayRepeat",
+    find: "if (!offersRetry) return calls;",
     replace: "if (calls.length >= 0) return calls;",
-    proofs: [{ test: "test/policy/Repeats.test.ts" }, { test: "test/gateway/api/Api.test.ts" }],
+    proofs: [{ test: "test/policy/Choices.test.ts" }, { test: "test/gateway/api/Api.test.ts" }],
   },
   {
     name: "a question takes by default a retry that may repeat something",
     breaks: "a question says what it may repeat, break 07",
     within: "defaultOf",
-    find: 'return wanted === "retry" && mayRepeat.length > 0 ? "stop" : wanted;',
+    find: 'return wanted === "retry" && repeated.length > 0 ? "stop" : wanted;',
     replace: "return wanted;",
-    proofs: [{ test: "test/policy/Repeats.test.ts", named: "The default of a question" }],
+    proofs: [{ test: "test/policy/Choices.test.ts", named: "The default of a question" }],
   },
   {
     name: "calls are counted over all attempts of a run",

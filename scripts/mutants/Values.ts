@@ -8,10 +8,10 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a ledger row of an unknown phase is passed over",
     breaks: "L2 (08)",
-    within: "input",
+    within: "read",
     find: "const facts = isFacts(given.facts) ? given.facts : restrictedFacts(given.facts);",
     replace: "const facts = given.facts;",
-    proofs: [{ test: "test/policy/Restricted.test.ts", named: "a phase of a newer version" }],
+    proofs: [{ test: "test/policy/InputReading.test.ts", named: "a phase of a newer version" }],
   },
   {
     name: "a word that a chain does not have stands below it",
@@ -19,15 +19,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "rank",
     find: "return at < 0 ? chain.literals.length : at;",
     replace: "return at;",
-    proofs: [{ test: "test/policy/Restricted.test.ts", named: "lost in no join" }],
+    proofs: [{ test: "test/policy/InputReading.test.ts", named: "lost in no join" }],
   },
   {
     name: "a budget that is no number is unlimited",
     breaks: "L2 (08)",
-    within: "input",
+    within: "read",
     find: "const budget = isBudget(given.budget) ? given.budget : restrictedBudget(given.budget);",
     replace: "const budget = given.budget;",
-    proofs: [{ test: "test/policy/Restricted.test.ts", named: "a budget that is no number" }],
+    proofs: [{ test: "test/policy/InputReading.test.ts", named: "a budget that is no number" }],
   },
   {
     name: "a transport failure is retried whatever its code says",
@@ -59,7 +59,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "ofIncident",
     find: 'if (decision.policy_version !== "1") return { facts, failure, run, budget, jitter };',
     replace: "if (decision.policy_version !== undefined) return { facts, failure, run, budget, jitter };",
-    proofs: [{ test: "test/policy/Restricted.test.ts", named: "an incident of version 1" }],
+    proofs: [{ test: "test/policy/InputReading.test.ts", named: "an incident of version 1" }],
   },
   {
     name: "the first progress brings the idle clock nearer and does not wake the watchdog",

@@ -120,6 +120,12 @@ type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
 export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
 
 /**
+ * Whether a failure is about what the model wrote, not about the stream: the provider has said all that it will, and its
+ * terminal marker counts beside the failure (DESIGN section 5).
+ */
+export const isMalformed = ({ kind }: Failure): boolean => kind === "invalid_tool_input" || kind === "empty";
+
+/**
  * Fills in the flags that a failure leaves open.
  *
  * A code, an HTTP/2 code and a status are judged by the tables that the classifier reads; what they leave open is the

@@ -6,7 +6,7 @@
  */
 import type { AttemptFacts, Counters, Delivery, Progress, Shown, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
 import { callKey } from "../domain/AttemptFacts.ts";
-import type { Failure } from "../domain/Failure.ts";
+import { isMalformed } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
@@ -93,7 +93,7 @@ class Fold implements FactsFold {
       this.#sideEffects = withState(this.#sideEffects);
       changed = true;
     }
-    if (o.failure !== undefined && !malformed(o.failure)) this.#failed = true;
+    if (o.failure !== undefined && !isMalformed(o.failure)) this.#failed = true;
     if (o.terminal && !this.#failed && !this.#terminal) {
       this.#terminal = true;
       changed = true;
@@ -343,6 +343,3 @@ const counted = (
   signal: CallSignal,
 ): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>
   signal.executor === "runtime" && signal.phase !== "settled";
-
-/** A finish that is malformed is the marker all the same: the provider has said all that it will (DESIGN section 5). */
-const malformed = (failure: Failure): boolean => failure.kind === "invalid_tool_input" || failure.kind === "empty";

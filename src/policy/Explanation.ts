@@ -1,13 +1,15 @@
 /**
  * Says a decision in a plain sentence or two: what happened, whether a tool ran, what is safe to do.
  *
- * The one place for such words. They are made of fixed phrases: never of a message, a name or content that came from
- * outside. A rejection keeps the provider's own kind: a bill that is not paid is never a lost connection.
+ * What happened stands here, by the kind of the failure; what is done about it stands with each rule in Rules.ts. Both are
+ * fixed phrases: never a message, a name or content that came from outside. A rejection keeps the provider's own kind: a bill
+ * that is not paid is never a lost connection.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
-import type { Failure, RejectedReason } from "../domain/Failure.ts";
+import { type Failure, isMalformed, type RejectedReason } from "../domain/Failure.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
+import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
  * The sentence of a decision.
@@ -18,14 +20,18 @@ import * as FailureReading from "../domain/FailureReading.ts";
  */
 export const explain = (decision: Decision, given: Failure, facts: AttemptFacts): string => {
   const failure = FailureReading.read(given);
-  const happened = decision.rule === "already_complete" ? completed(failure) : whatHappened(failure);
-  return `${happened}; ${byRule(decision, failure, facts)}`;
+  const late = decision.rule === "already_complete" && !isMalformed(failure);
+  const happened = late ? "The answer had already ended when the stream failed" : whatHappened(failure);
+  return `${happened}; ${whatIsDone(decision, failure, facts)}`;
 };
 
-const completed = (failure: Failure): string =>
-  failure.kind === "invalid_tool_input" || failure.kind === "empty"
-    ? whatHappened(failure)
-    : "The answer had already ended when the stream failed";
+const whatIsDone = ({ rule }: Decision, failure: Failure, facts: AttemptFacts): string => {
+  const tools = toolSentence(facts);
+  // A caller without types may bring a rule of a newer version.
+  const entry: RuleEntry | undefined = rules[rule];
+  if (entry === undefined) return tools;
+  return typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ failure, facts, tools });
+};
 
 const whatHappened = (failure: Failure): string => {
   switch (failure.kind) {
@@ -92,81 +98,6 @@ const rejections: Readonly<Record<RejectedReason, string>> = {
 };
 
 const withStatus = (failure: Failure): string => (failure.status === undefined ? "" : ` (status ${failure.status})`);
-
-const byRule = (decision: Decision, failure: Failure, facts: AttemptFacts): string => {
-  switch (decision.rule) {
-    case "already_complete":
-      return failure.kind === "invalid_tool_input" || failure.kind === "empty"
-        ? `the answer ended and is kept as it is. ${toolSentence(facts)}`
-        : "the answer is complete, nothing is repeated.";
-    case "user_cancelled":
-      return "it stays stopped, because the user cancelled.";
-    case "lifecycle_closed":
-      return "it stays stopped, because the session was closed.";
-    case "caller_interrupted":
-      return "it stays stopped here; where it is on record with its request, it can be gone on with later.";
-    case "unknown_failure":
-      return `whether it is safe to try again cannot be told. ${toolSentence(facts)}`;
-    case "recovery_refused":
-      return "the continuation was refused. What was settled before is kept.";
-    case "not_retryable":
-      return "the same request would fail again.";
-    case "tool_outcome_unknown":
-      return "a tool had started and its outcome is not known. Check what it did before you repeat or continue.";
-    case "resume_cursor":
-      return "the same answer is picked up where it broke. Nothing is repeated.";
-    case "tool_call_handed_over":
-      return "a complete tool call had been passed on, and nothing proves that it did not run. Check before you repeat.";
-    case "tool_input_shown":
-      return "a part of a tool call had been passed on, and nothing proves that it did not run. Check before you repeat.";
-    case "provider_tool_activity":
-      return "the provider had begun to run a tool of its own that may change something. Check before you repeat.";
-    case "side_effects_unprovable":
-      return "the provider may have run tools of its own, which cannot be told from here. Check before you repeat.";
-    case "tools_settled":
-      return "the tools that ran are finished, and the answer goes on from their results. No tool runs again.";
-    case "tool_ran":
-      return "a tool that may change something has already run. Repeating could run it again.";
-    default:
-      return byContent(decision, facts);
-  }
-};
-
-/** The rules that depend on what was shown, and those that ask before an automatic retry. */
-const byContent = (decision: Decision, facts: AttemptFacts): string => {
-  switch (decision.rule) {
-    case "text_closed_by_call":
-      return "the text that was shown was finished, and the answer goes on after it. Nothing is repeated.";
-    case "continue_text":
-      return "the answer goes on after the text that was shown.";
-    case "text_shown":
-      return facts.shown === "nothing"
-        ? `the answer had begun. ${toolSentence(facts)} Repeating gives a new answer.`
-        : `a part of the answer had been shown. ${toolSentence(facts)} Repeating gives a new answer in its place.`;
-    case "credentials_refreshed":
-      return "it is sent again with fresh credentials.";
-    case "not_sent":
-      return "nothing of the request had been sent, so it is safely sent again.";
-    case "not_processed":
-      return "the provider did nothing with the request, so it is safely sent again.";
-    case "tool_calls_fenced":
-      return "no tool call that may change something had run, and none of this answer can, so it is safely asked again.";
-    case "only_read_only_tools":
-      return "only tools that change nothing were called, so it is safely asked again.";
-    case "only_reasoning_shown":
-      return "only reasoning had been shown and no tool was called, so it is safely asked again.";
-    case "nothing_shown":
-      return "nothing had been shown and no tool was called, so it is safely asked again.";
-    case "retry_after_too_long":
-      return `the provider asks for a longer wait than is allowed without a question. ${toolSentence(facts)}`;
-    case "throttled":
-      return `too many retries are under way at this provider. ${toolSentence(facts)} It can be tried again later.`;
-    case "budget_exhausted":
-      return `it was tried as often as is allowed. ${toolSentence(facts)}`;
-    default:
-      return toolSentence(facts);
-  }
-};
 
 const toolSentence = (facts: AttemptFacts): string => {
   if (facts.tools.some((row) => row.phase === "dispatched" || row.phase === "outcome_unknown")) {

@@ -3,54 +3,52 @@
  *
  * This is the table: `stream-recovery policy` prints these rows, and `decide` asks them. To change a rule change its row.
  */
-import { type PolicyRow, retryIn, stopRow, type Verdict } from "./PolicyRow.ts";
+import type { Rule } from "../domain/Decision.ts";
+import { type Ruling, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
-const verdict = {
-  resume: retryIn("resume", "resume_cursor"),
-  toolsSettled: retryIn("continue", "tools_settled"),
-  closedByCall: retryIn("continue", "text_closed_by_call"),
-  continueText: retryIn("continue", "continue_text"),
-  textShown: { action: "ask_user", rule: "text_shown" },
-  credentials: retryIn("replay", "credentials_refreshed"),
-  notSent: retryIn("replay", "not_sent"),
-  notProcessed: retryIn("replay", "not_processed"),
-  fenced: retryIn("replay", "tool_calls_fenced"),
-  readOnly: retryIn("replay", "only_read_only_tools"),
-  reasoning: retryIn("replay", "only_reasoning_shown"),
-  nothing: retryIn("replay", "nothing_shown"),
-} as const satisfies Record<string, Verdict>;
+/** One row: a condition and an action, as code and as the words that the table prints. The first row that fits decides. */
+export interface PolicyRow {
+  /** The number in the table of DESIGN section 6. */
+  readonly number: number;
+  /** The condition in words, as the table prints it. */
+  readonly condition: string;
+  /** What is done, in words: an action, or the mode of an automatic retry. */
+  readonly action: string;
+  /** Every rule that this row can give. */
+  readonly rules: ReadonlyArray<Rule>;
+  /** The ruling where the row fits, else nothing. Pure. */
+  readonly fits: (s: Situation) => Ruling | undefined;
+}
+
+/** A row of one rule. */
+export const rowOf = (number: number, rule: Rule, condition: string, test: (s: Situation) => boolean): PolicyRow => {
+  const ruling = rulings[rule];
+  const action = ruling.action === "auto_retry_once" ? ruling.mode : ruling.action;
+  return { number, condition, action, rules: [rule], fits: (s) => (test(s) ? ruling : undefined) };
+};
 
 /** Rows 1 to 7: what no fact about tools or text can change. */
 export const endRows: ReadonlyArray<PolicyRow> = [
-  stopRow(
+  rowOf(
     1,
     "already_complete",
-    "do_not_retry",
     "terminal seen, failure neither `invalid_tool_input` nor `empty`",
     (s) => s.facts.terminal_seen && !s.malformed,
   ),
-  stopRow(2, "user_cancelled", "do_not_retry", "user cancelled", (s) => s.run.user_cancelled || cancelledBy(s, "user")),
-  stopRow(
-    3,
-    "lifecycle_closed",
-    "do_not_retry",
-    "lifecycle closed",
-    (s) => s.run.lifecycle_closed || cancelledBy(s, "lifecycle"),
-  ),
-  stopRow(4, "caller_interrupted", "do_not_retry", "cancelled by an unsigned caller", (s) => cancelledBy(s, "caller")),
-  stopRow(5, "unknown_failure", "ask_user", "failure `unknown`", (s) => s.failure.kind === "unknown"),
-  stopRow(
+  rowOf(2, "user_cancelled", "user cancelled", (s) => s.run.user_cancelled || cancelledBy(s, "user")),
+  rowOf(3, "lifecycle_closed", "lifecycle closed", (s) => s.run.lifecycle_closed || cancelledBy(s, "lifecycle")),
+  rowOf(4, "caller_interrupted", "cancelled by an unsigned caller", (s) => cancelledBy(s, "caller")),
+  rowOf(5, "unknown_failure", "failure `unknown`", (s) => s.failure.kind === "unknown"),
+  rowOf(
     6,
     "recovery_refused",
-    "ask_user",
     "failure not retryable in an attempt of mode continue, and not an auth that passes as in row 7",
     (s) => !s.resolved.retryable && s.run.mode === "continue" && !s.credentials,
   ),
-  stopRow(
+  rowOf(
     7,
     "not_retryable",
-    "do_not_retry",
     "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not",
     (s) => !s.resolved.retryable && !s.credentials,
   ),
@@ -58,81 +56,58 @@ export const endRows: ReadonlyArray<PolicyRow> = [
 
 /** Rows 8 to 19: what may be repeated, resumed or continued. */
 const recoveryRows: ReadonlyArray<PolicyRow> = [
-  stopRow(
-    8,
-    "tool_outcome_unknown",
-    "ask_user",
-    "a runtime call of unknown outcome, not read_only",
-    (s) => s.ledger.outcomeUnknown,
+  rowOf(8, "tool_outcome_unknown", "a runtime call of unknown outcome, not read_only", (s) => s.ledger.outcomeUnknown),
+  rowOf(
+    9,
+    "resume_cursor",
+    "a cursor is held; failure is transport, truncated, stalled, protocol, crashed or the provider's own cancel",
+    (s) => s.run.resumable && interrupted(s),
   ),
-  {
-    number: 9,
-    condition:
-      "a cursor is held; failure is transport, truncated, stalled, protocol, crashed or the provider's own cancel",
-    answer: "resume",
-    rules: ["resume_cursor"],
-    fits: (s) => (s.run.resumable && interrupted(s) ? verdict.resume : undefined),
-  },
-  stopRow(
+  rowOf(
     10,
     "already_complete",
-    "do_not_retry",
     "`invalid_tool_input` or `empty`, terminal seen and a runtime call settled",
     (s) => s.malformed && s.facts.terminal_seen && s.ledger.settled,
   ),
-  stopRow(
-    11,
-    "tool_outcome_unknown",
-    "ask_user",
-    "a runtime call dispatched, not read_only",
-    (s) => s.ledger.dispatched,
-  ),
-  stopRow(
+  rowOf(11, "tool_outcome_unknown", "a runtime call dispatched, not read_only", (s) => s.ledger.dispatched),
+  rowOf(
     12,
     "tool_call_handed_over",
-    "ask_user",
     "not guarded; a runtime call handed over, not read_only",
     (s) => !s.guarded && s.ledger.handedOver,
   ),
-  stopRow(
+  rowOf(
     13,
     "tool_input_shown",
-    "ask_user",
     "not guarded; a part of a runtime call's input handed over, not read_only",
     (s) => !s.guarded && (s.ledger.inputStarted || s.ledger.inputComplete),
   ),
-  stopRow(
+  rowOf(
     14,
     "provider_tool_activity",
-    "ask_user",
     "a provider-executed call seen in any phase, not read_only",
     (s) => s.ledger.providerChanging,
   ),
-  stopRow(
+  rowOf(
     15,
     "side_effects_unprovable",
-    "ask_user",
     "provider-executed tools exposed that are not read_only, or snapshot missing; delivery ≠ not_sent; failure processed and not `in_band`",
     (s) => isUnprovable(s),
   ),
-  {
-    number: 16,
-    condition:
-      "a runtime call settled, `can_continue`, and no text after it (`text_through` < `settled_through`) or `continue_text` auto",
-    answer: "continue",
-    rules: ["tools_settled"],
-    fits: (s) =>
+  rowOf(
+    16,
+    "tools_settled",
+    "a runtime call settled, `can_continue`, and no text after it (`text_through` < `settled_through`) or `continue_text` auto",
+    (s) =>
       s.ledger.settled &&
       s.run.can_continue &&
-      (s.facts.text_through < s.facts.settled_through || s.run.continue_text === "auto")
-        ? verdict.toolsSettled
-        : undefined,
-  },
-  stopRow(17, "tool_ran", "ask_user", "a runtime call settled that is not read_only", (s) => s.ledger.settledChanging),
+      (s.facts.text_through < s.facts.settled_through || s.run.continue_text === "auto"),
+  ),
+  rowOf(17, "tool_ran", "a runtime call settled that is not read_only", (s) => s.ledger.settledChanging),
   {
     number: 18,
     condition: "text shown",
-    answer:
+    action:
       "continue if `can_continue` and either guarded with a call begun after the text (`text_through` < `call_through`) or `continue_text` is auto; else ask_user",
     rules: ["text_closed_by_call", "continue_text", "text_shown"],
     fits: (s) => (s.shown === "text" ? afterText(s) : undefined),
@@ -140,7 +115,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
   {
     number: 19,
     condition: "otherwise",
-    answer: "replay",
+    action: "replay",
     rules: [
       "credentials_refreshed",
       "not_sent",
@@ -184,20 +159,20 @@ const changesUnseen = ({ side_effects: exposed }: Situation["facts"]): boolean =
 export const isUnprovable = (s: Situation): boolean =>
   changesUnseen(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
-const afterText = (s: Situation): Verdict => {
-  if (!s.run.can_continue) return verdict.textShown;
-  if (s.guarded && s.facts.text_through < s.facts.call_through) return verdict.closedByCall;
-  return s.run.continue_text === "auto" ? verdict.continueText : verdict.textShown;
+const afterText = (s: Situation): Ruling => {
+  if (!s.run.can_continue) return rulings.text_shown;
+  if (s.guarded && s.facts.text_through < s.facts.call_through) return rulings.text_closed_by_call;
+  return s.run.continue_text === "auto" ? rulings.continue_text : rulings.text_shown;
 };
 
 /** The first reason that fits: why nothing can be duplicated. */
-export const replayed = (s: Situation): Verdict => {
-  if (s.credentials) return verdict.credentials;
-  if (s.facts.delivery === "not_sent") return verdict.notSent;
-  if (s.notProcessed) return verdict.notProcessed;
-  if (openChanging(s)) return verdict.fenced;
-  if (s.ledger.any) return verdict.readOnly;
-  return s.shown === "reasoning" ? verdict.reasoning : verdict.nothing;
+export const replayed = (s: Situation): Ruling => {
+  if (s.credentials) return rulings.credentials_refreshed;
+  if (s.facts.delivery === "not_sent") return rulings.not_sent;
+  if (s.notProcessed) return rulings.not_processed;
+  if (openChanging(s)) return rulings.tool_calls_fenced;
+  if (s.ledger.any) return rulings.only_read_only_tools;
+  return s.shown === "reasoning" ? rulings.only_reasoning_shown : rulings.nothing_shown;
 };
 
 const openChanging = (s: Situation): boolean =>

@@ -1,22 +1,22 @@
 /**
  * Decides what becomes of a failed attempt: `auto_retry_once`, `ask_user` or `do_not_retry`.
  *
- * Pure, total and deterministic: the first row that fits gives the verdict, three more questions stand before an automatic
+ * Pure, total and deterministic: the first row that fits gives the rule, three more questions stand before an automatic
  * retry, and time and jitter are arguments. Start reading in PolicyRows.ts: it is the table.
  */
-import type { Decision, Rule } from "../domain/Decision.ts";
-import * as Answer from "./Answer.ts";
+import type { Decision } from "../domain/Decision.ts";
 import * as Backoff from "./Backoff.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
-import type { PolicyRow, Verdict } from "./PolicyRow.ts";
-import { rows } from "./PolicyRows.ts";
+import * as Decisions from "./Decisions.ts";
+import { type PolicyRow, rows } from "./PolicyRows.ts";
 import * as RetryBudget from "./RetryBudget.ts";
+import { type AskingRule, type Ruling, rulings } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
-import { checked, type Stricter, tightened } from "./Stricter.ts";
+import { checked, type StricterRules, tightened } from "./StricterRules.ts";
 import * as StrictPolicy from "./StrictPolicy.ts";
 
 export type { DecisionInput } from "./DecisionInput.ts";
-export { PolicyError, type Stricter } from "./Stricter.ts";
+export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules.ts";
 
 /** Version of the rules. Raised whenever a stored incident could be decided differently (law L9). */
 export const version = "2";
@@ -44,11 +44,11 @@ export interface Options {
    * Actions for rules, each a move down the chain `auto_retry_once` > `ask_user` > `do_not_retry`. A looser one does not
    * compile. A replay rule that is tightened tightens the rules that its facts grow into (law L2).
    */
-  readonly stricter?: Stricter;
+  readonly stricter?: StricterRules;
 }
 
 /**
- * Makes a policy from a preset and stricter answers to some of its rules.
+ * Makes a policy from a preset and stricter actions for some of its rules.
  *
  * @throws PolicyError where an unchecked configuration names an unknown rule or would loosen one
  */
@@ -57,18 +57,21 @@ export const make = (options: Options = {}): RecoveryPolicy => {
   if (options.stricter === undefined) return options.name === undefined ? base : { ...base, name: options.name };
   const lowered = checked(options.stricter);
   const plan = options.base === "strict" ? strictPlan : standardPlan;
-  return fromPlan(options.name ?? `${base.name}+stricter`, { ...plan, tighten: (v) => tightened(lowered, v) });
+  return fromPlan(options.name ?? `${base.name}+stricter`, {
+    ...plan,
+    tighten: (ruling) => tightened(lowered, ruling),
+  });
 };
 
-/** How a policy answers: its rows, its veto and its wait. */
+/** What a policy is made of: its rows, its veto and its wait. */
 interface Plan {
   readonly rows: ReadonlyArray<PolicyRow>;
   readonly veto: (
     s: Situation.Situation,
-    verdict: Verdict & { readonly action: "auto_retry_once" },
-  ) => Rule | undefined;
+    ruling: Ruling & { readonly action: "auto_retry_once" },
+  ) => AskingRule | undefined;
   readonly delayMs: (s: Situation.Situation) => number;
-  readonly tighten: (verdict: Verdict) => Verdict;
+  readonly tighten: (ruling: Ruling) => Ruling;
 }
 
 const fromPlan = (name: string, plan: Plan): RecoveryPolicy => ({
@@ -77,35 +80,35 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy => ({
   rows: plan.rows,
   decide: (input) => {
     const s = Situation.make(input);
-    const verdict = plan.tighten(firstFit(plan.rows, s));
-    if (verdict.action !== "auto_retry_once") return Answer.make(s, verdict, version, 0);
-    const vetoed = plan.veto(s, verdict);
-    if (vetoed === undefined) return Answer.make(s, verdict, version, plan.delayMs(s));
-    return Answer.make(s, plan.tighten({ action: "ask_user", rule: vetoed }), version, 0);
+    const ruling = plan.tighten(firstFit(plan.rows, s));
+    if (ruling.action !== "auto_retry_once") return Decisions.make(s, ruling, version, 0);
+    const vetoed = plan.veto(s, ruling);
+    if (vetoed === undefined) return Decisions.make(s, ruling, version, plan.delayMs(s));
+    return Decisions.make(s, plan.tighten(rulings[vetoed]), version, 0);
   },
 });
 
-const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Verdict => {
+const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
   for (const row of candidates) {
-    const verdict = row.fits(s);
-    if (verdict !== undefined) return verdict;
+    const ruling = row.fits(s);
+    if (ruling !== undefined) return ruling;
   }
   // The last row of every preset fits always; a question is the safe answer to a plan that forgot it.
-  return { action: "ask_user", rule: "unknown_failure" };
+  return rulings.unknown_failure;
 };
 
-const unchanged = (verdict: Verdict): Verdict => verdict;
+const unchanged = (ruling: Ruling): Ruling => ruling;
 
 const standardPlan: Plan = {
   rows,
-  veto: (s, verdict) => RetryBudget.veto(s, verdict.mode),
+  veto: (s, ruling) => RetryBudget.veto(s, ruling.mode),
   delayMs: Backoff.delayMs,
   tighten: unchanged,
 };
 
 const strictPlan: Plan = {
   rows: StrictPolicy.rows,
-  veto: (s, verdict) => RetryBudget.veto(s, verdict.mode) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
+  veto: (s, ruling) => RetryBudget.veto(s, ruling.mode) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
   delayMs: StrictPolicy.delayMs,
   tighten: unchanged,
 };

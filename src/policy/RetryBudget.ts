@@ -1,21 +1,42 @@
 /**
- * Asks the three questions that stand before every automatic retry: is the provider's wait too long, has the throttle a
- * token in time, is the budget spent. Each can only veto.
+ * Asks the questions that stand before every automatic retry: is the provider's wait too long, has the throttle a token in
+ * time, is the budget spent. Each can only veto.
  */
-import type { Rule } from "../domain/Decision.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
+import type { AskingRule } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
+
+/** A question before an automatic retry. */
+interface Veto {
+  readonly rule: AskingRule;
+  /** The condition in words, as the policy's table prints it. */
+  readonly condition: string;
+  readonly holds: (s: Situation, mode: AttemptMode) => boolean;
+}
+
+/** The questions in the order in which they are asked. */
+export const vetoes: ReadonlyArray<Veto> = [
+  {
+    rule: "retry_after_too_long",
+    condition: "Retry-After longer than the budget allows",
+    holds: (s) => (s.failure.retry_after_ms ?? 0) > s.budget.max_retry_after_ms,
+  },
+  {
+    rule: "throttled",
+    condition: "the throttle has no token within that time",
+    holds: (s) => s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
+  },
+  { rule: "budget_exhausted", condition: "budget spent", holds: (s, mode) => spent(s, mode) },
+];
 
 /**
  * The rule that vetoes a retry, if one does.
  *
  * @param mode the mode that the retry would have; limits on what is paid twice hold for replays only
  */
-export const veto = (s: Situation, mode: AttemptMode): Rule | undefined => {
-  const longest = s.budget.max_retry_after_ms;
-  if ((s.failure.retry_after_ms ?? 0) > longest) return "retry_after_too_long";
-  if (s.run.throttle_wait_ms > longest) return "throttled";
-  return spent(s, mode) ? "budget_exhausted" : undefined;
+export const veto = (s: Situation, mode: AttemptMode): AskingRule | undefined => {
+  for (const { holds, rule } of vetoes) if (holds(s, mode)) return rule;
+  return undefined;
 };
 
 /** Failures that cost the provider nothing have a budget of their own; all share the time since the first failure. */

@@ -4,7 +4,7 @@
 import type { AttemptFacts, Shown } from "../domain/AttemptFacts.ts";
 import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
-import * as Restricted from "./Restricted.ts";
+import * as InputReading from "./InputReading.ts";
 
 /** What the rows of the ledger say together. A row that is not read_only "changes". */
 export interface LedgerFacts {
@@ -42,7 +42,7 @@ export interface Situation extends DecisionInput {
 
 /** Reads an input once; what is not understood is taken at its worst. */
 export const make = (given: DecisionInput): Situation => {
-  const input = Restricted.input(given);
+  const input = InputReading.read(given);
   const { facts, failure, run } = input;
   const resolved = Failure.resolve(failure);
   return {
@@ -61,7 +61,7 @@ export const make = (given: DecisionInput): Situation => {
       failure.reason === "auth" &&
       run.can_refresh_credentials &&
       run.credential_refreshes === 0,
-    malformed: failure.kind === "invalid_tool_input" || failure.kind === "empty",
+    malformed: Failure.isMalformed(failure),
   };
 };
 

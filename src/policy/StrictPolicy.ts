@@ -5,8 +5,7 @@
  * asks, an incomplete snapshot asks, nothing is continued or resumed. Guard and effects excuse nothing. Row numbers are
  * those of the default rows that they tighten.
  */
-import { type PolicyRow, stopRow, type Verdict } from "./PolicyRow.ts";
-import { endRows, replayed } from "./PolicyRows.ts";
+import { endRows, type PolicyRow, replayed, rowOf } from "./PolicyRows.ts";
 import type { Situation } from "./Situation.ts";
 
 /** The fixed wait, in milliseconds. */
@@ -16,41 +15,38 @@ export const fixedDelayMs = 1_000;
 export const retriesMax = 1;
 
 const callRows: ReadonlyArray<PolicyRow> = [
-  stopRow(8, "tool_outcome_unknown", "ask_user", "a runtime call dispatched or of unknown outcome", (s) =>
+  rowOf(8, "tool_outcome_unknown", "a runtime call dispatched or of unknown outcome", (s) =>
     s.facts.tools.some(
       (row) => row.executor === "runtime" && (row.phase === "dispatched" || row.phase === "outcome_unknown"),
     ),
   ),
-  stopRow(
+  rowOf(
     10,
     "already_complete",
-    "do_not_retry",
     "`invalid_tool_input` or `empty`, terminal seen and a runtime call settled",
     (s) => s.malformed && s.facts.terminal_seen && s.ledger.settled,
   ),
-  stopRow(12, "tool_call_handed_over", "ask_user", "a runtime call handed over", (s) =>
+  rowOf(12, "tool_call_handed_over", "a runtime call handed over", (s) =>
     s.facts.tools.some((row) => row.executor === "runtime" && row.phase === "handed_over"),
   ),
-  stopRow(13, "tool_input_shown", "ask_user", "a part of a runtime call's input handed over", (s) =>
+  rowOf(13, "tool_input_shown", "a part of a runtime call's input handed over", (s) =>
     s.facts.tools.some(
       (row) => row.executor === "runtime" && (row.phase === "input_started" || row.phase === "input_complete"),
     ),
   ),
-  stopRow(14, "provider_tool_activity", "ask_user", "a provider-executed call seen in any phase", (s) =>
+  rowOf(14, "provider_tool_activity", "a provider-executed call seen in any phase", (s) =>
     s.facts.tools.some((row) => row.executor === "provider"),
   ),
-  stopRow(
+  rowOf(
     15,
     "side_effects_unprovable",
-    "ask_user",
     "snapshot missing or not complete",
     (s) => s.facts.side_effects?.complete !== true,
   ),
-  stopRow(17, "tool_ran", "ask_user", "a runtime call settled", (s) => s.ledger.settled),
-  stopRow(
+  rowOf(17, "tool_ran", "a runtime call settled", (s) => s.ledger.settled),
+  rowOf(
     18,
     "text_shown",
-    "ask_user",
     "anything shown, or output decoded",
     (s) => s.facts.shown !== "nothing" || s.facts.progress === "output",
   ),
@@ -59,9 +55,9 @@ const callRows: ReadonlyArray<PolicyRow> = [
 const otherwise: PolicyRow = {
   number: 19,
   condition: "otherwise",
-  answer: "replay after 1 s, once a run",
+  action: "replay after 1 s, once a run",
   rules: ["credentials_refreshed", "not_sent", "not_processed", "nothing_shown"],
-  fits: (s): Verdict => replayed(s),
+  fits: replayed,
 };
 
 /** All rows of the strict policy. The last one always fits. */

@@ -13,6 +13,7 @@ import type { ToolBoundary } from "../domain/SideEffects.ts";
 import * as Facts from "../facts/Facts.ts";
 import { atMost, join } from "../facts/Growth.ts";
 import { joined } from "../facts/ResponseFacts.ts";
+import { runAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** What has to be decided of an orphan: everything that `decide` takes but the jitter. */
@@ -187,7 +188,7 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
   const broke = lastBreak(record, first, asked);
   // What its own caller left behind is no failure of the provider: seen from a new process it is a crash like any other. So
   // is an answer that was whole in a process that is gone.
-  const left = broke?.decision.rule === "caller_interrupted" || broke?.decision.rule === "already_complete";
+  const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);

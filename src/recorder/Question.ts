@@ -6,7 +6,7 @@
 import * as Schema from "effect/Schema";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import * as Repeats from "../policy/Repeats.ts";
+import * as Choices from "../policy/Choices.ts";
 import { newestIncident, stands } from "./Orphan.ts";
 import type { AnsweredBy, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
@@ -62,7 +62,7 @@ export const put = (incident: RunIncident, { asked_at, attempt, choices, revisio
     attempt,
     rule,
     choices,
-    default_choice: Repeats.defaultOf(choices, Repeats.of(incident), terms?.defaults?.[rule] ?? default_choice),
+    default_choice: Choices.defaultOf(choices, Choices.mayRepeat(incident), terms?.defaults?.[rule] ?? default_choice),
     asked_at,
     ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
   };
@@ -78,7 +78,7 @@ export const told = (
   incident: incident.id,
   rule,
   message: incident.message,
-  may_repeat: Repeats.of(incident),
+  may_repeat: Choices.mayRepeat(incident),
   choices,
   default_choice: default_choice ?? "stop",
   asked_at: asked_at ?? incident.at,

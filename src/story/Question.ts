@@ -3,7 +3,7 @@
  */
 import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import * as Repeats from "../policy/Repeats.ts";
+import * as Choices from "../policy/Choices.ts";
 import { openQuestion, type QuestionRecord, type RunRecord } from "../recorder/RunRecord.ts";
 import { relative } from "./Times.ts";
 
@@ -49,7 +49,7 @@ export const incidentOf = (record: RunRecord, question: QuestionRecord): RunInci
   record.incidents.find(({ id }) => id === question.incident);
 
 const repeatsOf = (incident: RunIncident): RepeatableCalls | undefined => {
-  const all = Repeats.of(incident);
+  const all = Choices.mayRepeat(incident);
   if (all.length === 0) return undefined;
   const named = all.slice(0, namedMax).map((call) => ({
     call,

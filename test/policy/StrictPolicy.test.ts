@@ -172,16 +172,16 @@ describe("A policy that is made stricter", () => {
 
   it("cannot be made looser: not by types, and with a clear error at run time", () => {
     // @ts-expect-error a question cannot become a retry
-    const retries: RecoveryPolicy.Stricter = { text_shown: "auto_retry_once" };
+    const retries: RecoveryPolicy.StricterRules = { text_shown: "auto_retry_once" };
     // @ts-expect-error a stop stays a stop
-    const asks: RecoveryPolicy.Stricter = { user_cancelled: "ask_user" };
+    const asks: RecoveryPolicy.StricterRules = { user_cancelled: "ask_user" };
     // @ts-expect-error the same action is no move
-    const same: RecoveryPolicy.Stricter = { text_shown: "ask_user" };
+    const same: RecoveryPolicy.StricterRules = { text_shown: "ask_user" };
     // @ts-expect-error no such rule
-    const hidden: RecoveryPolicy.Stricter = { text_hidden: "do_not_retry" };
+    const hidden: RecoveryPolicy.StricterRules = { text_hidden: "do_not_retry" };
     // @ts-expect-error no such action
-    const never: RecoveryPolicy.Stricter = { nothing_shown: "never" };
-    const make = (stricter: RecoveryPolicy.Stricter) => () => RecoveryPolicy.make({ stricter });
+    const never: RecoveryPolicy.StricterRules = { nothing_shown: "never" };
+    const make = (stricter: RecoveryPolicy.StricterRules) => () => RecoveryPolicy.make({ stricter });
     assert.throws(make(retries), /text_shown: "auto_retry_once" is not stricter than "ask_user"/);
     assert.throws(make(asks), /user_cancelled: "ask_user" is not stricter than "do_not_retry"/);
     assert.throws(make(same), /not stricter/);

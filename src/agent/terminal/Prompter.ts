@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect";
 import type { Choice } from "../../domain/Decision.ts";
-import * as Repeats from "../../policy/Repeats.ts";
+import * as Choices from "../../policy/Choices.ts";
 import type { Question } from "../../recorder/Question.ts";
 import type { Called } from "../conversation/ChatRun.ts";
 import type { Verdict } from "../conversation/Entry.ts";
@@ -65,7 +65,7 @@ const namedMax = 6;
 const repeatedBy = ({ decision, may_repeat }: Question, called: Desk["called"]): ReadonlyArray<string> => {
   const named = may_repeat.slice(0, namedMax).map((call) => {
     // What the provider may have run unseen is no call of ours.
-    if (call === Repeats.providerTools || call === Repeats.unknownTools) return call;
+    if (call === Choices.providerTools || call === Choices.unknownTools) return call;
     const begun = called(call);
     const tool = begun?.tool ?? decision.calls?.find((it) => it.call === call)?.tool ?? "a tool";
     const input = begun === undefined ? "" : ` ${oneLine(begun.input)}`;

@@ -4,7 +4,7 @@
 import { Console, Effect, Option } from "effect";
 import { Argument, Command, Flag, Prompt } from "effect/cli";
 import { Choice } from "../../domain/Decision.ts";
-import * as Repeats from "../../policy/Repeats.ts";
+import * as Choices from "../../policy/Choices.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
@@ -117,7 +117,7 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
   if (open === undefined) return yield* fail("negative", `${record.run_id} has no open question`);
   if (json) {
     const { incident, question } = open;
-    const may_repeat = incident === undefined ? [] : Repeats.of(incident);
+    const may_repeat = incident === undefined ? [] : Choices.mayRepeat(incident);
     return yield* Console.log(
       JSON.stringify(
         {

@@ -4,7 +4,7 @@
 import { Effect, Option } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
-import * as Repeats from "../../policy/Repeats.ts";
+import * as Choices from "../../policy/Choices.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -163,7 +163,7 @@ const questionOf = (record: RunRecord): OpenQuestion | undefined => {
     default_choice: unattended,
     ...(asked_at === undefined ? {} : { asked_at }),
     ...(expires_at === undefined ? {} : { expires_at }),
-    may_repeat: incident === undefined ? [] : Repeats.of(incident),
+    may_repeat: incident === undefined ? [] : Choices.mayRepeat(incident),
     calls: incident?.decision.calls ?? [],
   };
 };

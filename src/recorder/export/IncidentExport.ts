@@ -9,7 +9,7 @@ import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax } from "../../domain/Limits.ts";
 import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
-import { because } from "../../policy/Because.ts";
+import { because } from "../../policy/Decisions.ts";
 import { explain } from "../../policy/Explanation.ts";
 import * as Situation from "../../policy/Situation.ts";
 import { attemptsMax, type EvidenceLog, type RunRecord } from "../RunRecord.ts";

@@ -10,6 +10,7 @@ import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
 import { atMost } from "../../facts/Growth.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import { runAfter } from "../../policy/Rules.ts";
 import * as CallWord from "../../recorder/CallWord.ts";
 import * as End from "../../recorder/End.ts";
 import * as Incident from "../../recorder/Incident.ts";
@@ -119,7 +120,7 @@ const actedOn = (
       return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
-      if (rule === "already_complete") {
+      if (runAfter(rule) === "completed") {
         return write([...entries, ...ended(record, End.completed(), means.now)], { outcome: "completed", rule });
       }
       return write([...entries, ...ended(record, End.stoppedAt(incident), means.now)], { outcome: "stopped", rule });

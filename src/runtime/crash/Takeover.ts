@@ -173,12 +173,7 @@ const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effe
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({
   name: "strict+ask",
   base: "strict",
-  stricter: {
-    credentials_refreshed: "ask_user",
-    not_sent: "ask_user",
-    not_processed: "ask_user",
-    nothing_shown: "ask_user",
-  },
+  stricter: RecoveryPolicy.everyRetryAsks,
 });
 
 /**

@@ -5,7 +5,7 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Rule } from "../../domain/Decision.ts";
-import * as Repeats from "../../policy/Repeats.ts";
+import * as Choices from "../../policy/Choices.ts";
 import type { Question, QuestionTerms } from "../../recorder/Question.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
 
@@ -70,4 +70,4 @@ export class UserDecisions extends Context.Service<
 
 /** What was said for every question alike is no second word on what this one may repeat. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
-  otherwise === "it_did_not_run" ? "stop" : Repeats.defaultOf(choices, may_repeat, otherwise);
+  otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

@@ -8,6 +8,7 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
+import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
@@ -166,9 +167,9 @@ const act = <P, E, R>(
     return Effect.succeed("again");
   switch (decision.action) {
     case "do_not_retry":
-      if (decision.rule === "already_complete") return Ending.complete(run, broken.attempt, broken.failure);
+      if (runAfter(decision.rule) === "completed") return Ending.complete(run, broken.attempt, broken.failure);
       // Its caller left it without a word (a shutdown, a lost race): a process that has its request may go on with it.
-      return decision.rule === "caller_interrupted" && run.shared.recorder.durable && run.resumable
+      return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.resumable
         ? Ending.park(run, broken, incident, "interrupted")
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":
@@ -192,11 +193,11 @@ const askOrVerify = <P, E, R>(
   verdict: RecordedDecision,
   closed: Effect.Effect<void>,
 ): Effect.Effect<Next, never, R> =>
-  verdict.decision.rule !== "tool_outcome_unknown"
-    ? ask(run, broken, verdict, closed)
-    : Effect.flatMap(verified(run, broken), (settled) =>
+  asksWhetherItRan(verdict.decision.rule)
+    ? Effect.flatMap(verified(run, broken), (settled) =>
         settled ? Effect.succeed("again" as const) : ask(run, broken, verdict, closed),
-      );
+      )
+    : ask(run, broken, verdict, closed);
 
 const retry = <P, E, R>(
   run: Run<P, E, R>,

@@ -1,30 +1,31 @@
 /** What a retry may repeat is said by every question that offers one, and such a retry is never the default. */
 import { assert, describe, it } from "@effect/vitest";
 import { Choice } from "../../src/domain/Decision.ts";
+import * as Choices from "../../src/policy/Choices.ts";
 import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
-import * as Repeats from "../../src/policy/Repeats.ts";
 import { type Case, guarded, hosted, inputOf, provider, row, sent, text } from "./Case.ts";
 
 const decided = (one: Omit<Case, "name" | "is">, policy = RecoveryPolicy.default) => {
   const input = inputOf(one);
   return { ...input, decision: policy.decide(input) };
 };
-const of = (one: Omit<Case, "name" | "is">, policy?: RecoveryPolicy.RecoveryPolicy) => Repeats.of(decided(one, policy));
+const of = (one: Omit<Case, "name" | "is">, policy?: RecoveryPolicy.RecoveryPolicy) =>
+  Choices.mayRepeat(decided(one, policy));
 
 describe("What a retry may repeat", () => {
   it("is what the provider may have run unseen, whichever rule asks", () => {
     const unknown = { kind: "unknown" } as const;
-    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: hosted } }), [Repeats.providerTools]);
-    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: null } }), [Repeats.unknownTools]);
-    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: hosted }, failure: unknown }), [Repeats.providerTools]);
+    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: hosted } }), [Choices.providerTools]);
+    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: null } }), [Choices.unknownTools]);
+    assert.deepStrictEqual(of({ facts: { ...sent, side_effects: hosted }, failure: unknown }), [Choices.providerTools]);
     assert.deepStrictEqual(
       of({ facts: { ...sent, side_effects: hosted, tools: [provider("mutating", "input_started")] } }),
-      ["0.input_started", Repeats.providerTools],
+      ["0.input_started", Choices.providerTools],
     );
     assert.deepStrictEqual(
       of({ facts: { ...sent, side_effects: hosted, tools: [row("mutating", "settled")] }, failure: unknown }),
-      ["0.settled", Repeats.providerTools],
+      ["0.settled", Choices.providerTools],
     );
   });
 
@@ -32,7 +33,7 @@ describe("What a retry may repeat", () => {
     const unclassified = { ...guarded, guarded: false, complete: false, reason: "unclassified_tools" } as const;
     const one = { facts: { delivery: "accepted", progress: "started", side_effects: unclassified } } as const;
     assert.strictEqual(decided(one, RecoveryPolicy.strict).decision.rule, "side_effects_unprovable");
-    assert.deepStrictEqual(of(one, RecoveryPolicy.strict), [Repeats.unknownTools]);
+    assert.deepStrictEqual(of(one, RecoveryPolicy.strict), [Choices.unknownTools]);
   });
 
   it("is nothing where the provider did nothing, or said all that it did", () => {
@@ -55,8 +56,8 @@ describe("The default of a question", () => {
   it("is a choice that it offers, and never a retry that may repeat something", () => {
     for (const wanted of [...Choice.literals, undefined])
       for (const choices of [Choice.literals, ["accept", "stop"] as const])
-        for (const repeats of [[], ["0.0"], [Repeats.providerTools]]) {
-          const is = Repeats.defaultOf(choices, repeats, wanted);
+        for (const repeats of [[], ["0.0"], [Choices.providerTools]]) {
+          const is = Choices.defaultOf(choices, repeats, wanted);
           assert.include(choices, is);
           if (repeats.length > 0) assert.notStrictEqual(is, "retry");
           else if (wanted !== undefined && choices.some((it) => it === wanted)) assert.strictEqual(is, wanted);

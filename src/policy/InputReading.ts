@@ -22,7 +22,7 @@ import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts
 import type { DecisionInput } from "./DecisionInput.ts";
 
 /** The input as far as it can be believed; the same object where all of it can. */
-export const input = (given: DecisionInput): DecisionInput => {
+export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : restrictedFacts(given.facts);
   const run = isRun(given.run) ? given.run : restrictedRun(given.run);

@@ -1,0 +1,80 @@
+/**
+ * Builds a decision from a ruling: what it rests on, the calls it concerns and, for a question, what it offers.
+ */
+import type { Decision, Rule } from "../domain/Decision.ts";
+import * as Choices from "./Choices.ts";
+import { type Ruling, rules } from "./Rules.ts";
+import type { Situation } from "./Situation.ts";
+
+/**
+ * A ruling as a decision.
+ *
+ * @param version the policy's version
+ * @param delayMs the wait before an automatic retry, in milliseconds
+ */
+export const make = (s: Situation, ruling: Ruling, version: string, delayMs: number): Decision => {
+  if (ruling.action === "auto_retry_once") {
+    return {
+      action: ruling.action,
+      rule: ruling.rule,
+      mode: ruling.mode,
+      delay_ms: delayMs,
+      policy_version: version,
+      because: because(s, ruling.rule),
+      ...calls(s),
+    };
+  }
+  return ruling.action === "ask_user" ? question(s, ruling.rule, version) : stop(s, ruling.rule, version);
+};
+
+/** The facts that a rule rests on, as `name=value` of a fixed vocabulary, the failure first. */
+export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => [failureFact(s), ...rules[rule].because(s)];
+
+const failureFact = ({ failure }: Situation): string => {
+  switch (failure.kind) {
+    case "rejected":
+    case "protocol":
+      return `failure=${failure.kind}.${failure.reason}`;
+    case "stalled":
+      return `failure=stalled.${failure.clock}`;
+    case "cancelled":
+      return `failure=cancelled.${failure.by}`;
+    default:
+      return `failure=${failure.kind}`;
+  }
+};
+
+const stop = (s: Situation, rule: Rule, version: string): Decision => ({
+  action: "do_not_retry",
+  rule,
+  delay_ms: 0,
+  policy_version: version,
+  because: because(s, rule),
+  ...calls(s),
+});
+
+/**
+ * A question, unless there is nothing to ask: a run whose terminal marker was seen and whose content is malformed ends as
+ * complete, because runtimes give such an error back to the model.
+ */
+const question = (s: Situation, rule: Rule, version: string): Decision => {
+  if (s.malformed && s.facts.terminal_seen) return stop(s, "already_complete", version);
+  const repeated = Choices.repeatedCalls(s);
+  return {
+    action: "ask_user",
+    rule,
+    delay_ms: 0,
+    policy_version: version,
+    because: because(s, rule),
+    ...calls(s),
+    choices: Choices.of(s, rule),
+    ...(repeated.length === 0 ? {} : { may_repeat: repeated }),
+    // An unattended question must end the run: any other default would be an automatic retry by another name.
+    default_choice: "stop",
+  };
+};
+
+const calls = (s: Situation): Pick<Decision, "calls"> =>
+  s.ledger.any ? { calls: s.facts.tools.map(({ call, tool, phase }) => ({ call, tool, phase })) } : none;
+
+const none = {};

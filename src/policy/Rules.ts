@@ -1,0 +1,311 @@
+/**
+ * Holds everything that is said of each rule, in one table: what it does, what it rests on, what a person is told.
+ *
+ * A rule that `Rule` names does not compile before it stands here. Decisions, their reasons and sentences, the questions they
+ * put, the ways in which configuration may tighten them and the ends of runs are read from this table; the conditions and
+ * their order stand in PolicyRows.ts and RetryBudget.ts, which name each rule again.
+ */
+import type { AttemptFacts } from "../domain/AttemptFacts.ts";
+import type { Rule } from "../domain/Decision.ts";
+import { type Failure, isMalformed } from "../domain/Failure.ts";
+import type { AttemptMode } from "../domain/RunFacts.ts";
+import type { Situation } from "./Situation.ts";
+
+/** What a sentence may be made of: kinds and counts, never a name or a text that came from outside. */
+export interface SentenceParts {
+  readonly failure: Failure;
+  readonly facts: AttemptFacts;
+  /** Whether a tool ran, as a sentence of its own. */
+  readonly tools: string;
+}
+
+interface Said {
+  /** The facts that forced the rule beside the failure, as `name=value` of a fixed vocabulary: safe to store and export. */
+  readonly because: (s: Situation) => ReadonlyArray<string>;
+  /** What a person is told behind what happened: whether a tool ran, what is safe to do. */
+  readonly sentence: string | ((parts: SentenceParts) => string);
+}
+
+/** A rule that sends a request without a question. */
+interface RetryRule extends Said {
+  readonly action: "auto_retry_once";
+  readonly mode: "resume" | "continue";
+}
+
+/** A rule that sends the failed attempt's own request once more. */
+interface ReplayRule extends Said {
+  readonly action: "auto_retry_once";
+  readonly mode: "replay";
+  /** The replay rule that comes next as an attempt's facts grow: what tightens this one tightens that one too (law L2). */
+  readonly growsInto: Rule | undefined;
+}
+
+/** A rule that asks a person. */
+interface QuestionRule extends Said {
+  readonly action: "ask_user";
+  /** A question whether a call ran can be settled by the tool's own `verify`, and offers `it_ran` and `it_did_not_run`. */
+  readonly asks: "what_next" | "whether_it_ran";
+}
+
+/** A rule that stops. */
+interface StopRule extends Said {
+  readonly action: "do_not_retry";
+  /** How the run ends: complete, stopped, or left by its caller, so that another process may go on with it. */
+  readonly run: "completed" | "stopped" | "left";
+}
+
+/** Everything that is said of one rule. */
+export type RuleEntry = RetryRule | ReplayRule | QuestionRule | StopRule;
+
+/** The table, in the order of `Rule`. */
+export const rules = {
+  already_complete: {
+    action: "do_not_retry",
+    run: "completed",
+    because: () => ["terminal_seen=true"],
+    sentence: ({ failure, tools }) =>
+      isMalformed(failure)
+        ? `the answer ended and is kept as it is. ${tools}`
+        : "the answer is complete, nothing is repeated.",
+  },
+  user_cancelled: {
+    action: "do_not_retry",
+    run: "stopped",
+    because: ({ run }) => [`user_cancelled=${run.user_cancelled}`],
+    sentence: "it stays stopped, because the user cancelled.",
+  },
+  lifecycle_closed: {
+    action: "do_not_retry",
+    run: "stopped",
+    because: ({ run }) => [`lifecycle_closed=${run.lifecycle_closed}`],
+    sentence: "it stays stopped, because the session was closed.",
+  },
+  caller_interrupted: {
+    action: "do_not_retry",
+    run: "left",
+    because: () => [],
+    sentence: "it stays stopped here; where it is on record with its request, it can be gone on with later.",
+  },
+  unknown_failure: {
+    action: "ask_user",
+    asks: "what_next",
+    because: () => [],
+    sentence: ({ tools }) => `whether it is safe to try again cannot be told. ${tools}`,
+  },
+  recovery_refused: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ run }) => ["retryable=false", `mode=${run.mode}`],
+    sentence: "the continuation was refused. What was settled before is kept.",
+  },
+  not_retryable: {
+    action: "do_not_retry",
+    run: "stopped",
+    because: () => ["retryable=false"],
+    sentence: "the same request would fail again.",
+  },
+  tool_outcome_unknown: {
+    action: "ask_user",
+    asks: "whether_it_ran",
+    because: ({ ledger }) => [`runtime_call=${ledger.outcomeUnknown ? "outcome_unknown" : "dispatched"}`],
+    sentence: "a tool had started and its outcome is not known. Check what it did before you repeat or continue.",
+  },
+  resume_cursor: {
+    action: "auto_retry_once",
+    mode: "resume",
+    because: () => ["resumable=true"],
+    sentence: "the same answer is picked up where it broke. Nothing is repeated.",
+  },
+  tool_call_handed_over: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ guarded }) => [`guarded=${guarded}`, "runtime_call=handed_over"],
+    sentence:
+      "a complete tool call had been passed on, and nothing proves that it did not run. Check before you repeat.",
+  },
+  tool_input_shown: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ guarded, ledger }) => [
+      `guarded=${guarded}`,
+      `runtime_call=${ledger.inputComplete ? "input_complete" : "input_started"}`,
+    ],
+    sentence:
+      "a part of a tool call had been passed on, and nothing proves that it did not run. Check before you repeat.",
+  },
+  provider_tool_activity: {
+    action: "ask_user",
+    asks: "what_next",
+    because: () => ["provider_call=seen"],
+    sentence: "the provider had begun to run a tool of its own that may change something. Check before you repeat.",
+  },
+  side_effects_unprovable: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ facts }) => [`side_effects=${facts.side_effects?.reason ?? "missing"}`, `delivery=${facts.delivery}`],
+    sentence: "the provider may have run tools of its own, which cannot be told from here. Check before you repeat.",
+  },
+  tools_settled: {
+    action: "auto_retry_once",
+    mode: "continue",
+    because: (s) => settledFacts(s),
+    sentence: "the tools that ran are finished, and the answer goes on from their results. No tool runs again.",
+  },
+  tool_ran: {
+    action: "ask_user",
+    asks: "what_next",
+    because: (s) => settledFacts(s),
+    sentence: "a tool that may change something has already run. Repeating could run it again.",
+  },
+  text_closed_by_call: {
+    action: "auto_retry_once",
+    mode: "continue",
+    because: (s) => textFacts(s),
+    sentence: "the text that was shown was finished, and the answer goes on after it. Nothing is repeated.",
+  },
+  continue_text: {
+    action: "auto_retry_once",
+    mode: "continue",
+    because: (s) => textFacts(s),
+    sentence: "the answer goes on after the text that was shown.",
+  },
+  text_shown: {
+    action: "ask_user",
+    asks: "what_next",
+    because: (s) => textFacts(s),
+    sentence: ({ facts, tools }) =>
+      facts.shown === "nothing"
+        ? `the answer had begun. ${tools} Repeating gives a new answer.`
+        : `a part of the answer had been shown. ${tools} Repeating gives a new answer in its place.`,
+  },
+  credentials_refreshed: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: undefined,
+    because: () => ["can_refresh_credentials=true", "credential_refreshes=0"],
+    sentence: "it is sent again with fresh credentials.",
+  },
+  not_sent: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: "not_processed",
+    because: () => ["delivery=not_sent"],
+    sentence: "nothing of the request had been sent, so it is safely sent again.",
+  },
+  not_processed: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: "nothing_shown",
+    because: ({ facts }) => ["not_processed=true", `progress=${facts.progress}`],
+    sentence: "the provider did nothing with the request, so it is safely sent again.",
+  },
+  tool_calls_fenced: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: undefined,
+    because: ({ facts }) => ["guarded=true", "dispatched=none", `shown=${facts.shown}`],
+    sentence:
+      "no tool call that may change something had run, and none of this answer can, so it is safely asked again.",
+  },
+  only_read_only_tools: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: "tool_calls_fenced",
+    because: ({ facts }) => ["calls=read_only", `shown=${facts.shown}`],
+    sentence: "only tools that change nothing were called, so it is safely asked again.",
+  },
+  only_reasoning_shown: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: "only_read_only_tools",
+    because: ({ facts }) => [`shown=${facts.shown}`, "calls=none"],
+    sentence: "only reasoning had been shown and no tool was called, so it is safely asked again.",
+  },
+  nothing_shown: {
+    action: "auto_retry_once",
+    mode: "replay",
+    growsInto: "only_reasoning_shown",
+    because: ({ facts }) => [`shown=${facts.shown}`, "calls=none"],
+    sentence: "nothing had been shown and no tool was called, so it is safely asked again.",
+  },
+  retry_after_too_long: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ budget, failure }) => [
+      `retry_after_ms=${failure.retry_after_ms}`,
+      `max_retry_after_ms=${budget.max_retry_after_ms}`,
+    ],
+    sentence: ({ tools }) => `the provider asks for a longer wait than is allowed without a question. ${tools}`,
+  },
+  throttled: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ budget, run }) => [
+      `throttle_wait_ms=${run.throttle_wait_ms}`,
+      `max_retry_after_ms=${budget.max_retry_after_ms}`,
+    ],
+    sentence: ({ tools }) => `too many retries are under way at this provider. ${tools} It can be tried again later.`,
+  },
+  budget_exhausted: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ run }) => [
+      `auto_retries=${run.auto_retries}`,
+      `not_processed_retries=${run.not_processed_retries}`,
+      `retries_after_shown=${run.retries_after_shown}`,
+      `retries_after_stall=${run.retries_after_stall}`,
+      `elapsed_ms=${run.elapsed_ms}`,
+    ],
+    sentence: ({ tools }) => `it was tried as often as is allowed. ${tools}`,
+  },
+} as const satisfies { readonly [R in Rule]: RuleEntry };
+
+type Entries = typeof rules;
+
+/** A rule that asks a person. */
+export type AskingRule = { [R in Rule]: Entries[R]["action"] extends "ask_user" ? R : never }[Rule];
+
+/** What a row gives before budget and Retry-After are asked: a rule, with the action that the table says of it. */
+export type Ruling =
+  | { readonly action: "auto_retry_once"; readonly rule: Rule; readonly mode: Exclude<AttemptMode, "first"> }
+  | { readonly action: "ask_user" | "do_not_retry"; readonly rule: Rule };
+
+/** The ruling of a rule. */
+const rulingOf = (rule: Rule): Ruling => {
+  const entry: RuleEntry = rules[rule];
+  return entry.action === "auto_retry_once"
+    ? { action: entry.action, rule, mode: entry.mode }
+    : { action: entry.action, rule };
+};
+
+// `Object.keys` loses the literal keys of the table, and `fromEntries` those of the record that is made of them.
+const names = Object.keys(rules) as ReadonlyArray<Rule>;
+
+/** The ruling of each rule, made once: a decision is taken in about a microsecond. */
+export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(rule)])) as {
+  readonly [R in Rule]: Ruling;
+};
+
+/** How a run ends that a rule has stopped; a rule that configuration made stop has stopped it as any other. */
+export const runAfter = (rule: Rule): StopRule["run"] => {
+  const entry: RuleEntry = rules[rule];
+  return entry.action === "do_not_retry" ? entry.run : "stopped";
+};
+
+/** Whether the question of a rule is about a call of unknown outcome. */
+export const asksWhetherItRan = (rule: Rule): boolean => {
+  const entry: RuleEntry = rules[rule];
+  return entry.action === "ask_user" && entry.asks === "whether_it_ran";
+};
+
+const settledFacts = ({ facts }: Situation): ReadonlyArray<string> => [
+  "runtime_call=settled",
+  `text_through=${facts.text_through}`,
+  `settled_through=${facts.settled_through}`,
+];
+
+const textFacts = ({ facts }: Situation): ReadonlyArray<string> => [
+  `shown=${facts.shown}`,
+  `text_through=${facts.text_through}`,
+  `call_through=${facts.call_through}`,
+];
