@@ -83,7 +83,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run that no process can resume is kept where its caller left it",
     breaks: "what is on record can be ended",
     within: "act",
-    find: `runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.resumable`,
+    find: `runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp`,
     replace: `runAfter(decision.rule) === "left" && run.shared.recorder.durable`,
     proofs: [{ test: "test/runtime/recovery/Unresumable.test.ts", named: "of an adapter on a durable recorder" }],
   },

@@ -104,8 +104,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the stream ends and the record does not",
     breaks: "L7",
     within: "#end",
-    find: "return Effect.map(this.#writer.write([this.#raised(attempt), ...entries], true), (written) => {",
-    replace: "return Effect.map(this.#writer.write([this.#raised(attempt)], true), (written) => {",
+    find: "return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {",
+    replace: "return Effect.map(this.#writer.write([factsRaised(attempt)], true), (written) => {",
     proofs: [runs],
   },
   {
@@ -137,8 +137,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "an attempt starts although its start is not on record",
     breaks: "L8",
     within: "launch",
-    find: "if (!recorded) {\n      run.attempts -= 1;",
-    replace: "if (!recorded && run.attempts < 0) {\n      run.attempts -= 1;",
+    find: "if (!recorded) {\n      run.dropPrepared();",
+    replace: "if (!recorded && run.attempts < 0) {\n      run.dropPrepared();",
     proofs: [runs],
   },
   {

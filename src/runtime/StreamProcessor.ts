@@ -30,9 +30,9 @@ import { late } from "./recovery/Incidents.ts";
 import { revive, settle } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
-import { Chain } from "./run/Chain.ts";
 import { RetryGate } from "./run/RetryGate.ts";
 import { Run } from "./run/Run.ts";
+import * as RunSnapshot from "./run/RunSnapshot.ts";
 import type { Shared } from "./run/Shared.ts";
 import { Reached } from "./run/Shared.ts";
 import { Throttle } from "./run/Throttle.ts";
@@ -235,7 +235,7 @@ const takeOver = <P, E, R>(
       dropped(register, run);
       return revived;
     }
-    run.resumable = true;
+    run.keepsTranscript();
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, run, scope);
     Effect.runForkWith(run.services)(revive(run, revived));
@@ -292,7 +292,7 @@ const begin = <P, E, R>(
     yield* stoppedWith(register, run, scope);
     const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
     const transcript = yield* digestOf(run);
-    run.resumable = transcript !== undefined;
+    if (transcript !== undefined) run.keepsTranscript();
     register.starts += 1;
     const refusal = yield* run.writeBegin([
       {
@@ -307,14 +307,14 @@ const begin = <P, E, R>(
         ...(transcript === undefined ? {} : { transcript }),
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
-      run.startOf(first, 0),
+      RunSnapshot.startOf(run, first, 0),
     ]);
     if (refusal !== undefined) {
       dropped(register, run);
       return onRecord(runId, refusal);
     }
     shared.guard.enrol(runId, run.ledger);
-    run.chain = new Chain(first);
+    run.response.begins(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.number, mode: "first" });
     run.start(first);
     return run;

@@ -60,7 +60,7 @@ export interface AttemptHost<P> {
    */
   readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** Called when the first part of an attempt has arrived. */
-  readonly answered: () => void;
+  readonly responded: () => void;
   /** Called once, in the step that decided the end. Must not block. */
   readonly ended: (attempt: Attempt<P>, end: AttemptEnd) => void;
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
@@ -80,7 +80,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   #started = false;
-  #answered = false;
+  #responded = false;
   #over = false;
   #pulled = false;
   #reports = false;
@@ -343,9 +343,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       this.#host.note(this.number, "late_part_refused");
       return;
     }
-    if (!this.#answered) {
-      this.#answered = true;
-      this.#host.answered();
+    if (!this.#responded) {
+      this.#responded = true;
+      this.#host.responded();
     }
     const observations: Array<Observation> = [];
     const broken = this.#observe(parts, options, observations);

@@ -15,7 +15,6 @@ import type { QuestionRecord } from "../../recorder/RecordParts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
-import { freshCounters } from "../run/Spent.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
 import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
@@ -38,9 +37,8 @@ export const ask = <P, E, R>(
     Effect.gen(function* () {
       const { decision, incident } = verdict;
       if (!atMost(broken.facts(), incident.facts)) return "again";
-      run.questions += 1;
       const record = Questions.put(incident, {
-        revision: run.questions,
+        revision: run.question.next(),
         attempt: run.attempts,
         choices: choicesOf(run, broken, decision),
         asked_at: run.shared.clock.currentTimeMillisUnsafe(),
@@ -48,7 +46,7 @@ export const ask = <P, E, R>(
       });
       const question = Questions.told(record, incident);
       yield* run.write([{ _tag: "QuestionAsked", question: record }]);
-      if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+      if (run.question.isOvertaken) return "again";
       return yield* answered(run, broken, { decision, incident, question }, closed);
     }),
   );
@@ -72,9 +70,9 @@ export const askAgain = <P, E, R>(
 /** Marks the run as asking: from here on a late settle wakes the question. */
 const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never, R>): Effect.Effect<Next, never, R> =>
   Effect.suspend(() => {
-    run.setAsking(true);
+    run.question.open();
     return question;
-  }).pipe(Effect.ensuring(Effect.sync(() => run.setAsking(false))));
+  }).pipe(Effect.ensuring(Effect.sync(() => run.question.close())));
 
 /** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(
@@ -107,10 +105,9 @@ const answered = <P, E, R>(
     run.telemetry.asking(incident);
     const told = yield* answerOf(run, question);
     // A run that no process can resume is not kept for a later answer.
-    const answer = told === "parked" && !run.resumable ? "stop" : told;
-    run.asking = false;
-    // An answer is refused when the facts have grown since it was asked for, also in the same step.
-    if (Deferred.isDoneUnsafe(run.factsGrew)) return "again";
+    const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
+    // An answer is refused when the facts have grown since it was asked for, also in the same step (Q2).
+    if (run.question.close()) return "again";
     if (answer === undefined && !leftToOthers(run)) return "again";
     // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
     if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
@@ -132,7 +129,7 @@ const answered = <P, E, R>(
 /** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
 const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   run.shared.recorder.durable &&
-  run.resumable &&
+  run.canBeTakenUp &&
   (run.stopper === "lifecycle" || run.stopper === "caller") &&
   !run.userCancelled;
 
@@ -178,7 +175,7 @@ const answerOf = <P, E, R>(
   run: Run<P, E, R>,
   question: Questions.Question,
 ): Effect.Effect<Choice | "parked" | undefined> => {
-  const outrun = Effect.raceFirst(Deferred.await(run.stopped), Deferred.await(run.factsGrew));
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), run.question.overtaken);
   const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
   return Effect.raceFirst(asked, Effect.as(outrun, undefined));
 };
@@ -216,7 +213,7 @@ export const carryOut = <P, E, R>(
         if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
           return yield* overtaken(run);
         }
-        run.counters = freshCounters();
+        run.spending.renewed();
         yield* waited(run, announced(broken.failure.retry_after_ms));
         break;
       case "continue":
@@ -234,7 +231,7 @@ export const carryOut = <P, E, R>(
  */
 const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {
-    run.asking = true;
+    run.question.open();
     const ended = run.chain?.drained ?? Effect.void;
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });

@@ -1,7 +1,6 @@
 /**
  * Takes a decision and puts it on record before anyone acts on it (law L8).
  */
-import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
@@ -13,6 +12,7 @@ import type { Attempt } from "../attempt/Attempt.ts";
 import { stopFailure } from "../contract/InterruptSignature.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import * as RunSnapshot from "../run/RunSnapshot.ts";
 
 /** A decision, its incident, and whether that is on record. */
 export interface RecordedDecision {
@@ -26,7 +26,7 @@ export const judge = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Eff
   Effect.gen(function* () {
     const input = yield* inputOf(run, broken, undefined);
     // From here on a settle is late: these facts are what is decided.
-    run.decided = { attempt: broken.attempt, failure: input.failure };
+    run.response.decided(broken.attempt, input.failure);
     return yield* record(run, broken.attempt, input, "open");
   });
 
@@ -45,10 +45,7 @@ export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>):
 export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure): Effect.Effect<void> =>
   Effect.gen(function* () {
     run.note(attempt.number, "late_settle");
-    if (run.asking) {
-      Deferred.doneUnsafe(run.factsGrew, Effect.void);
-      return;
-    }
+    if (run.question.grew()) return;
     const facts = () => attempt.facts.snapshot();
     const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
     yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
@@ -61,7 +58,7 @@ const inputOf = <P, E, R>(
   throttleWaitMs: number | undefined,
 ): Effect.Effect<DecisionInput> =>
   Effect.map(Random.next, (jitter) => {
-    const facts = run.facts(broken.attempt, !broken.cursorRefused);
+    const facts = RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused);
     return {
       facts: broken.facts(),
       failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
@@ -77,10 +74,9 @@ const record = <P, E, R>(
   input: DecisionInput,
   status: RunIncident["status"],
 ): Effect.Effect<RecordedDecision> => {
-  run.incidents += 1;
   const incident = Incident.make(run.policy, input, {
     run_id: run.runId,
-    number: run.incidents,
+    number: run.nextIncident(),
     attempt: attempt.number,
     at: run.shared.clock.currentTimeMillisUnsafe(),
     provider: run.options.provider,

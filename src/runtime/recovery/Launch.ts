@@ -10,6 +10,7 @@ import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import * as RunSnapshot from "../run/RunSnapshot.ts";
 import * as Ending from "./Ending.ts";
 import { drained } from "./Waits.ts";
 
@@ -34,22 +35,20 @@ export const launch = <P, E, R>(
     const chain = run.chain ?? new Chain(broken.attempt);
     const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
     if (run.stopper !== undefined) return "again" as const;
-    run.discarded = [
-      ...run.discarded.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),
-      ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through })),
-    ];
+    run.response.withdraw(discards);
     const next = run.prepare(setup, carried);
     const recorded = yield* run.writeIntent([
       { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
-      run.startOf(next, run.elapsedMs),
+      RunSnapshot.startOf(run, next, run.elapsedMs),
     ]);
     if (!recorded) {
-      run.attempts -= 1;
+      run.dropPrepared();
       if (run.stopper !== undefined) return "again" as const;
       const verdict = { decision: incident.decision, incident, recorded };
       return yield* Ending.stop(run, broken, verdict, "record_failed");
     }
-    run.chain = setup.request === "resume" ? chain.resumedBy(next) : new Chain(next);
+    if (setup.request === "resume") run.response.resumes(next, broken.attempt);
+    else run.response.begins(next);
     const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.number, mode: setup.mode } as const;
     // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
     run.handoff.push(...(run.discardable ? discards : []), started);

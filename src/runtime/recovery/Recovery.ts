@@ -12,9 +12,9 @@ import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
-import { doubled } from "../contract/Clocks.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import * as RunSnapshot from "../run/RunSnapshot.ts";
 import { ask, askAgain, carryOut, type Next } from "./Asking.ts";
 import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
@@ -71,7 +71,7 @@ const decided = <P, E, R>(
         next = yield* act(run, broken, yield* judge(run, broken), closed);
       }
       // What is decided anew may be a question: nobody keeps a retry's place while a person thinks.
-      if (next === "again") run.answered();
+      if (next === "again") run.responded();
     }
     return next;
   });
@@ -97,7 +97,7 @@ const due = <P, E, R>(run: Run<P, E, R>, { broken, due: it }: Revived<P>): Effec
     if (it === undefined) return "again";
     const { incident } = it;
     const verdict: RecordedDecision = { decision: incident.decision, incident, recorded: true };
-    run.decided = { attempt: broken.attempt, failure: broken.failure };
+    run.response.decided(broken.attempt, broken.failure);
     if (it._tag === "offered") return yield* act(run, broken, verdict, Effect.void);
     if (it._tag === "answered") {
       run.handoff.push({ _tag: "QuestionAnswered", revision: it.question.revision, choice: it.choice });
@@ -126,16 +126,15 @@ const brokenBy = <P, E, R>(
     if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
     return nothing && run.options.emptyIsFailure === true ? broken({ kind: "empty" }, undefined) : undefined;
   }
-  if (outcome.failure.kind === "stalled") run.clocks = doubled(run.clocks, outcome.failure.clock);
-  const { chain } = run;
+  const { brokeFirst, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && outcome.failure.kind === "rejected";
-  if (!refused || run.brokeFirst === undefined) {
+  if (!refused || brokeFirst === undefined) {
     const found = broken(outcome.failure, outcome.cause);
-    if (attempt === chain?.first) run.brokeFirst = found;
+    run.response.broke(found);
     return found;
   }
   // A refused cursor says nothing about the response: that is decided as a whole, on what interrupted it first.
-  return { ...run.brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
+  return { ...brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
 /** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (law L6). */
@@ -169,7 +168,7 @@ const act = <P, E, R>(
     case "do_not_retry":
       if (runAfter(decision.rule) === "completed") return Ending.complete(run, broken.attempt, broken.failure);
       // Its caller left it without a word (a shutdown, a lost race): a process that has its request may go on with it.
-      return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.resumable
+      return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp
         ? Ending.park(run, broken, incident, "interrupted")
         : Ending.stop(run, broken, verdict, "do_not_retry");
     case "ask_user":
@@ -223,7 +222,7 @@ const retry = <P, E, R>(
     if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
     if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
     // Counted only now: a wait must not spend the budget that allowed it.
-    run.counters.elapsed += decision.delay_ms;
+    run.spending.passed(decision.delay_ms);
     spend(run, broken, mode);
     return yield* launch(run, broken, mode, incident);
   });
@@ -234,17 +233,15 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    run: run.facts(broken.attempt, !broken.cursorRefused),
+    run: RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused),
     budget: run.budget,
     jitter: 0,
   });
-  if (RetryBudget.free(situation)) {
-    run.counters.not_processed_retries += 1;
-    return;
-  }
-  run.counters.auto_retries += 1;
-  if (mode === "replay" && facts.shown !== "nothing") run.counters.retries_after_shown += 1;
-  if (mode === "replay" && broken.failure.kind === "stalled") run.counters.retries_after_stall += 1;
+  run.spending.retried({
+    isFree: RetryBudget.free(situation),
+    isAfterShown: mode === "replay" && facts.shown !== "nothing",
+    isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
+  });
 };
 
 /** Longest that credentials may take to be renewed, in milliseconds; then the failure stands. */
@@ -252,7 +249,7 @@ export const refreshMsMax = 30_000;
 
 /** Renews the credentials; the try counts, whether it worked or not. A stop does not wait for it. */
 const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
-  run.counters.credential_refreshes += 1;
+  run.spending.refreshed();
   const { refreshCredentials } = run.options;
   const refresh = abandonable("refreshCredentials", () => refreshCredentials ?? Effect.void);
   return Effect.raceFirst(

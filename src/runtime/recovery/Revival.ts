@@ -65,7 +65,7 @@ const rebuilt = <P, E, R>(
     // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
     if (revived !== undefined && recorded && !run.lifecycleClosed) {
       const withdrawn = superseded(record);
-      run.discarded = withdrawn.map(({ attempt, keep_through }) => ({ attempt, keep_through }));
+      run.response.withdraw(withdrawn);
       if (run.discardable) run.handoff.push(...withdrawn);
       return revived;
     }
@@ -124,46 +124,26 @@ export const restore = <P, E, R>(
   due: Orphan.Due,
   cursor: string | undefined,
 ): Revived<P> | undefined => {
-  // Who could not discard what the run showed cannot do so now, unless it says that it can.
-  run.discardable = run.options.discardable ?? record.attempts.at(-1)?.run?.discardable ?? true;
-  count(run, record);
+  const last = record.attempts.at(-1);
+  run.restored({
+    // A caller that could not discard what the run showed cannot do so now, unless it says that it can.
+    discardable: run.options.discardable ?? last?.run?.discardable ?? true,
+    elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
+    attempts: last?.attempt ?? 0,
+    incidents: Orphan.incidentsSoFar(record),
+  });
+  run.question.restored(record.questions.at(-1)?.revision ?? 0);
+  run.spending.restored(last?.run ?? fresh);
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
   if (first === undefined) return undefined;
   const chain = new Chain<P>(first, resumed);
-  run.chain = chain;
   const failure = due._tag === "decide" ? due.input.failure : due.incident.failure;
-  run.brokeFirst = brokenOf(first, failure);
+  const brokeFirst = brokenOf(first, failure);
+  run.response.restored(chain, brokeFirst);
   if (cursor !== undefined) return { broken: brokenOf(resumed.at(-1) ?? first, failure), due: undefined };
-  const broken = { ...run.brokeFirst, cursorRefused: true, facts: () => chain.facts() };
+  const broken = { ...brokeFirst, cursorRefused: true, facts: () => chain.facts() };
   return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
-};
-
-/** The run's numbers go on where they stood. */
-const count = <P, E, R>(run: Run<P, E, R>, record: RunRecord): void => {
-  const last = record.attempts.at(-1);
-  const { clock } = run.shared;
-  run.startedAt -= Math.max(0, clock.currentTimeMillisUnsafe() - record.started_at);
-  run.attempts = last?.attempt ?? 0;
-  run.incidents = Orphan.incidentsSoFar(record);
-  run.questions = record.questions.at(-1)?.revision ?? 0;
-  const {
-    auto_retries,
-    credential_refreshes,
-    elapsed_ms,
-    not_processed_retries,
-    retries_after_shown,
-    retries_after_stall,
-  } = last?.run ?? fresh;
-  run.counters = {
-    auto_retries,
-    not_processed_retries,
-    retries_after_shown,
-    retries_after_stall,
-    credential_refreshes,
-    failures: 1,
-    elapsed: elapsed_ms,
-  };
 };
 
 /** An attempt of an earlier process: it never starts here, and none of its calls does. */

@@ -50,8 +50,7 @@ export const verified = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): 
     for (const open of run.ledger.unsettled(owners)) {
       const key = `${open.owner.number}/${open.call}`;
       // A handler that still runs says so itself.
-      if (run.verified.includes(key) || run.ledger.isRunning(open)) continue;
-      run.verified = [...run.verified, key];
+      if (run.ledger.isRunning(open) || !run.question.asksTool(key)) continue;
       const verdict = yield* asked(run, open);
       if (verdict === "unknown") continue;
       settled += yield* judged(run, [open], verdict, "verify");

@@ -8,12 +8,8 @@ import * as Fiber from "effect/Fiber";
 import type { Run } from "../run/Run.ts";
 
 /** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
-export const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> => {
-  const entered = run.shared.gate.enter(run.options.provider.id, (leave) => {
-    run.leaveGate = leave;
-  });
-  return Effect.raceFirst(entered, Deferred.await(run.stopped));
-};
+export const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.raceFirst(run.place, Deferred.await(run.stopped));
 
 /** Waits, at most until somebody stops the run. */
 export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>

@@ -1,7 +1,22 @@
 /**
- * Holds the state of one run: its attempts, flags and counters, its side of the recorder, and the signals that stop it.
+ * Is one run while it lives: its four groups of state, its side of the recorder, and the signals that stop it.
  *
- * It decides nothing and waits for nothing; Recovery does both.
+ * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
+ *
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
+ * - Attempt: `recordShown`, `responded`, `ended`, `note`
+ * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
+ * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `write`, `writeFirst`,
+ *   `writeIntent`, `nextIncident`, `place`, `responded`, `spending`, `response`, `question`
+ * - Ending: `finish`, `park`
+ * - Revival: `restored`, here and of each group; `response.withdraw`
+ *
+ * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4) and
+ * `stopping` (T1–T3, changed by this file alone). Of the run itself:
+ *
+ * U1 Attempts and incidents are numbered from 1 without a gap; a number that never came on record is given again.
+ * U2 A run ends once, and holds no request from then on (L7, L11).
+ * U3 A place among the provider's unanswered retries is given back once: when the response begins, or when it never will.
  */
 
 import type * as Context from "effect/Context";
@@ -17,19 +32,21 @@ import * as Facts from "../../facts/Facts.ts";
 import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../../recorder/RunRecord.ts";
-import type { AttemptSetup } from "../attempt/Attempt.ts";
-import { Attempt, type AttemptHost } from "../attempt/Attempt.ts";
+import { Attempt, type AttemptHost, type AttemptSetup } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import * as Clocks from "../contract/Clocks.ts";
-import { type Stopper, stopFailure, stopperOfSignal } from "../contract/InterruptSignature.ts";
-import { letGo, type RunOptions, type Withdrawn } from "../contract/RunOptions.ts";
+import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
+import { letGo, type RunOptions } from "../contract/RunOptions.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
-import type { BrokenAttempt, Chain } from "./Chain.ts";
-import { keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
+import type { Chain } from "./Chain.ts";
+import { OpenQuestion } from "./OpenQuestion.ts";
+import { ResponseUnderWay } from "./ResponseUnderWay.ts";
+import { RunStop } from "./RunStop.ts";
+import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
-import { freshCounters } from "./Spent.ts";
+import { Spending } from "./Spending.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
 /** What the run tells whoever recovers it. Both must not block. */
@@ -42,9 +59,6 @@ export interface RunHooks<P, E, R> {
 /** One run while it lives. */
 export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly runId: string;
-  options: RunOptions<P, E, R>;
-  /** Whether the caller can throw away what it was shown. */
-  discardable: boolean;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
   /** The caller's services, below the run's span. */
@@ -54,44 +68,27 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly handoff = new Handoff<P>();
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
-  startedAt: number;
-  stopper: Stopper | undefined;
-  userCancelled = false;
-  lifecycleClosed = false;
-  live: Attempt<P> | undefined;
-  attempts = 0;
-  clocks: Clocks.Clocks;
-  counters = freshCounters();
-  /** The attempt that was decided last and on what, for settles that come late. */
-  decided: { readonly attempt: Attempt<P>; readonly failure: Failure } | undefined;
-  /** The attempts of the response that is read now. */
-  chain: Chain<P> | undefined;
-  /** What interrupted that response first: a refused cursor is decided on it. */
-  brokeFirst: BrokenAttempt<P> | undefined;
-  /** Gives back the run's place among its provider's unanswered retries. */
-  leaveGate: (() => void) | undefined;
-  /** A question is open. */
-  asking = false;
-  /** Why the run is not this process's any more. */
-  loss: Loss | undefined;
-  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
-  resumable = false;
-  /** What was withdrawn so far, one entry an attempt. */
-  discarded: ReadonlyArray<Withdrawn> = none;
-  /** Calls whose tool was asked whether they happened; each is asked once. */
-  verified: ReadonlyArray<string> = none;
-  incidents = 0;
-  questions = 0;
-  readonly #hooks: RunHooks<P, E, R>;
+  /** What was spent of the budget. */
+  readonly spending = new Spending();
+  /** The response that is read now. */
+  readonly response = new ResponseUnderWay<P>();
+  #options: RunOptions<P, E, R>;
+  #discardable: boolean;
+  #canBeTakenUp = false;
+  #startedAt: number;
+  #clocks: Clocks.Clocks;
+  #attempts = 0;
+  #incidents = 0;
   #runElapsedMs = 0;
-  // Made when something waits for them: many runs wait at once, and each holds what it has.
-  #stopped: Deferred.Deferred<void> | undefined;
+  readonly #stop = new RunStop();
+  /** Made with the first question: most runs have none. */
+  #question: OpenQuestion | undefined;
+  /** Made when something waits for it. */
   #done: Deferred.Deferred<void> | undefined;
-  #factsGrew: Deferred.Deferred<void> | undefined;
-  #closing: Deferred.Deferred<void> | undefined;
+  /** Gives back the run's place among its provider's unanswered retries (U3). */
+  #leavePlace: (() => void) | undefined;
+  readonly #hooks: RunHooks<P, E, R>;
   readonly #writer: RunWriter;
-  /** What the caller's signal calls. */
-  #listener: (() => void) | undefined;
 
   constructor(
     runId: string,
@@ -102,15 +99,15 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     hooks: RunHooks<P, E, R>,
   ) {
     this.runId = runId;
-    this.options = options;
-    this.discardable = discardable;
+    this.#options = options;
+    this.#discardable = discardable;
     this.shared = shared;
     this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
     this.budget = options.budget === undefined ? Runs.defaultBudget : { ...Runs.defaultBudget, ...options.budget };
-    this.clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
-    this.startedAt = shared.watchdog.now();
+    this.#clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
+    this.#startedAt = shared.watchdog.now();
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
@@ -122,10 +119,66 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.options.provider;
   }
 
-  /** Done as soon as anyone stops the run. */
+  get options(): RunOptions<P, E, R> {
+    return this.#options;
+  }
+
+  /** Whether the caller can throw away what it was shown. */
+  get discardable(): boolean {
+    return this.#discardable;
+  }
+
+  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
+  get canBeTakenUp(): boolean {
+    return this.#canBeTakenUp;
+  }
+
+  /** The digest of what the run was started from is on record. */
+  keepsTranscript(): void {
+    this.#canBeTakenUp = true;
+  }
+
+  /** Attempts that were prepared so far (U1). */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** The question that is open. */
+  get question(): OpenQuestion {
+    this.#question ??= new OpenQuestion();
+    return this.#question;
+  }
+
+  /** The attempts of the response that is read now. */
+  get chain(): Chain<P> | undefined {
+    return this.response.chain;
+  }
+
+  get stopper(): Stopper | undefined {
+    return this.#stop.by;
+  }
+
+  get userCancelled(): boolean {
+    return this.#stop.userCancelled;
+  }
+
+  get lifecycleClosed(): boolean {
+    return this.#stop.lifecycleClosed;
+  }
+
+  /** Why the run is not this process's any more. */
+  get loss(): Loss | undefined {
+    return this.#stop.loss;
+  }
+
+  /** Done as soon as the run is stopped. */
   get stopped(): Deferred.Deferred<void> {
-    this.#stopped ??= Deferred.makeUnsafe<void>();
-    return this.#stopped;
+    return this.#stop.stopped;
+  }
+
+  /** Waits until the processor closes, also where the run was stopped before. */
+  get closing(): Effect.Effect<void> {
+    return this.#stop.closing;
   }
 
   /** Done when the end is on record and the last attempt has closed or was abandoned. */
@@ -134,30 +187,18 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.#done;
   }
 
-  /** Wakes an open question when its facts have grown. */
-  get factsGrew(): Deferred.Deferred<void> {
-    this.#factsGrew ??= Deferred.makeUnsafe<void>();
-    return this.#factsGrew;
-  }
-
-  /** A question opens, which only what grows from now on overtakes; or it has ended. */
-  setAsking(asking: boolean): void {
-    if (asking) this.#factsGrew = undefined;
-    this.asking = asking;
-  }
-
   now(): number {
     return this.shared.watchdog.now();
   }
 
   /** Milliseconds since the run started. */
   get elapsedMs(): number {
-    return Math.max(0, Math.round(this.now() - this.startedAt));
+    return Math.max(0, Math.round(this.now() - this.#startedAt));
   }
 
   /** Prepares the next attempt; `start` runs it. */
   prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">, carried?: Carried<P>): Attempt<P> {
-    this.attempts += 1;
+    this.#attempts += 1;
     const { discardable, options, shared } = this;
     const resumed = setup.request === "resume";
     const facts = Facts.make({
@@ -169,7 +210,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
     const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
-      number: this.attempts,
+      number: this.#attempts,
       mode: setup.mode,
       request: setup.request,
       calls: setup.calls,
@@ -177,34 +218,30 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       facts,
       reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
-      discarded: this.discarded,
+      discarded: this.response.withdrawn,
     });
   }
 
-  /** How the start of an attempt stands on record: with what a decision would take, in case this process does not live to take it. */
-  startOf(attempt: Attempt<P>, at_ms: number): Extract<Entry, { readonly _tag: "AttemptStarted" }> {
-    const { mode, request } = attempt.setup;
-    const run = { ...this.facts(attempt, false), throttle_wait_ms: 0 };
-    return {
-      _tag: "AttemptStarted",
-      attempt: attempt.number,
-      mode,
-      at_ms,
-      facts: attempt.facts.snapshot(),
-      request,
-      run,
-    };
+  /** The attempt that was prepared last never came on record: its number is given again (U1). */
+  dropPrepared(): void {
+    this.#attempts -= 1;
+  }
+
+  /** The number of the next incident (U1). */
+  nextIncident(): number {
+    this.#incidents += 1;
+    return this.#incidents;
   }
 
   /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
   start(attempt: Attempt<P>): void {
-    this.live = attempt;
+    this.response.starts(attempt);
     const services = this.telemetry.started();
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
       return;
     }
-    const watch = this.shared.watchdog.watch(this.clocks, attempt, this.#runElapsedMs);
+    const watch = this.shared.watchdog.watch(this.#clocks, attempt, this.#runElapsedMs);
     attempt.start(this.options, services, watch, this);
   }
 
@@ -218,10 +255,17 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     };
   }
 
-  /** The provider has answered, or never will: the next retry may have the place. */
-  answered(): void {
-    this.leaveGate?.();
-    this.leaveGate = undefined;
+  /** Waits for a place among its provider's unanswered retries; the place is the run's from the step that grants it (U3). */
+  get place(): Effect.Effect<void> {
+    return this.shared.gate.enter(this.options.provider.id, (leave) => {
+      this.#leavePlace = leave;
+    });
+  }
+
+  /** The provider has responded, or never will: the next retry may have the place (U3). */
+  responded(): void {
+    this.#leavePlace?.();
+    this.#leavePlace = undefined;
   }
 
   ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
@@ -232,86 +276,45 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     if (watch !== undefined) {
       this.shared.watchdog.unwatch(watch);
       this.#runElapsedMs = watch.runElapsed(now);
-      if (this.counters.failures > 0) this.counters.elapsed += watch.withoutProgress(now);
+      this.spending.passed(watch.withoutProgress(now));
     }
-    if (outcome._tag === "failed") this.counters.failures += 1;
-    // The error that an abort makes of a request may be seen before the abort itself (law L10).
-    if (outcome._tag === "failed" && this.stopper === undefined) this.#heard();
+    const failure = outcome._tag === "failed" ? outcome.failure : undefined;
+    if (failure !== undefined) {
+      this.spending.failed();
+      if (failure.kind === "stalled") this.#clocks = Clocks.doubled(this.#clocks, failure.clock);
+      // The error that an abort makes of a request may be seen before the abort itself (L10).
+      if (this.stopper === undefined) this.#stop.heard();
+    }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
-    this.note(attempt.number, outcome._tag === "ended" ? "source_ended" : "failure", kindOf(outcome));
-    this.live = undefined;
-    this.answered();
-    this.chain?.suspend();
+    this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
+    this.responded();
+    this.response.ended();
     this.telemetry.ended(attempt, outcome);
     this.#hooks.ended(this, attempt, outcome);
   }
 
   /** Listens to the caller's own signal, from now until the run has ended. */
   heed(): void {
-    const { signal } = this.options;
-    if (signal === undefined) return;
-    this.#listener = () => this.#heard();
-    signal.addEventListener("abort", this.#listener, { once: true });
-    this.#heard();
-  }
-
-  #heard(): void {
-    const by = stopperOfSignal(this.options.signal);
-    if (by !== undefined) this.stop(by);
+    this.#stop.heed(this.options.signal, (by) => this.stop(by));
   }
 
   /** Hears the caller's signal no more. */
   unheed(): void {
-    if (this.#listener === undefined) return;
-    this.options.signal?.removeEventListener("abort", this.#listener);
+    this.#stop.unheed();
   }
 
-  /** Stops the run from outside: the first word names the stopper, later ones only add their flag. */
+  /** Stops the run from outside: the first word names the stopper, later ones only add their flag (T1). */
   stop(by: Stopper): void {
-    if (by === "user") this.userCancelled = true;
-    if (by === "lifecycle") {
-      this.lifecycleClosed = true;
-      if (this.#closing !== undefined) Deferred.doneUnsafe(this.#closing, Effect.void);
-    }
-    this.stopper ??= by;
-    this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
+    this.#stop.note(by);
+    this.note(this.#attempts, by === "lifecycle" ? "close" : "cancel", by);
     if (by === "user") this.ledger.stopAll();
-    Deferred.doneUnsafe(this.stopped, Effect.void);
-    this.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
-  }
-
-  /** The run's side of a decision. */
-  facts(attempt: Attempt<P>, resumable: boolean): Runs.RunFacts {
-    const { counters, options } = this;
-    return {
-      mode: attempt.setup.mode,
-      user_cancelled: this.userCancelled,
-      lifecycle_closed: this.lifecycleClosed,
-      can_continue: options.canContinue ?? false,
-      continue_text: options.continueText ?? "ask",
-      resumable: resumable && attempt.cursor !== undefined,
-      discardable: this.discardable,
-      can_refresh_credentials: options.refreshCredentials !== undefined,
-      credential_refreshes: counters.credential_refreshes,
-      throttle_wait_ms: this.shared.throttle.waitMs(options.provider.id, this.now()),
-      auto_retries: counters.auto_retries,
-      not_processed_retries: counters.not_processed_retries,
-      retries_after_shown: counters.retries_after_shown,
-      retries_after_stall: counters.retries_after_stall,
-      elapsed_ms: Math.round(counters.elapsed),
-    };
+    this.#stop.tell();
+    this.response.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
   }
 
   /** Notes evidence; it is committed with the next write. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
     this.#writer.note(attempt, event, detail);
-  }
-
-  /** Done as soon as the processor closes, also where the run was stopped before. */
-  get closing(): Effect.Effect<void> {
-    if (this.lifecycleClosed) return Effect.void;
-    this.#closing ??= Deferred.makeUnsafe<void>();
-    return Deferred.await(this.#closing);
   }
 
   /** Commits the entries that begin the run; says why the store refuses it. See RunWriter. */
@@ -335,11 +338,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
-    return this.write([this.#raised(attempt)]);
+    return this.write([factsRaised(attempt)]);
   }
 
   recordDispatch(attempt: LedgerAttempt): Effect.Effect<boolean> {
-    return this.writeFirst([this.#raised(attempt)]);
+    return this.writeFirst([factsRaised(attempt)]);
   }
 
   /**
@@ -353,7 +356,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
-    const entries = [...handedOver, this.#raised(attempt)];
+    const entries = [...handedOver, factsRaised(attempt)];
     if (!needsRecord(this, calls)) return Effect.map(this.write(entries), () => this.loss === undefined);
     return Effect.map(this.writeFirst(entries), (recorded) => {
       if (!recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
@@ -368,7 +371,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** The run is not this process's any more: nothing more of it is handed over or started here. */
   lost(why: Loss): void {
-    this.loss ??= why;
+    this.#stop.lost(why);
     this.chain?.close();
     this.stop("lifecycle");
   }
@@ -383,12 +386,19 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   settledLate(attempt: LedgerAttempt): Effect.Effect<void> {
-    const { decided } = this;
+    const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
-    if (!this.asking) return this.#hooks.late(this, decided.attempt, decided.failure);
     // An open question is overtaken now, whatever time the writes before this one take.
-    Deferred.doneUnsafe(this.factsGrew, Effect.void);
+    if (this.#question?.grew() !== true) return this.#hooks.late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
+  }
+
+  /** The run goes on where its record stands: a process before this one has driven it so far. */
+  restored({ attempts, discardable, elapsedMs, incidents }: RunState): void {
+    this.#discardable = discardable;
+    this.#startedAt -= elapsedMs;
+    this.#attempts = attempts;
+    this.#incidents = incidents;
   }
 
   /** Records the end and ends the stream; the first end counts (law L7). */
@@ -415,27 +425,26 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.unheed();
-      this.options = letGo(this.options);
-      this.answered();
+      this.#options = letGo(this.#options);
+      this.responded();
       this.note(this.attempts, "end", end.reason);
       // A store that is away takes the end later: the caller is told now. A run that was lost has another end (law L7).
-      return Effect.map(this.#writer.write([this.#raised(attempt), ...entries], true), (written) => {
+      return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
         this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
         emit();
       });
     });
   }
+}
 
-  #raised({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> {
-    return { _tag: "FactsRaised", attempt: number, facts: facts.snapshot() };
-  }
+/** A run as its record has it. */
+interface RunState {
+  readonly discardable: boolean;
+  /** Since the run was started, by the wall clock. */
+  readonly elapsedMs: number;
+  readonly attempts: number;
+  readonly incidents: number;
 }
 
 /** How a stream ends whose run another process drives by now. */
 const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };
-
-/** Shared by all runs that have withdrawn nothing. */
-const none: ReadonlyArray<never> = [];
-
-const kindOf = (outcome: AttemptEnd): string | undefined =>
-  outcome._tag === "ended" ? undefined : outcome.failure.kind;

@@ -19,7 +19,7 @@ import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
-import type { NamedCall } from "../tools/ToolLedger.ts";
+import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
 import { type Backlog, backlogPauseMs, type Unwritten, type Written } from "./Backlog.ts";
 
 /** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
@@ -358,6 +358,13 @@ const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
 
 const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
   later._tag === "FactsRaised" && later.attempt === attempt;
+
+/** What is known of an attempt by now, as an entry. */
+export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> => ({
+  _tag: "FactsRaised",
+  attempt: number,
+  facts: facts.snapshot(),
+});
 
 /** What stands between a call and its hand-over. */
 interface CallOwner {

@@ -1,0 +1,101 @@
+/**
+ * Holds what a run knows of the response that it reads now, and of the attempts before it.
+ *
+ * R1 At most one attempt is live, and it is the last one of the chain (L6).
+ * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
+ * R3 What interrupted a response first stays what it is decided on when its cursor is refused (L3).
+ * R4 What was withdrawn stays withdrawn; of an attempt that was withdrawn twice the newer word counts.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
+import type { AttemptDiscarded } from "../contract/RunEvent.ts";
+import type { Withdrawn } from "../contract/RunOptions.ts";
+import { type BrokenAttempt, Chain } from "./Chain.ts";
+
+/** An attempt, and the failure that it was decided on. */
+interface DecidedAttempt<P> {
+  readonly attempt: Attempt<P>;
+  readonly failure: Failure;
+}
+
+/** Shared by all runs that have withdrawn nothing. */
+const none: ReadonlyArray<never> = [];
+
+/** The response that one run reads. */
+export class ResponseUnderWay<P> {
+  #chain: Chain<P> | undefined;
+  #live: Attempt<P> | undefined;
+  #brokeFirst: BrokenAttempt<P> | undefined;
+  #decided: DecidedAttempt<P> | undefined;
+  #withdrawn: ReadonlyArray<Withdrawn> = none;
+
+  /** The attempts of the response; undefined before the run's first one. */
+  get chain(): Chain<P> | undefined {
+    return this.#chain;
+  }
+
+  /** The attempt that reads; undefined between two. */
+  get live(): Attempt<P> | undefined {
+    return this.#live;
+  }
+
+  /** What interrupted the response first (R3). */
+  get brokeFirst(): BrokenAttempt<P> | undefined {
+    return this.#brokeFirst;
+  }
+
+  /** What was withdrawn so far, one entry an attempt. */
+  get withdrawn(): ReadonlyArray<Withdrawn> {
+    return this.#withdrawn;
+  }
+
+  /** An attempt asks for a response of its own. */
+  begins(attempt: Attempt<P>): void {
+    this.#chain = new Chain(attempt);
+  }
+
+  /** An attempt goes on in the response that `broken` read. */
+  resumes(attempt: Attempt<P>, broken: Attempt<P>): void {
+    this.#chain = (this.#chain ?? new Chain(broken)).resumedBy(attempt);
+  }
+
+  /** The attempt reads from now on (R1). */
+  starts(attempt: Attempt<P>): void {
+    this.#live = attempt;
+  }
+
+  /** The live attempt has ended (R1, R2). */
+  ended(): void {
+    this.#live = undefined;
+    this.#chain?.suspend();
+  }
+
+  /** An attempt broke: of the chain's first one that is what the response is decided on (R3). */
+  broke(broken: BrokenAttempt<P>): void {
+    if (broken.attempt === this.#chain?.first) this.#brokeFirst = broken;
+  }
+
+  /** From here on a call of this attempt that settles is late. */
+  decided(attempt: Attempt<P>, failure: Failure): void {
+    this.#decided = { attempt, failure };
+  }
+
+  /** The attempt that was decided last, and on what. */
+  get lastDecided(): DecidedAttempt<P> | undefined {
+    return this.#decided;
+  }
+
+  /** The caller is told to throw these away (R4). */
+  withdraw(discards: ReadonlyArray<AttemptDiscarded>): void {
+    this.#withdrawn = [
+      ...this.#withdrawn.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),
+      ...discards.map(({ attempt, keep_through }) => ({ attempt, keep_through })),
+    ];
+  }
+
+  /** The run goes on from its record. */
+  restored(chain: Chain<P>, brokeFirst: BrokenAttempt<P>): void {
+    this.#chain = chain;
+    this.#brokeFirst = brokeFirst;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Says how a run stands: what a decision takes of it, and what the start of an attempt puts on record.
+ */
+import type { RunFacts } from "../../domain/RunFacts.ts";
+import type { Entry } from "../../recorder/RunRecord.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
+import type { Run } from "./Run.ts";
+
+/**
+ * The run's side of a decision about an attempt.
+ *
+ * @param resumable whether the attempt's cursor may be used
+ */
+export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumable: boolean): RunFacts => {
+  const { options, shared } = run;
+  const { credential_refreshes, ...retries } = run.spending.facts();
+  return {
+    mode: attempt.setup.mode,
+    user_cancelled: run.userCancelled,
+    lifecycle_closed: run.lifecycleClosed,
+    can_continue: options.canContinue ?? false,
+    continue_text: options.continueText ?? "ask",
+    resumable: resumable && attempt.cursor !== undefined,
+    discardable: run.discardable,
+    can_refresh_credentials: options.refreshCredentials !== undefined,
+    credential_refreshes,
+    throttle_wait_ms: shared.throttle.waitMs(options.provider.id, run.now()),
+    ...retries,
+  };
+};
+
+/** The start of an attempt: with what a decision would take, in case this process does not live to take it. */
+export const startOf = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  at_ms: number,
+): Extract<Entry, { readonly _tag: "AttemptStarted" }> => ({
+  _tag: "AttemptStarted",
+  attempt: attempt.number,
+  mode: attempt.setup.mode,
+  at_ms,
+  facts: attempt.facts.snapshot(),
+  request: attempt.setup.request,
+  run: { ...factsOf(run, attempt, false), throttle_wait_ms: 0 },
+});

@@ -1,0 +1,99 @@
+/**
+ * Counts what a run has spent of its budget.
+ *
+ * S1 A number only grows; a person's retry alone begins all of them anew.
+ * S2 Time counts from the first failure on: what a response takes that never broke is no recovery.
+ * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
+ */
+import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
+
+/** The budget's side of a run's facts. */
+export type Spent = Pick<
+  RunFacts,
+  | "auto_retries"
+  | "not_processed_retries"
+  | "retries_after_shown"
+  | "retries_after_stall"
+  | "credential_refreshes"
+  | "elapsed_ms"
+>;
+
+/** What the budget asks of a retry. */
+interface Retry {
+  /** The provider says that it did nothing: the retry costs none of the budget. */
+  readonly isFree: boolean;
+  /** The whole response is asked for again, after parts of it were shown. */
+  readonly isAfterShown: boolean;
+  /** The whole response is asked for again, because it stalled. */
+  readonly isAfterStall: boolean;
+}
+
+/** What one run has spent. */
+export class Spending {
+  #autoRetries = 0;
+  #notProcessedRetries = 0;
+  #retriesAfterShown = 0;
+  #retriesAfterStall = 0;
+  #credentialRefreshes = 0;
+  #elapsedMs = 0;
+  #hasFailed = false;
+
+  /** An attempt has failed: time counts from here on (S2). */
+  failed(): void {
+    this.#hasFailed = true;
+  }
+
+  /** Time has passed, in milliseconds. Before the first failure it costs nothing (S2). */
+  passed(ms: number): void {
+    if (this.#hasFailed) this.#elapsedMs += ms;
+  }
+
+  /** A retry starts (S3). */
+  retried({ isAfterShown, isAfterStall, isFree }: Retry): void {
+    if (isFree) {
+      this.#notProcessedRetries += 1;
+      return;
+    }
+    this.#autoRetries += 1;
+    if (isAfterShown) this.#retriesAfterShown += 1;
+    if (isAfterStall) this.#retriesAfterStall += 1;
+  }
+
+  /** The run tries to renew its credentials: the try counts, whether it works or not. */
+  refreshed(): void {
+    this.#credentialRefreshes += 1;
+  }
+
+  /** A person asks for a retry, and gives a fresh budget with it (S1). */
+  renewed(): void {
+    this.#set(fresh);
+    this.#hasFailed = false;
+  }
+
+  /** The run goes on from its record: an attempt of it has failed. */
+  restored(spent: Spent): void {
+    this.#set(spent);
+    this.#hasFailed = true;
+  }
+
+  /** What a decision takes. */
+  facts(): Spent {
+    return {
+      credential_refreshes: this.#credentialRefreshes,
+      auto_retries: this.#autoRetries,
+      not_processed_retries: this.#notProcessedRetries,
+      retries_after_shown: this.#retriesAfterShown,
+      retries_after_stall: this.#retriesAfterStall,
+      elapsed_ms: Math.round(this.#elapsedMs),
+    };
+  }
+
+  #set(spent: Spent): void {
+    this.#autoRetries = spent.auto_retries;
+    this.#notProcessedRetries = spent.not_processed_retries;
+    this.#retriesAfterShown = spent.retries_after_shown;
+    this.#retriesAfterStall = spent.retries_after_stall;
+    this.#credentialRefreshes = spent.credential_refreshes;
+    this.#elapsedMs = spent.elapsed_ms;
+  }
+}
