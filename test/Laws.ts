@@ -1,5 +1,5 @@
 /**
- * Says which tests hold which law of DESIGN section 1: the one list that README's table of laws and its test read.
+ * Says which tests hold which law of DESIGN section 1: the one list from which docs/laws.md is printed and which its test reads.
  *
  * A file stands here only where a test of it has the law's number in its title.
  */
@@ -7,35 +7,77 @@
 /** A law by its number. */
 export type Law = "L1" | "L2" | "L3" | "L4" | "L5" | "L6" | "L7" | "L8" | "L9" | "L10" | "L11" | "L12";
 
-/** What a law is called, and the files whose tests hold it, from the root of the repository; the plainest first. */
+/** A law in one line, and the files whose tests hold it, from the root of the repository; the plainest first. */
 export interface LawTests {
   readonly name: string;
+  /** What docs/laws.md says of it. */
+  readonly statement: string;
   readonly tests: readonly [string, ...Array<string>];
 }
 
 /** Every law with its tests. */
 export const laws: Readonly<Record<Law, LawTests>> = {
-  L1: { name: "facts grow", tests: ["test/facts/Facts.test.ts", "test/recorder/RunRecord.test.ts"] },
-  L2: { name: "permission shrinks", tests: ["test/policy/Laws.test.ts"] },
+  L1: {
+    name: "facts grow",
+    statement: "Within an attempt facts only grow; what turns out later makes a new incident.",
+    tests: ["test/facts/Facts.test.ts", "test/recorder/RunRecord.test.ts"],
+  },
+  L2: {
+    name: "permission shrinks",
+    statement:
+      "If a replay is not permitted at some facts, it is not at any that they grow into. Checked over the finite product.",
+    tests: ["test/policy/Laws.test.ts"],
+  },
   L3: {
     name: "own facts",
+    statement: "A decision is taken on the failed attempt's own facts; a replay repeats that attempt's own request.",
     tests: ["test/laws/OwnFacts.test.ts", "test/policy/Laws.test.ts", "test/runtime/attempt/Handover.test.ts"],
   },
-  L4: { name: "shown means handed over", tests: ["test/runtime/attempt/Handover.test.ts"] },
-  L5: { name: "no false success", tests: ["test/laws/NoFalseSuccess.test.ts"] },
+  L4: {
+    name: "shown means handed over",
+    statement: "A part counts as shown when the caller has pulled it.",
+    tests: ["test/runtime/attempt/Handover.test.ts"],
+  },
+  L5: {
+    name: "no false success",
+    statement: "Complete only after the provider's own terminal marker; none is made up.",
+    tests: ["test/laws/NoFalseSuccess.test.ts"],
+  },
   L6: {
     name: "one live attempt",
+    statement: "The one before is closed or, after its grace, abandoned: fenced and never awaited.",
     tests: ["test/runtime/attempt/Handover.test.ts", "test/runtime/tools/ToolGuard.test.ts"],
   },
-  L7: { name: "one end", tests: ["test/laws/OneEnd.test.ts", "test/recorder/RunRecord.test.ts"] },
+  L7: {
+    name: "one end",
+    statement: "A run record has one terminal state; a stream ends once.",
+    tests: ["test/laws/OneEnd.test.ts", "test/recorder/RunRecord.test.ts"],
+  },
   L8: {
     name: "record, then act",
+    statement: "The incident is recorded before its decision is acted on, a dispatch before its handler starts.",
     tests: ["test/runtime/tools/ToolGuard.test.ts", "test/simulation/Simulation.test.ts"],
   },
-  L9: { name: "replayable", tests: ["test/policy/Laws.test.ts", "test/runtime/recovery/Rules.test.ts"] },
-  L10: { name: "whose cancel", tests: ["test/runtime/run/Interrupts.test.ts", "test/runtime/run/Signals.test.ts"] },
-  L11: { name: "bounded", tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts"] },
-  L12: { name: "original error", tests: ["test/laws/OriginalError.test.ts", "test/runtime/run/Interrupts.test.ts"] },
+  L9: {
+    name: "replayable",
+    statement: "A stored incident decided again gives its stored decision.",
+    tests: ["test/policy/Laws.test.ts", "test/runtime/recovery/Rules.test.ts"],
+  },
+  L10: {
+    name: "whose cancel",
+    statement: "Only `cancel` or a signed interrupt is a user's; a provider's own cancel is retried.",
+    tests: ["test/runtime/run/Interrupts.test.ts", "test/runtime/run/Signals.test.ts"],
+  },
+  L11: {
+    name: "bounded",
+    statement: "Every buffer, list, delay, attempt and record has a named limit with a unit.",
+    tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts"],
+  },
+  L12: {
+    name: "original error",
+    statement: "What the caller gets carries the provider's error unchanged as its cause.",
+    tests: ["test/laws/OriginalError.test.ts", "test/runtime/run/Interrupts.test.ts"],
+  },
 };
 
 /** A test, or a group of tests, whose title has the law's number in it. */

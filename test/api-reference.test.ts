@@ -1,12 +1,13 @@
 /**
- * Holds the API reference to the sources: every export has a docstring, and docs/api says what they say.
+ * Holds the API reference to the sources: every export has a docstring, and the reference
+ * says what they say.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assert, beforeAll, describe, it } from "@effect/vitest";
-import { stale } from "../scripts/api-reference/Committed.ts";
 import * as Docstring from "../scripts/api-reference/Docstring.ts";
 import { files } from "../scripts/api-reference/Markdown.ts";
 import { moduleComment } from "../scripts/api-reference/ModuleComment.ts";
@@ -77,22 +78,24 @@ describe("the API reference", () => {
     }
   });
 
-  it("is committed as it is generated: `npm run api-reference` writes it anew", () => {
-    assert.deepStrictEqual(stale(root, files(chapters)), []);
-  });
-});
-
-describe("the check of what is committed", () => {
-  it("finds what is missing, what differs, and what is left over", () => {
+  it("is written where it is asked for, and leaves nothing of an earlier one", () => {
     const folder = mkdtempSync(join(tmpdir(), "api-reference-"));
     mkdirSync(join(folder, "docs/api"), { recursive: true });
-    for (const name of ["api.md", "api/kept.md", "api/changed.md", "api/left.md"]) {
-      writeFileSync(join(folder, "docs", name), "as it was\n");
-    }
-    const now = ["docs/api.md", "docs/api/kept.md", "docs/api/new.md"].map((path) => [path, "as it was\n"] as const);
-    const found = stale(folder, new Map([...now, ["docs/api/changed.md", "as it is\n"]]));
+    writeFileSync(join(folder, "docs/api/left.md"), "of an entry point that is gone\n");
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "scripts/api-reference.ts"), folder]);
+    const written = globSync("docs/**/*.md", { cwd: folder }).sort();
+    const texts = written.map((path) => [path, readFileSync(join(folder, path), "utf8")] as const);
     rmSync(folder, { recursive: true });
-    assert.deepStrictEqual(found, ["docs/api/changed.md", "docs/api/left.md", "docs/api/new.md"]);
+    assert.strictEqual(status, 0, String(stderr));
+    assert.strictEqual(String(stdout), "");
+    assert.deepStrictEqual(texts, [...files(chapters)].sort());
+  }, 60_000);
+
+  it("is written before npm packs, and is not kept in the repository", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    assert.include(scripts.prepack, "scripts/api-reference.ts");
+    const { stdout } = spawnSync("git", ["ls-files", "docs/api", "docs/api.md"], { cwd: root, encoding: "utf8" });
+    assert.strictEqual(stdout, "");
   });
 });
 

@@ -2,14 +2,17 @@
  * Installs the package from its tarball into a project of its own, and uses it from there.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import * as Consumer from "./package/Consumer.ts";
 import { manifest, specifierOf } from "./package/Consumer.ts";
+import { brokenLinks } from "./package/Links.ts";
 
 const entries = Object.keys(manifest.exports).filter((entry) => entry !== "./package.json");
+
+const sourceMap = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({ sources: Schema.Array(Schema.String) })));
 
 let consumer: Consumer.Consumer;
 
@@ -24,9 +27,29 @@ describe("the packed package", () => {
     const expected = [...manifest.files, "package.json"].sort();
     assert.deepStrictEqual(globSync("*", { cwd: consumer.installed }).sort(), expected);
     const strangers = globSync("dist/**/*.*", { cwd: consumer.installed }).filter(
-      (path) => !/\.(js|d\.ts|css|html|svg)$/.test(path),
+      (path) => !/\.(js|d\.ts|map|css|html|svg)$/.test(path),
     );
     assert.deepStrictEqual(strangers, []);
+  });
+
+  it("has every file and heading that its pages link to, the API reference among them", () => {
+    const pages = globSync(["*.md", "docs/**/*.md"], { cwd: consumer.installed });
+    assert.include(pages, "docs/api.md");
+    assert.include(pages, "docs/api/core.md");
+    assert.deepStrictEqual(
+      pages.flatMap((page) => brokenLinks(consumer.installed, page, (target) => !target.startsWith(".."))),
+      [],
+    );
+  });
+
+  it("has the source that each source map names", () => {
+    const maps = globSync("dist/**/*.map", { cwd: consumer.installed });
+    assert.isAbove(maps.length, 100);
+    const missing = maps.flatMap((path) => {
+      const { sources } = sourceMap(readFileSync(join(consumer.installed, path), "utf8"));
+      return sources.filter((source) => !existsSync(join(consumer.installed, dirname(path), source)));
+    });
+    assert.deepStrictEqual(missing, []);
   });
 
   it("exports only files that it has", () => {

@@ -7,7 +7,7 @@ import type { Page } from "./Page.ts";
 import { type Chapter, type Entry, flat } from "./Reference.ts";
 
 const index = "docs/api.md";
-const written = "Written by `npm run api-reference` from the sources and their docstrings.";
+const written = "Written from the sources and their docstrings when the package was packed.";
 
 /** Every file of the reference, by its path from the root of the repository. */
 export const files = (chapters: ReadonlyArray<Chapter>): ReadonlyMap<string, string> => {

@@ -37,7 +37,8 @@ const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String })
 const version = (): string =>
   Schema.decodeSync(Manifest)(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
-const root = Command.make("stream-recovery").pipe(
+/** The whole command line: what `start` runs, and what the docs print their tables of commands and flags from. */
+export const root = Command.make("stream-recovery").pipe(
   Command.withDescription(
     "Recovers broken LLM streams where facts prove that nothing is duplicated, and asks where not",
   ),

@@ -31,7 +31,7 @@ import {
   sizeOf,
 } from "./ResponseReader.ts";
 
-/** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together. README, "Clocks". */
+/** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together; docs/clocks.md. */
 export const connectMsDefault = 30_000;
 
 /** How a client connects. It has no other clocks: those of a run belong to the watchdog. */

@@ -10,7 +10,7 @@ import { AttemptMode } from "./RunFacts.ts";
 export const Action = Schema.Literals(["auto_retry_once", "ask_user", "do_not_retry"]);
 export type Action = typeof Action.Type;
 
-/** Every rule of the policy, by the same word in code, logs, incidents, README and tests. */
+/** Every rule of the policy, by the same word in code, logs, incidents, docs and tests. */
 export const Rule = Schema.Literals([
   "already_complete",
   "user_cancelled",

@@ -12,7 +12,7 @@ import { TransportOperation } from "./TransportCodes.ts";
 
 export { TransportOperation } from "./TransportCodes.ts";
 
-/** The clock that ran out. Defaults and meaning: README, "Clocks". */
+/** The clock that ran out. Defaults and meaning: docs/clocks.md. */
 export const ClockName = Schema.Literals(["connect", "first_progress", "idle", "silence", "attempt", "run"]);
 export type ClockName = typeof ClockName.Type;
 
@@ -61,7 +61,7 @@ const common = {
 const kind = <const K extends string, F extends Schema.Struct.Fields>(name: K, fields: F) =>
   Schema.Struct({ kind: Schema.Literal(name), ...common, ...fields });
 
-/** Every kind of failure, with the fields of its own. Kinds and defaults: DESIGN section 5, repeated in README. */
+/** Every kind of failure, with the fields of its own. Kinds and defaults: DESIGN section 5. */
 export const kinds = {
   /** The connection broke or could not be made. */
   transport: kind("transport", {

@@ -64,6 +64,7 @@ export const Budget = Schema.Struct({
   max_after_shown: limit(1),
   /** Replays after a stall. */
   max_after_stall: limit(1),
+  /** Time since the first failure, without progressing time and open questions. */
   max_elapsed_ms: limitMs(300_000),
   /** Longest Retry-After that is waited for without a question. */
   max_retry_after_ms: limitMs(60_000),

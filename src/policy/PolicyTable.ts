@@ -1,5 +1,5 @@
 /**
- * Prints a policy's rows: as Markdown for README, as JSON for programs.
+ * Prints a policy's rows: as Markdown for docs/policy.md, as JSON for programs.
  */
 import type { Rule } from "../domain/Decision.ts";
 import type { RecoveryPolicy } from "./RecoveryPolicy.ts";

@@ -86,16 +86,19 @@ export const make = (links: ReadonlyArray<string>): Consumer => {
 
 const compiler = join(root, "node_modules/typescript/bin/tsc");
 
-/** Builds, and packs as npm would; gives the tarball. */
+/** Builds, and packs as npm would, with what `prepack` writes; gives the tarball. */
 const pack = (temporary: string): string => {
   const staged = join(temporary, "staged");
-  mkdirSync(staged);
+  mkdirSync(join(staged, "scripts"), { recursive: true });
   for (const name of ["package.json", ...manifest.files.filter((file) => file !== "dist")]) {
-    // what is missing is named by the package's own test
+    // what is missing is named by the package's own test; a reference that an earlier pack left here is written anew
     if (existsSync(join(root, name))) cpSync(join(root, name), join(staged, name), { recursive: true });
   }
-  const build = join(root, "scripts/tsconfig.build.json");
-  succeed(process.execPath, [compiler, "-p", build, "--outDir", join(staged, "dist")], { cwd: root });
+  succeed(process.execPath, [join(root, "scripts/api-reference.ts"), staged], { cwd: root });
+  // Built where it is packed, so that source maps lead to the sources beside them.
+  for (const name of ["tsconfig.json", "scripts/tsconfig.build.json"]) cpSync(join(root, name), join(staged, name));
+  symlinkSync(join(root, "node_modules"), join(staged, "node_modules"));
+  succeed(process.execPath, [compiler, "-p", "scripts/tsconfig.build.json"], { cwd: staged });
   succeed("npm", ["pack", "--ignore-scripts", "--pack-destination", temporary], { cwd: staged });
   return join(temporary, `${manifest.name}-${manifest.version}.tgz`);
 };

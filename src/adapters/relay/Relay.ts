@@ -55,11 +55,13 @@ export interface RelayOptions {
   readonly transport: RelayTransport;
   /** What is held back from the client. Default `live`. */
   readonly reveal?: "live" | "on_complete";
-  /** When the head goes to the client. Default `first`. */
+  /** When the head goes to the client: with the provider's (`first`, the default), or with the first content (`content`). */
   readonly head?: "first" | "content";
+  /** What a run may spend; left-out fields have the defaults. */
   readonly budget?: Partial<Budget>;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
+  /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
   /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
   readonly tolerance?: Tolerance;

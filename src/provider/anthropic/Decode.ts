@@ -48,7 +48,12 @@ export const halt = (state: State): End => state.end ?? { complete: false, failu
 /** What a part proves. */
 export const observe = (part: Part): Observation.Observation => part.observation;
 
-/** Anthropic Messages. */
+/**
+ * Anthropic Messages.
+ *
+ * Complete when: a `stop_reason` has come
+ * Tolerated: a missing `message_stop`
+ */
 export const protocol: Protocol<State> = { id: "anthropic-messages", initial, step, halt, observe };
 
 type Step = readonly [State, Observation.Observation];

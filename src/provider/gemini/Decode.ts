@@ -83,7 +83,12 @@ export const halt = (state: State): End => {
 /** What a part proves. */
 export const observe = (part: Part): Observation => part.observation;
 
-/** Google Gemini, `streamGenerateContent` with `alt=sse`. */
+/**
+ * Google Gemini, `streamGenerateContent` with `alt=sse`.
+ *
+ * Complete when: the last content of every candidate came with a `finishReason`, and the bytes end cleanly
+ * Tolerated: a `finishReason` in every chunk; `promptFeedback` alone
+ */
 export const protocol: Protocol<State> = { id: "google-gemini", initial, step, halt, observe };
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {

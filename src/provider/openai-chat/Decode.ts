@@ -105,7 +105,13 @@ export const halt = (state: State): End => {
 /** What a part proves. */
 export const observe = (part: Part): Observation => part.observation;
 
-/** OpenAI Chat Completions. */
+/**
+ * OpenAI Chat Completions.
+ *
+ * Complete when: every choice has its `finish_reason`, or `[DONE]` follows the finish of one choice or the end of its audio
+ * Tolerated: no `[DONE]`; `[DONE]` without a `finish_reason` from servers that never send that key, and from others by
+ * `tolerance.doneWithoutFinish`
+ */
 export const protocol: Protocol<State> = { id: "openai-chat", initial, step, halt, observe };
 
 const noCalls: ReadonlyArray<CallSignal> = [];

@@ -47,7 +47,12 @@ export const halt = (state: State): End => state.end ?? { complete: false, failu
 /** What a part proves. */
 export const observe = (part: Part): Observation.Observation => part.observation;
 
-/** OpenAI Responses. */
+/**
+ * OpenAI Responses.
+ *
+ * Complete when: `response.completed` or `response.incomplete` has come
+ * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` behind the end
+ */
 export const protocol: Protocol<State> = { id: "openai-responses", initial, step, halt, observe };
 
 type Step = readonly [State, Observation.Observation];

@@ -13,7 +13,7 @@ export interface Clocks {
   readonly first_progress: number;
   /** From progress to progress. */
   readonly idle: number;
-  /** Without any byte, armed only after `keepAlivesToArm` keep-alives in this attempt. */
+  /** Without any byte; armed only by two keep-alives of this attempt (`keepAlivesToArm`). */
   readonly silence: number;
   /** The whole attempt. The caller's own limit: off by default and never retried. */
   readonly attempt: number;

@@ -189,21 +189,26 @@ const isFingerprint = Schema.is(Fingerprint);
 /**
  * Ends a run that did not complete.
  *
- * `reason`: `do_not_retry` (the policy said so), `stopped` and `accepted_partial` (a question's answer),
- * `record_failed` (what has to be on record first could not be recorded: an incident, an attempt, a call), `refused` (the run
- * never started, or a resume of it did not; or the store said once it was back that the id is another run's), `parked` (no
- * answer has come yet: the run is kept, and `StreamProcessor.takeUp` goes on with it), `taken_over` (another process drives
- * the run now).
  * `cause` is the provider's own error, unchanged (law L12); in JSON it is its fingerprint.
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
   reason: Schema.Literals([
+    /** The policy permits no retry; `rule` says why. */
     "do_not_retry",
+    /** A question was answered `stop`, by a person or by configuration. */
     "stopped",
+    /** A question was answered `accept`: the part of the response that was shown is kept. */
     "accepted_partial",
+    /** The store did not take what has to be on record first: an incident, an attempt or a call (L8). */
     "record_failed",
+    /**
+     * Nothing was sent: the id is on record already, no record could hold an option, or the run cannot be taken up. A store
+     * that was away may say so later, once it is back.
+     */
     "refused",
+    /** No answer has come yet. The run is kept, and `StreamProcessor.takeUp` goes on with it. */
     "parked",
+    /** Another process drives the run now. */
     "taken_over",
   ]),
   run_id: Schema.String,

@@ -9,9 +9,6 @@ import type { Section } from "./Section.ts";
 /** What each client said of a fault. */
 export type Rows = ReadonlyMap<Fault, ReadonlyArray<readonly [client: string, Outcome]>>;
 
-/** The place of the tables: the first group is what stands there. */
-export const between = /<!-- errors-table -->\n([\s\S]*?)\n<!-- \/errors-table -->/;
-
 /**
  * Writes a table a section; a row is a fault and the clients that say the same of it.
  *

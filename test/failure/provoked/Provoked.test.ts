@@ -1,9 +1,8 @@
 /**
- * Errors that were really provoked, over real sockets, of every client that agents are built on; see docs/errors.md.
+ * Errors that were really provoked, over real sockets, of every client that agents are built on; docs/errors.md is
+ * printed from what is expected here.
  */
-import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
-import { between, markdown } from "./Markdown.ts";
 import { clientsOf, expectedOf, provokedOf } from "./Section.ts";
 import { sections } from "./Sections.ts";
 
@@ -29,14 +28,3 @@ for (const section of sections)
         );
       });
   });
-
-describe("docs/errors.md", () => {
-  it("holds the tables that these tests hold", () => {
-    const written = readFileSync(new URL("../../../docs/errors.md", import.meta.url), "utf8");
-    const rows = new Map(
-      sections.flatMap((section) => section.faults.map((fault) => [fault, expectedOf(section, fault)])),
-    );
-    const [, table] = between.exec(written) ?? [];
-    assert.strictEqual(table, markdown(sections, rows), "`node scripts/errors-table.ts` writes it anew");
-  });
-});

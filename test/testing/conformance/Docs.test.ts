@@ -7,13 +7,6 @@ const file = (path: string) => readFileSync(new URL(`../../../${path}`, import.m
 const chapter = file("docs/conformance.md");
 
 describe("docs/conformance.md", () => {
-  it("shows the example that is tested, as a user of the package writes it", () => {
-    const example = file("test/examples/conformance-twenty-lines.ts")
-      .replace(/^\/\*\*[\s\S]*?\*\/\n/, "")
-      .replace("../../src/testing/index.ts", "effect-stream-recovery/testing");
-    assert.include(chapter, `\`\`\`ts\n${example}\`\`\``);
-  });
-
   it("has an example that is told of its breaks and never doubles, cuts or lies", async () => {
     const print = vi.spyOn(console, "log").mockImplementation(() => undefined);
     assert.isTrue(await prove({ silenceMs: 100, limitMs: 4_000 }));

@@ -1,0 +1,27 @@
+/**
+ * Prints the tables of README and docs into their places, each from what it describes.
+ *
+ * With `--measure` it also drives the SDKs through the conformance kit and prints what came of it, which takes minutes. The
+ * tables of the bench, the matrix and the agents are written by their own commands (`--write`).
+ */
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { printers } from "./tables/Printers.ts";
+import { printed } from "./tables/Sections.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const all = new Map(printers(root));
+if (process.argv.includes("--measure")) {
+  const { conformance } = await import("./tables/Conformance.ts");
+  all.set("conformance", conformance);
+}
+
+for (const path of ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()]) {
+  const before = readFileSync(join(root, path), "utf8");
+  const after = await printed(before, all);
+  if (after === before) continue;
+  writeFileSync(join(root, path), after);
+  console.log(`${path} has new tables`);
+}
+process.exit(0); // a client that was told to abort may keep a timer

@@ -1,0 +1,41 @@
+/**
+ * Measures the tables of docs/conformance.md: every SDK through the conformance kit, with this package and without.
+ */
+import { Effect } from "effect";
+import { subjectNames, subjects } from "../../src/cli/conformance/Subjects.ts";
+import {
+  type ConformanceScoreboard,
+  conformanceLegend,
+  conformanceTable,
+  runConformance,
+} from "../../src/testing/index.ts";
+
+/** Longer than the silence, so that nothing healthy is aborted, and shorter than a turn may take. */
+const stallMs = 15_000;
+
+const columns = (name: (typeof subjectNames)[number]) =>
+  Effect.gen(function* () {
+    const { bare, withUs } = subjects[name];
+    const settings = { reveal: "live", answer: "stop", stallMs } as const;
+    const live = yield* withUs(`${name} with us`, settings);
+    const whole = yield* withUs(`${name}, on_complete`, { ...settings, reveal: "on_complete" });
+    // Only AI SDK can take back what it showed.
+    const withdrawing = name === "ai-sdk" ? [yield* withUs(`${name}, retry`, { ...settings, answer: "retry" })] : [];
+    const boards: Array<ConformanceScoreboard> = [];
+    for (const runtime of [yield* bare(name), live, whole, ...withdrawing]) {
+      console.error(`${runtime.name} …`);
+      boards.push(yield* runConformance(runtime));
+    }
+    return boards;
+  });
+
+/** A table an SDK. The letters stand above the tables once, in the page itself. */
+export const conformance = async (): Promise<string> => {
+  const tables: Array<string> = [];
+  for (const name of subjectNames) {
+    const boards = await Effect.runPromise(columns(name));
+    tables.push(conformanceTable(boards).replace(`${conformanceLegend}\n\n`, ""));
+  }
+  const about = `Measured by \`npm run tables -- --measure\` with Node ${process.versions.node} on loopback.`;
+  return [about, ...tables].join("\n\n");
+};

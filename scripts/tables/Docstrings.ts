@@ -1,0 +1,106 @@
+/**
+ * Reads fields and words with their docstrings out of the sources, so that a table says what the source says.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** A field of an interface, or a word of a list, with its docstring in one line. */
+export interface Named {
+  readonly name: string;
+  readonly optional: boolean;
+  readonly docstring: string;
+}
+
+/** A file of the sources. */
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Reads declarations of the sources below one root. */
+export class Sources {
+  readonly #files: ReadonlyArray<Source>;
+
+  /** @param root the root of the repository */
+  constructor(root: string) {
+    const paths = globSync("src/**/*.ts", { cwd: root }).sort();
+    this.#files = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  }
+
+  /**
+   * The fields of an interface, with those that it takes from other interfaces (`extends`, `Pick`, `Partial`) behind its own.
+   *
+   * @param name the interface
+   * @param folder where it stands, from the root: two folders may each have one of that name
+   * @throws Error no interface, or more than one, has the name
+   */
+  fieldsOf(name: string, folder = "src"): ReadonlyArray<Named> {
+    const declaration = new RegExp(`^export interface ${name}\\b([^{]*)\\{(\\}|[\\s\\S]*?^\\})`, "gm");
+    const [, head = "", body = ""] = this.#only(declaration, name, folder);
+    const own = [...body.matchAll(/^ {2}(?:\/\*\*([\s\S]*?)\*\/\s*)?readonly (\w+)(\??):/gm)].map(
+      ([, comment = "", field = "", mark]) => ({ name: field, optional: mark === "?", docstring: line(comment) }),
+    );
+    return [...own, ...this.#inherited(head)];
+  }
+
+  /**
+   * The keys of a struct's schema, each with the comment above it.
+   *
+   * @throws Error no schema, or more than one, has the name
+   */
+  keysOf(name: string): ReadonlyArray<Named> {
+    const struct = new RegExp(`^export const ${name} = Schema\\.Struct\\(\\{([\\s\\S]*?)^\\}\\)`, "gm");
+    const [, keys = ""] = this.#only(struct, name, "src");
+    return [...keys.matchAll(/^ {2}(?:\/\*\*([\s\S]*?)\*\/\s*)?(\w+):/gm)].map(([, comment = "", key = ""]) => ({
+      name: key,
+      optional: false,
+      docstring: line(comment),
+    }));
+  }
+
+  /**
+   * The words of a list of literals, each with the comment above it.
+   *
+   * @param within what the list belongs to: `class RunInterrupted`, for one
+   * @throws Error no list, or more than one, belongs to it
+   */
+  wordsOf(within: string): ReadonlyArray<Named> {
+    const list = new RegExp(`\\b${within}\\b[\\s\\S]*?Literals\\(\\[([\\s\\S]*?)\\n\\s*\\]\\)`, "g");
+    const [, words = ""] = this.#only(list, within, "src");
+    return [...words.matchAll(/(?:\/\*\*([\s\S]*?)\*\/\s*)?"(\w+)",/g)].map(([, comment = "", name = ""]) => ({
+      name,
+      optional: false,
+      docstring: line(comment),
+    }));
+  }
+
+  #only(pattern: RegExp, name: string, folder: string): RegExpExecArray {
+    const found = this.#files
+      .filter(({ path }) => path.startsWith(`${folder}/`))
+      .flatMap(({ text }) => [...text.matchAll(pattern)]);
+    const [match, ...others] = found;
+    if (match === undefined || others.length > 0)
+      throw new Error(`${folder} declares ${name} ${found.length} times, not once`);
+    return match;
+  }
+
+  #inherited(head: string): ReadonlyArray<Named> {
+    const parents = /\bextends\s+([\s\S]*)/.exec(head)?.[1] ?? "";
+    return [...parents.matchAll(parent)].flatMap(([, wrapper, name = "", chosen = ""]) => {
+      const names = [...chosen.matchAll(/"(\w+)"/g)].map(([, field]) => field);
+      return this.fieldsOf(name)
+        .filter((field) => names.length === 0 || names.includes(field.name))
+        .map((field) => ({ ...field, optional: field.optional || wrapper === "Partial" }));
+    });
+  }
+}
+
+/** `A`, `Partial<A>` or `Pick<A<…>, "x" | "y">`, each with or without a namespace before the name. */
+const parent = /(?:(Pick|Partial)<\s*)?(?:\w+\.)?(\b\w+)(?:<[^<>]*>)?(?:,((?:\s*\|?\s*"\w+")+)\s*,?\s*)?>?/g;
+
+/** A comment's text without its stars, in one line. */
+const line = (comment: string): string =>
+  comment
+    .replace(/^\s*\* ?/gm, "")
+    .replace(/\s+/g, " ")
+    .trim();

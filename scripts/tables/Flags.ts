@@ -1,0 +1,66 @@
+/**
+ * Reads commands and flags of the command line out of what it answers to `--help`.
+ */
+import { NodeServices } from "@effect/platform-node";
+import { Effect, Option } from "effect";
+import { CliOutput, Command, type HelpDoc } from "effect/cli";
+import { root } from "../../src/cli/main.ts";
+import { code, table } from "./Markdown.ts";
+
+/**
+ * The commands below a command, with what the help of each says.
+ *
+ * @param path the names from the first command on; none for all of `stream-recovery`
+ */
+export const commands = async (path: ReadonlyArray<string>): Promise<string> => {
+  const { subcommands = [] } = await helpOf(path);
+  return table(
+    ["command", "what it does"],
+    subcommands.flatMap((group) =>
+      group.commands.map(({ description, name, shortDescription }) => [
+        code([...path, name].join(" ")),
+        shortDescription ?? firstLine(description),
+      ]),
+    ),
+  );
+};
+
+/**
+ * The flags of a command: the variable that stands for each, its default where the help names one, and what it does.
+ *
+ * @param path the names from the first command on
+ */
+export const flags = async (path: ReadonlyArray<string>): Promise<string> => {
+  const { flags: all } = await helpOf(path);
+  return table(
+    ["flag", "variable", "default", "what it does"],
+    all.map(({ description, name, type }) => {
+      const text = Option.getOrElse(description, () => "");
+      const variable = /\$(STREAM_RECOVERY_\w+)/.exec(text)?.[1] ?? "";
+      const standard = /\$\w+; default (\S+)\)/.exec(text)?.[1] ?? "";
+      const words = /\(choices: (.*)\)$/.exec(text)?.[1];
+      const said = text.replace(/ \(choices: .*\)$/, "").replace(/ \(\$\w+(?:; default \S+)?\)$/, "");
+      const value = words?.split(", ").join(" \\| ") ?? (type === "boolean" ? "" : type);
+      return [code(`--${name} ${value}`.trim()), code(variable), standard, said];
+    }),
+  );
+};
+
+/** The help of a command, as data. */
+const helpOf = async (path: ReadonlyArray<string>): Promise<HelpDoc.HelpDoc> => {
+  const shown: Array<HelpDoc.HelpDoc> = [];
+  const presenter: CliOutput.Presenter = {
+    present: (event) => Effect.sync(() => event._tag === "Help" && shown.push(event.helpDoc)),
+  };
+  await Command.runWith(root, { version: "" })([...path, "--help"]).pipe(
+    Effect.ignore,
+    Effect.provideService(CliOutput.Presenter, presenter),
+    Effect.provide(NodeServices.layer),
+    Effect.runPromise,
+  );
+  const [help] = shown;
+  if (help === undefined) throw new Error(`stream-recovery ${path.join(" ")} has no help`);
+  return help;
+};
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";

@@ -1,0 +1,132 @@
+/**
+ * Prints the tables of README and docs, each from what it describes.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { connectMsDefault } from "../../src/client/ProviderClient.ts";
+import { defaultBudget } from "../../src/domain/RunFacts.ts";
+import { markdown as policy } from "../../src/policy/PolicyTable.ts";
+import * as Clocks from "../../src/runtime/contract/Clocks.ts";
+import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
+import { expectedOf } from "../../test/failure/provoked/Section.ts";
+import { sections } from "../../test/failure/provoked/Sections.ts";
+import { laws } from "../../test/Laws.ts";
+import { type Named, Sources } from "./Docstrings.ts";
+import { commands, flags } from "./Flags.ts";
+import { code, table } from "./Markdown.ts";
+import type { Printer } from "./Sections.ts";
+
+/**
+ * What prints each kind of section.
+ *
+ * @param root the root of the repository
+ */
+export const printers = (root: string): ReadonlyMap<string, Printer> => {
+  const sources = new Sources(root);
+  return new Map<string, Printer>([
+    ["policy", () => policy()],
+    ["laws", lawTable],
+    ["protocols", () => protocolTable(root)],
+    ["clocks", () => clockTable(sources)],
+    ["budget", () => budgetTable(sources)],
+    ["ends", () => wordTable("reason", sources.wordsOf("class RunInterrupted"))],
+    ["options", ([name = "", folder]) => optionTable(sources.fieldsOf(name, folder))],
+    ["commands", commands],
+    ["flags", flags],
+    ["errors", errorTables],
+    ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
+  ]);
+};
+
+/** Files of tests stand in code: the package does not have them. */
+const lawTable = (): string =>
+  table(
+    ["law", "statement", "tests"],
+    Object.entries(laws).map(([law, { name, statement, tests }]) => [
+      `${law} ${name}`,
+      statement,
+      tests.map(code).join(" · "),
+    ]),
+  );
+
+/** Each protocol's own words stand above its `protocol`. */
+const protocolTable = (root: string): string =>
+  table(
+    ["protocol", "id", "complete when", "tolerated, and declared"],
+    globSync("src/provider/*/Decode.ts", { cwd: root })
+      .sort()
+      .map((path) => protocolRow(path, readFileSync(join(root, path), "utf8"))),
+  );
+
+const protocolRow = (path: string, text: string): ReadonlyArray<string> => {
+  const [, comment = "", id = ""] =
+    /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export const protocol\b[^=]*=\s*\{\s*id: "([^"]+)"/.exec(text) ?? [];
+  const words = comment
+    .replace(/^\s*\* ?/gm, "")
+    .replace(/\s+/g, " ")
+    .trim();
+  const [, name, complete, tolerated] = /^(.*?)\.? Complete when: (.*) Tolerated: (.*)$/.exec(words) ?? [];
+  if (name === undefined || complete === undefined || tolerated === undefined)
+    throw new Error(`${path}: the docstring of protocol does not say "Complete when:" and "Tolerated:"`);
+  return [name, code(id), complete, tolerated];
+};
+
+const clockTable = (sources: Sources): string => {
+  const plain = Clocks.make({ id: "", reasoning: false }, true);
+  const unknown = Clocks.make({ id: "" }, true);
+  const named = (key: string): string => {
+    const of = (clocks: Clocks.Clocks) => clocks[key as keyof Clocks.Clocks]; // the fields of the interface are its keys
+    const one = ms(of(plain));
+    return of(plain) === of(unknown) ? one : `${one}; ${ms(of(unknown))} where the model reasons, or that is not known`;
+  };
+  return table(
+    ["clock", "default, ms", "what it measures"],
+    [
+      [
+        "`connect`",
+        ms(connectMsDefault),
+        "From the name lookup until TLS is done (`ProviderClient.layer({ connectMs })`).",
+      ],
+      ...sources.fieldsOf("Clocks").map(({ docstring, name }) => [code(name), named(name), docstring]),
+    ],
+  );
+};
+
+const budgetTable = (sources: Sources): string =>
+  table(
+    ["limit", "default", "what it limits"],
+    sources.keysOf("Budget").map(({ docstring, name }) => {
+      return [code(name), number(defaultBudget[name as keyof typeof defaultBudget]), docstring]; // the keys of the schema are its own
+    }),
+  );
+
+const wordTable = (head: string, words: ReadonlyArray<Named>): string =>
+  table(
+    [head, "meaning"],
+    words.map(({ docstring, name }) => [code(name), docstring]),
+  );
+
+const optionTable = (fields: ReadonlyArray<Named>): string =>
+  table(
+    ["option", "meaning"],
+    fields.map(({ docstring, name, optional }) => [`${code(name)}${optional ? "" : ", required"}`, docstring]),
+  );
+
+/** What the clients say, as the tests of test/failure/provoked expect it and find it. */
+const errorTables = (): string =>
+  errors(
+    sections,
+    new Map(sections.flatMap((section) => section.faults.map((fault) => [fault, expectedOf(section, fault)]))),
+  );
+
+/** A program as a user of the package writes it: without our words above it, and without paths of this repository. */
+const example = (text: string): string => {
+  const program = text
+    .replace(/^\/\*\*[\s\S]*?\*\/\n/, "")
+    .replace(/"(?:\.\.\/)+src\/(\w+)\/index\.ts"/, '"effect-stream-recovery/$1"');
+  return `\`\`\`ts\n${program}\`\`\``;
+};
+
+const ms = (value: number): string => (Number.isFinite(value) ? number(value) : "off");
+
+const number = (value: number): string => value.toLocaleString("en-US");

@@ -1,0 +1,62 @@
+/**
+ * Holds the links of README and docs: each leads to a file and a heading, and to no file that the package does not have.
+ */
+import { globSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { manifest, root } from "./package/Consumer.ts";
+import { brokenLinks, isShipped } from "./package/Links.ts";
+import { anchors, blocks, relativeLinks, shows } from "./package/Markdown.ts";
+
+describe("links", () => {
+  for (const page of ["README.md", "CHANGELOG.md", ...globSync("docs/*.md", { cwd: root })]) {
+    it(`of ${page} lead to files and headings of the package`, () => {
+      // The API reference is written when the package is packed: the test of the package follows the links into it.
+      const broken = brokenLinks(root, page, (target) => isShipped(manifest.files, target)).filter(
+        ({ target }) => !/^docs\/api(?:\.md$|\/)/.test(target),
+      );
+      assert.deepStrictEqual(broken, []);
+    });
+  }
+
+  it("may not leave the package", () => {
+    assert.isTrue(isShipped(["docs", "README.md"], "docs/a.md"));
+    assert.isTrue(isShipped(["docs", "README.md"], "README.md"));
+    assert.isFalse(isShipped(["docs", "README.md"], "test/a.ts"));
+    assert.isFalse(isShipped(["docs", "README.md"], "../a.md"));
+  });
+});
+
+describe("the reader of Markdown", () => {
+  const fence = "```";
+
+  it("finds blocks with their marks and lines", () => {
+    const text = `# A\n\n${fence}ts run\nconst a = 1;\n${fence}\n${fence}text\nout\n${fence}\n`;
+    assert.deepStrictEqual(blocks(text), [
+      { language: "ts", marks: ["run"], text: "const a = 1;\n", line: 4 },
+      { language: "text", marks: [], text: "out\n", line: 7 },
+    ]);
+  });
+
+  it("takes nothing in code for a link", () => {
+    const text = `[a](x.md#y) \`[b](z)\`\n${fence}\n[c](w)\n${fence}\n[d](https://x.y) <img src="p.svg">`;
+    assert.deepStrictEqual(relativeLinks(text), [
+      { path: "x.md", anchor: "y", line: 1 },
+      { path: "p.svg", anchor: undefined, line: 5 },
+    ]);
+  });
+
+  it("gives headings the anchors that GitHub gives them", () => {
+    assert.deepStrictEqual(
+      [...anchors("# What it's `for`?\n## A – b\n## A – b\n")],
+      ["what-its-for", "a--b", "a--b-1"],
+    );
+  });
+
+  it("compares output line by line, but for what `…` stands for", () => {
+    assert.isTrue(shows("a\n…\nport …!\n", "a\nb\nc\nport 80!\n"));
+    assert.isTrue(shows("a\n…\n", "a\n"));
+    assert.isFalse(shows("a\n", "a\nb\n"));
+    assert.isFalse(shows("a.c\n", "abc\n"));
+    assert.isFalse(shows("port …!\n", "port 80\n"));
+  });
+});
