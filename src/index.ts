@@ -12,10 +12,9 @@ export * as RunIncident from "./domain/RunIncident.ts";
 export * as SideEffects from "./domain/SideEffects.ts";
 export * as RecoveryPolicy from "./policy/RecoveryPolicy.ts";
 export * as IncidentExport from "./recorder/export/IncidentExport.ts";
-export type { Question } from "./recorder/Question.ts";
 export { AnswerRefused } from "./recorder/Question.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
-export { type Answer, RecorderError, type RunQuery, RunRecorder } from "./recorder/RunRecorder.ts";
+export { RecorderError, RunRecorder } from "./recorder/RunRecorder.ts";
 export { fromAsyncIterable } from "./runtime/attempt/AsyncSource.ts";
 export { InterruptSignature } from "./runtime/contract/InterruptSignature.ts";
 export * as RunEvent from "./runtime/contract/RunEvent.ts";
@@ -24,13 +23,11 @@ export type { AttemptContext, RunOptions, TakeUpOptions } from "./runtime/contra
 export type { CallReference, SettledCall } from "./runtime/contract/ToolCall.ts";
 export * as CallOutcomes from "./runtime/crash/CallOutcomes.ts";
 export * as CrashRecovery from "./runtime/crash/CrashRecovery.ts";
-export { type HeadlessOptions, UserDecisions } from "./runtime/questions/UserDecisions.ts";
+export { UserDecisions } from "./runtime/questions/UserDecisions.ts";
 export { ProcessorConfig, StreamProcessor } from "./runtime/StreamProcessor.ts";
 export {
   type GuardedTool,
-  type Tool,
   ToolGuard,
   type ToolOptions,
   ToolRefused,
-  type Verify,
 } from "./runtime/tools/ToolGuard.ts";

@@ -4,7 +4,7 @@
 import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
 import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
-import type { Tool } from "../../src/runtime/tools/ToolGuard.ts";
+import type { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { BenchPart } from "./Events.ts";
 
 /** A source fails with this; what it says does not matter here. */
@@ -25,7 +25,7 @@ export const makeRuntime = () =>
 
 // As in a program: what all its requests share is made once.
 const provider = { id: "bench", model: "bench", reasoning: false };
-const noTools: ReadonlyArray<Tool> = [];
+const noTools: ReadonlyArray<ToolGuard.Tool> = [];
 const observe = (part: BenchPart) => part.observation;
 
 /** A run without tools over one source. */

@@ -3,7 +3,7 @@
  */
 import { Cause, Effect, Exit } from "effect";
 import type { ReadyCall } from "../runtime/contract/ToolCall.ts";
-import { type GuardedTool, ToolGuard, type ToolRefused, type UnknownCall } from "../runtime/tools/ToolGuard.ts";
+import { type GuardedTool, ToolGuard, type ToolRefused } from "../runtime/tools/ToolGuard.ts";
 import type { Watcher } from "./AgentEvent.ts";
 import type { Called } from "./conversation/ChatRun.ts";
 import type { Transcript } from "./conversation/ChatState.ts";
@@ -20,7 +20,7 @@ export interface Toolbox {
   /** Runs a call to its end. What went wrong is told to the model; a call that may not start is not run. */
   readonly run: (call: ReadyCall) => Effect.Effect<void>;
   /** Says of a call without a result whether it happened, by the journal and by the tool itself. */
-  readonly verify: (call: Pick<UnknownCall, "attempt" | "call" | "tool">) => Verdict | "unknown";
+  readonly verify: (call: Pick<ToolGuard.UnknownCall, "attempt" | "call" | "tool">) => Verdict | "unknown";
 }
 
 /** Guards tools. */

@@ -8,13 +8,13 @@
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
 import { Effect, Layer, Stream } from "effect";
+import type { QuestionTerms } from "../recorder/Question.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { waitingRuns } from "../recorder/RunPages.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { endByHand } from "../runtime/crash/Takeover.ts";
-import type { QuestionTerms } from "../runtime/questions/UserDecisions.ts";
 import { runIdPrefix } from "./proxy/RelayHandler.ts";
 
 /** How a gateway recovers. */

@@ -13,7 +13,6 @@ import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 
-export type { Answer } from "./Question.ts";
 export { RecorderError } from "./RecorderError.ts";
 
 /** Which runs to list, newest first. */
@@ -133,6 +132,11 @@ export class RunRecorder extends Context.Service<
    */
   static readonly layerMemory = (options?: { readonly runsMax?: number }) =>
     Layer.effect(RunRecorder, makeMemory(options?.runsMax ?? memoryRunsMax));
+}
+
+/** The types of `RunRecorder`. */
+export declare namespace RunRecorder {
+  export type { Answer, PruneQuery, RunQuery };
 }
 
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>

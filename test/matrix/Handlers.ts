@@ -4,7 +4,7 @@
 import { Effect, FiberSet, type Scope } from "effect";
 import type { Part } from "../../src/provider/stream/Protocol.ts";
 import type { ReadyCall } from "../../src/runtime/contract/ToolCall.ts";
-import { type Tool, ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";
 import { type Cell, toolName } from "./Cell.ts";
 import type { Gate } from "./Gate.ts";
@@ -15,7 +15,7 @@ export type Call = Pick<ReadyCall, "run_id" | "attempt" | "call" | "input">;
 /** The tools of a cell. */
 export interface Handlers {
   /** What the run is told of. */
-  readonly exposed: ReadonlyArray<Tool>;
+  readonly exposed: ReadonlyArray<ToolGuard.Tool>;
   /** The inputs with which handlers ran, in order. */
   readonly inputs: ReadonlyArray<string>;
   /** Calls were handed over. */
@@ -46,7 +46,7 @@ export const make = Effect.fnUntraced(function* (
           Effect.catchCause((cause) => Effect.logDebug("a call did not settle", cause.reasons.length)),
         );
   const runAll = (calls: ReadonlyArray<Call>) => Effect.forEach(calls, run, { discard: true });
-  const exposed: Array<Tool> = [];
+  const exposed: Array<ToolGuard.Tool> = [];
   if (guarded !== undefined) exposed.push(guarded);
   else if (runtime !== undefined) exposed.push({ name: toolName, executor: "runtime", effect: runtime.effect });
   if (hosted !== undefined) exposed.push({ name: hosted.name, executor: "provider", effect: hosted.effect });

@@ -4,7 +4,7 @@
 import { Effect, Exit } from "effect";
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { CallReference } from "../../src/runtime/contract/ToolCall.ts";
-import { type GuardedTool, type Tool, type ToolGuard, ToolRefused } from "../../src/runtime/tools/ToolGuard.ts";
+import { type GuardedTool, type ToolGuard, ToolRefused } from "../../src/runtime/tools/ToolGuard.ts";
 import type { Calm } from "./Calm.ts";
 import type { HandlerCall, Journal, Part } from "./Journal.ts";
 import type { Scenario, ToolSpec } from "./Scenario.ts";
@@ -27,7 +27,7 @@ export class Tools {
   readonly #calm: Calm;
   readonly #guarded = new Map<string, Guarded>();
   /** What `run` takes. */
-  readonly boundaries: ReadonlyArray<Tool>;
+  readonly boundaries: ReadonlyArray<ToolGuard.Tool>;
   /** Whole calls that were handed over and wait for the end of the stream. */
   #waiting: Array<HandlerCall & { readonly id: string }> = [];
   #handedOut = new Map<string, number>();
@@ -36,7 +36,7 @@ export class Tools {
     this.#scenario = scenario;
     this.#journal = journal;
     this.#calm = calm;
-    this.boundaries = scenario.tools.map((spec): Tool => {
+    this.boundaries = scenario.tools.map((spec): ToolGuard.Tool => {
       if (!spec.guarded || spec.executor === "provider") return spec;
       const make = { read_only: guard.readOnly, mutating: guard.mutating, unknown: guard.unknown }[spec.effect];
       const tool: Guarded = make(spec.name, (call: HandlerCall) => this.#handle(spec, call));

@@ -9,7 +9,7 @@ import type { Effect } from "effect";
 import * as HostedTools from "../../domain/HostedTools.ts";
 import { label } from "../../domain/Limits.ts";
 import { serverSideState, type ToolEffect } from "../../domain/SideEffects.ts";
-import type { GuardedTool, Tool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
+import type { GuardedTool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { guardedExecute } from "./Handler.ts";
 import type { CallOptions, ExposedTool } from "./Parts.ts";
 
@@ -42,7 +42,7 @@ export class MarkedTool {
   }
 
   /** The boundary of the tool: proven where its handler is ours to start. */
-  boundary(guard: ToolGuard["Service"]): Tool {
+  boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
     return this.#executes ? this.guarded(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }
 
@@ -92,7 +92,7 @@ const markedDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[st
 
 /** What a request exposes, and the request without the marks. */
 export interface Exposed {
-  readonly tools: (guard: ToolGuard["Service"]) => ReadonlyArray<Tool>;
+  readonly tools: (guard: ToolGuard["Service"]) => ReadonlyArray<ToolGuard.Tool>;
   readonly params: CallOptions;
 }
 
@@ -106,7 +106,11 @@ export const exposed = (params: CallOptions): Exposed => {
   };
 };
 
-const boundariesOf = (tool: ExposedTool, params: CallOptions, guard: ToolGuard["Service"]): ReadonlyArray<Tool> => {
+const boundariesOf = (
+  tool: ExposedTool,
+  params: CallOptions,
+  guard: ToolGuard["Service"],
+): ReadonlyArray<ToolGuard.Tool> => {
   const marked = markOf(tool);
   if (tool.type === "function") {
     return [marked?.boundary(guard) ?? { name: label(tool.name), effect: "unknown", executor: "runtime" }];
@@ -139,7 +143,7 @@ const keepsContainer = (params: CallOptions): boolean => {
 };
 
 /** What a call exposes beside its tools: hosted MCP servers, and a conversation that the provider keeps. */
-const stateOf = (params: CallOptions): ReadonlyArray<Tool> => {
+const stateOf = (params: CallOptions): ReadonlyArray<ToolGuard.Tool> => {
   const { mcpServers } = optionsOf(params, "anthropic");
   const servers = HostedTools.fromRequestTools({ mcp_servers: mcpServers });
   const kept = ["openai", "azure"].some((provider) => {

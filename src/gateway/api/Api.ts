@@ -9,8 +9,7 @@ import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { Provider } from "../../domain/RunFacts.ts";
 import { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
 import { RunExport } from "../../recorder/export/ExportDocument.ts";
-import { Parked } from "../../recorder/RecordParts.ts";
-import { RunRecord } from "../../recorder/RunRecord.ts";
+import { Parked, RunRecord } from "../../recorder/RunRecord.ts";
 import { Totals } from "./ApiTotals.ts";
 
 /** Most runs of one page of a list. */

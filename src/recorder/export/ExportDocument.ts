@@ -11,7 +11,7 @@ import { Failure } from "../../domain/Failure.ts";
 import { Milliseconds } from "../../domain/Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd } from "../../domain/RunIncident.ts";
-import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "../RecordParts.ts";
+import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "../RunRecord.ts";
 import { nameCharactersMax } from "./ExportLabel.ts";
 
 /**

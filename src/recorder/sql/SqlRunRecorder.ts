@@ -14,7 +14,7 @@ import { monotonicMs } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
 import { RecorderError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import { type Answer, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
 import * as SqlFailure from "./SqlFailure.ts";
@@ -238,7 +238,7 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
 };
 
 /** Whoever drives the run finds another version in its row, and reads it again before it writes. */
-const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: Answer, now: () => number) {
+const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
   const refused = refusal(stored?.record, given, now());

@@ -7,12 +7,11 @@
 import * as Effect from "effect/Effect";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import * as CallWord from "../../recorder/CallWord.ts";
-import type { CallRecord, VerdictBy } from "../../recorder/RecordParts.ts";
-import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { CallRecord, RunRecord, VerdictBy } from "../../recorder/RunRecord.ts";
 import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import { wordOf } from "../recovery/Verify.ts";
-import { type Tool, ToolGuard } from "../tools/ToolGuard.ts";
+import { ToolGuard } from "../tools/ToolGuard.ts";
 import type { CallVerdict } from "../tools/ToolLedger.ts";
 
 /**
@@ -27,7 +26,7 @@ import type { CallVerdict } from "../tools/ToolLedger.ts";
  */
 export const of = (
   runId: string,
-  tools: ReadonlyArray<Tool> = [],
+  tools: ReadonlyArray<ToolGuard.Tool> = [],
 ): Effect.Effect<ReadonlyArray<SettledCall>, RecorderError, RunRecorder | ToolGuard> =>
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);

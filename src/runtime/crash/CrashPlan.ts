@@ -16,7 +16,6 @@ import * as End from "../../recorder/End.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
 import * as Question from "../../recorder/Question.ts";
-import type { QuestionRecord } from "../../recorder/RecordParts.ts";
 import * as RunRecord from "../../recorder/RunRecord.ts";
 
 /** Where a run stands after its recovery. */
@@ -35,7 +34,12 @@ export interface Standing {
 /** The next step. `expire`: the question is answered with its default, and what follows is planned on that record. */
 export type Step =
   | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: Standing }
-  | { readonly _tag: "expire"; readonly question: QuestionRecord; readonly choice: Choice; readonly standing: Standing }
+  | {
+      readonly _tag: "expire";
+      readonly question: RunRecord.QuestionRecord;
+      readonly choice: Choice;
+      readonly standing: Standing;
+    }
   /** There is nothing to write: the run stands as it should. */
   | { readonly _tag: "keep"; readonly standing: Standing };
 
@@ -161,7 +165,7 @@ const notResumable = (
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
 
-const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): QuestionRecord => {
+const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): RunRecord.QuestionRecord => {
   const decided = incident.decision.choices ?? ["stop"];
   return Question.put(incident, {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,

@@ -15,7 +15,7 @@ import type { AnswerRefused } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
-import { type Answer, RunRecorder } from "../../recorder/RunRecorder.ts";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { answeredHere } from "../questions/DurableQuestions.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
 
@@ -138,7 +138,7 @@ const overdueRuns = (
  *   by the next `recover`.
  */
 export const answer = (
-  given: Answer,
+  given: RunRecorder.Answer,
   options: TendOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {

@@ -6,25 +6,9 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Rule } from "../../domain/Decision.ts";
 import * as Choices from "../../policy/Choices.ts";
-import type { Question, QuestionTerms } from "../../recorder/Question.ts";
+import type { Question as Asked, QuestionTerms } from "../../recorder/Question.ts";
+import type { DurableOptions } from "./DurableQuestions.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
-
-export type { QuestionTerms } from "../../recorder/Question.ts";
-export type { DurableOptions } from "./DurableQuestions.ts";
-
-/** What `layerHeadless` answers. */
-export interface HeadlessOptions {
-  /**
-   * The answer where no rule names another one; default `stop`. It never repeats a side effect: a `retry` that may repeat
-   * something, and `it_did_not_run`, which lets a call run again, are answered `stop` here. Name the rule for them.
-   */
-  readonly otherwise?: Choice;
-  /**
-   * Answers by rule, a `retry` that may repeat something among them: a program that names the rule has said so. A choice that a
-   * question does not offer is never taken: `stop` is.
-   */
-  readonly rules?: Partial<Record<Rule, Choice>>;
-}
 
 /** Who answers questions. */
 export class UserDecisions extends Context.Service<
@@ -36,12 +20,12 @@ export class UserDecisions extends Context.Service<
      * @returns one of `question.choices`, any other answer is taken as `stop`; or `parked`: nobody answers for now, so the
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
-    ask(question: Question): Effect.Effect<Choice | "parked">;
+    ask(question: Asked): Effect.Effect<Choice | "parked">;
     readonly terms?: QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
-  static readonly layerHeadless = (options?: HeadlessOptions) =>
+  static readonly layerHeadless = (options?: UserDecisions.HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
       ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
     });
@@ -51,11 +35,11 @@ export class UserDecisions extends Context.Service<
    *
    * @param ask its requirements are taken where the layer is built
    */
-  static readonly layerAsk = <R>(ask: (question: Question) => Effect.Effect<Choice | "parked", never, R>) =>
+  static readonly layerAsk = <R>(ask: (question: Asked) => Effect.Effect<Choice | "parked", never, R>) =>
     Layer.effect(
       UserDecisions,
       Effect.map(Effect.context<R>(), (services) => ({
-        ask: (question: Question) => Effect.provideContext(ask(question), services),
+        ask: (question: Asked) => Effect.provideContext(ask(question), services),
       })),
     );
 
@@ -64,10 +48,29 @@ export class UserDecisions extends Context.Service<
    *
    * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
    */
-  static readonly layerDurable = (options?: DurableQuestions.DurableOptions) =>
+  static readonly layerDurable = (options?: DurableOptions) =>
     Layer.effect(UserDecisions, DurableQuestions.make(options));
 }
 
+/** The types of `UserDecisions`. */
+export declare namespace UserDecisions {
+  export type { Asked as Question, DurableOptions, QuestionTerms };
+
+  /** What `layerHeadless` answers. */
+  export interface HeadlessOptions {
+    /**
+     * The answer where no rule names another one; default `stop`. It never repeats a side effect: a `retry` that may repeat
+     * something, and `it_did_not_run`, which lets a call run again, are answered `stop` here. Name the rule for them.
+     */
+    readonly otherwise?: Choice;
+    /**
+     * Answers by rule, a `retry` that may repeat something among them: a program that names the rule has said so. A choice that a
+     * question does not offer is never taken: `stop` is.
+     */
+    readonly rules?: Partial<Record<Rule, Choice>>;
+  }
+}
+
 /** What was said for every question alike is no second word on what this one may repeat. */
-const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
+const blanket = ({ choices, may_repeat }: Asked, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

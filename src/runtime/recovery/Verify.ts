@@ -6,10 +6,10 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import * as CallWord from "../../recorder/CallWord.ts";
-import type { VerdictBy } from "../../recorder/RecordParts.ts";
+import type { VerdictBy } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
-import type { UnknownCall, Verify } from "../tools/ToolGuard.ts";
+import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { CallVerdict, OpenCall } from "../tools/ToolLedger.ts";
 import { abandonable } from "./Waits.ts";
 
@@ -70,7 +70,10 @@ const asked = <P, E, R>(
 };
 
 /** What a tool says of its own call: `unknown` where it cannot, fails, dies or takes too long. */
-export const wordOf = (verify: Verify | undefined, call: UnknownCall): Effect.Effect<CallVerdict | "unknown"> =>
+export const wordOf = (
+  verify: ToolGuard.Verify | undefined,
+  call: ToolGuard.UnknownCall,
+): Effect.Effect<CallVerdict | "unknown"> =>
   verify === undefined
     ? Effect.succeed("unknown")
     : abandonable(`${call.tool}.verify`, () => verify(call)).pipe(

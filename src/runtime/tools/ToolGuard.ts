@@ -48,30 +48,11 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
   readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
 }
 
-/** A call whose outcome nobody knows, as its tool is asked about it. */
-export interface UnknownCall {
-  readonly run_id: string;
-  readonly attempt: number;
-  readonly call: string;
-  /** The provider's own id: empty, `0` or repeated with some providers. */
-  readonly id: string;
-  readonly tool: string;
-}
-
-/**
- * Says whether a call happened whose handler was interrupted, died, or went down with its process: `unknown` when that
- * cannot be told, and a person is asked. It must not do the call.
- */
-export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
-
 /** What a guarded tool may have beside its handler. */
 export interface ToolOptions {
   /** Asked before a person is. Its word settles the call as the person's would. */
-  readonly verify?: Verify;
+  readonly verify?: ToolGuard.Verify;
 }
-
-/** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
-export type Tool = ToolBoundary;
 
 /** Runs whose ledgers are kept for tools that run after their stream has ended; the oldest ended run goes first. */
 export const ledgersMax = 1_024;
@@ -88,7 +69,7 @@ type MakeTool = <I, A, E, R>(
 /** A tool's `verify`, by the tool's name on record. */
 interface Verifier {
   readonly tool: string;
-  readonly verify: Verify;
+  readonly verify: ToolGuard.Verify;
 }
 
 /** Makes guarded tools. */
@@ -104,9 +85,9 @@ export class ToolGuard extends Context.Service<
     /** Makes tools of one effect, where the effect is data: the same as the three above. */
     readonly ofEffect: (effect: ToolEffect) => MakeTool;
     /** Whether a tool was made by this guard. */
-    readonly made: (tool: Tool) => boolean;
+    readonly made: (tool: ToolBoundary) => boolean;
     /** @internal How a tool of this guard says whether a call happened. */
-    readonly verifierOf: (tool: Tool) => Verifier | undefined;
+    readonly verifierOf: (tool: ToolBoundary) => Verifier | undefined;
     /** @internal The processor's side: makes a run's calls known. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
     /** @internal Whether calls of a run of this id are known. */
@@ -118,9 +99,31 @@ export class ToolGuard extends Context.Service<
   static readonly layer = Layer.sync(ToolGuard, () => makeGuard());
 }
 
+/** The types of `ToolGuard`. */
+export declare namespace ToolGuard {
+  /** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
+  export type Tool = ToolBoundary;
+
+  /** A call of unknown outcome, as its tool is asked about it. */
+  export interface UnknownCall {
+    readonly run_id: string;
+    readonly attempt: number;
+    readonly call: string;
+    /** The provider's own id: empty, `0` or repeated with some providers. */
+    readonly id: string;
+    readonly tool: string;
+  }
+
+  /**
+   * Says whether a call happened whose handler was interrupted, died, or went down with its process: `unknown` when that
+   * cannot be told, and a person is asked. It must not do the call.
+   */
+  export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
+}
+
 const makeGuard = (): ToolGuard["Service"] => {
   const ledgers = new Map<string, ToolLedger>();
-  const tools = new WeakMap<Tool, Verifier | undefined>();
+  const tools = new WeakMap<ToolBoundary, Verifier | undefined>();
 
   const make =
     (effect: ToolEffect): MakeTool =>

@@ -4,8 +4,7 @@
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
-import type { QuestionRecord } from "../../../src/recorder/RecordParts.ts";
-import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import type { QuestionRecord, RunRecord } from "../../../src/recorder/RunRecord.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record, type Test } from "./Bench.ts";
 

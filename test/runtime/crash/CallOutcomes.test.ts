@@ -6,11 +6,11 @@ import { Effect } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as CallOutcomes from "../../../src/runtime/crash/CallOutcomes.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { ToolGuard, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
 /** Three calls in a whole answer: one settles, one hangs when its process dies, one never starts. */
-const completed = (verify: Verify | undefined) =>
+const completed = (verify: ToolGuard.Verify | undefined) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
     const guard = yield* ToolGuard;

@@ -11,7 +11,7 @@ import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/Run
 import type { AttemptContext, RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { type GuardedTool, ToolGuard, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
+import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 import { mortalClock } from "./MortalClock.ts";
 
@@ -66,7 +66,7 @@ const startProcess = (recorder: RunRecorder["Service"], decisions: UserDecisions
 export interface Scenario {
   readonly scripts: ReadonlyArray<ReadonlyArray<S.Step>>;
   readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
-  readonly verify?: Verify;
+  readonly verify?: ToolGuard.Verify;
   readonly answer?: (rule: string, choices: ReadonlyArray<Choice>) => Choice;
 }
 
@@ -175,7 +175,7 @@ const toolOf = (
   process: Process,
   seen: World,
   dead: Deferred.Deferred<void> | undefined,
-  verify: Verify | undefined,
+  verify: ToolGuard.Verify | undefined,
 ): GuardedTool<string, string, never, never> =>
   Context.get(process, ToolGuard).mutating(
     "bash",

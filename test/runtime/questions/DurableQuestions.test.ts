@@ -6,7 +6,7 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { parkAfterMsDefault, pollMsDefault } from "../../../src/runtime/questions/DurableQuestions.ts";
-import { type DurableOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { skewed } from "../attempt/SkewedClock.ts";
 import * as L from "../crash/Lives.ts";
 
@@ -15,7 +15,7 @@ type Recorder = RunRecorder["Service"];
 const incident = L.incident(1, L.facts(L.text));
 
 /** A process asks: its question is on record, and it waits. */
-const asking = (recorder: Recorder, options: DurableOptions = {}, more: Partial<Question> = {}) =>
+const asking = (recorder: Recorder, options: UserDecisions.DurableOptions = {}, more: Partial<Question> = {}) =>
   Effect.gen(function* () {
     const question: Question = {
       run_id: L.runId,
@@ -36,7 +36,7 @@ const asking = (recorder: Recorder, options: DurableOptions = {}, more: Partial<
     return yield* waiting(recorder, question, options);
   });
 
-const waiting = (recorder: Recorder, question: Question, options: DurableOptions) =>
+const waiting = (recorder: Recorder, question: Question, options: UserDecisions.DurableOptions) =>
   Effect.gen(function* () {
     const layer = UserDecisions.layerDurable(options).pipe(Layer.provide(Layer.succeed(RunRecorder, recorder)));
     const decisions = Context.get(yield* Layer.build(layer), UserDecisions);

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
-import { type HeadlessOptions, UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import * as L from "../crash/Lives.ts";
 
 const { decision, id, message } = L.incident(1, L.facts(L.text));
@@ -21,7 +21,7 @@ const question = (may_repeat: ReadonlyArray<string>, choices: ReadonlyArray<Choi
   decision,
 });
 
-const told = (options: HeadlessOptions, may_repeat: ReadonlyArray<string> = ["0.0"]) =>
+const told = (options: UserDecisions.HeadlessOptions, may_repeat: ReadonlyArray<string> = ["0.0"]) =>
   Effect.gen(function* () {
     const layer = yield* Layer.build(UserDecisions.layerHeadless(options));
     const choices = ["retry", "continue", "it_ran", "it_did_not_run", "stop"] as const;

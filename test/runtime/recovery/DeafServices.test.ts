@@ -9,7 +9,7 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { refreshMsMax } from "../../../src/runtime/recovery/Recovery.ts";
 import { cancelGraceMs } from "../../../src/runtime/recovery/Waits.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { ToolGuard, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
 /** Hears no interrupt, and never ends. */
@@ -19,7 +19,7 @@ interface Given {
   readonly script: ReadonlyArray<S.Step>;
   readonly ask?: UserDecisions["Service"]["ask"];
   readonly handler?: Effect.Effect<void>;
-  readonly verify?: Verify;
+  readonly verify?: ToolGuard.Verify;
   readonly more?: Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
 }
 

@@ -5,11 +5,15 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { ToolGuard, type UnknownCall, type Verify } from "../../../src/runtime/tools/ToolGuard.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
 /** A tool whose handler dies in the middle, a stream that breaks behind it, and then a whole answer. */
-const playWith = (verify: Verify | undefined, canContinue: boolean, answers: ReadonlyArray<"stop"> = ["stop"]) =>
+const playWith = (
+  verify: ToolGuard.Verify | undefined,
+  canContinue: boolean,
+  answers: ReadonlyArray<"stop"> = ["stop"],
+) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
     const guard = yield* ToolGuard;
@@ -38,7 +42,7 @@ const playWith = (verify: Verify | undefined, canContinue: boolean, answers: Rea
 describe("A tool's own word on a call of unknown outcome", () => {
   it.effect("settles it, so that the run continues and nobody is asked", () =>
     Effect.gen(function* () {
-      const asked: Array<UnknownCall> = [];
+      const asked: Array<ToolGuard.UnknownCall> = [];
       const it = yield* playWith(
         (call) =>
           Effect.as(
@@ -69,7 +73,7 @@ describe("A tool's own word on a call of unknown outcome", () => {
     }),
   );
 
-  const asks = (title: string, verify: Verify | undefined) =>
+  const asks = (title: string, verify: ToolGuard.Verify | undefined) =>
     it.effect(title, () =>
       Effect.gen(function* () {
         const it = yield* playWith(verify, true);

@@ -7,7 +7,7 @@ import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import type { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { type Tool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
 import type { Item, Story } from "./Story.ts";
 
@@ -107,7 +107,7 @@ export const toolsOf = (process: Process, world: World) => {
     handler,
     verify ? { verify: ({ id }) => Effect.sync(() => did(id)) } : {},
   );
-  const one: Tool = guarded ? tool : plain;
+  const one: ToolGuard.Tool = guarded ? tool : plain;
   return {
     tool: one,
     start: (event: Extract<RunEvent<S.ScriptedPart>, { readonly _tag: "Part" }>) =>

@@ -11,7 +11,7 @@ import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEven
 import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
 import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
-import { type GuardedTool, type Tool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Answering } from "../stage/Answering.ts";
 import { protocols } from "../stage/Protocols.ts";
@@ -167,7 +167,7 @@ const request = (
 /** The tools of a run. Their handlers write their input down, and do nothing else. */
 class Handlers {
   readonly inputs: Array<string> = [];
-  readonly exposed: ReadonlyArray<Tool>;
+  readonly exposed: ReadonlyArray<ToolGuard.Tool>;
   readonly #tools: ReadonlyArray<DemoTool>;
   readonly #guarded: ReadonlyMap<string, GuardedTool<string, void, never, never>>;
 
