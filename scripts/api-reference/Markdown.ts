@@ -71,7 +71,13 @@ const section = (entry: Entry, page: Page, anchors: Anchors, level = 2): Readonl
       ...entry.members.flatMap((member) => section(member, page, anchors, level + 1)),
     ];
   const place = level === 2 ? [source] : [];
-  return [heading, `\`\`\`ts\n${entry.signature}\n\`\`\``, markdown(entry.docstring), ...place];
+  return [
+    heading,
+    `\`\`\`ts\n${entry.signature}\n\`\`\``,
+    markdown(entry.docstring),
+    ...place,
+    ...entry.members.flatMap((member) => section(member, page, anchors, level + 1)),
+  ];
 };
 
 const elsewhere = (same: NonNullable<Entry["same"]>, page: Page, anchors: Anchors): string => {

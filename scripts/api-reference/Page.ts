@@ -20,9 +20,9 @@ export interface Page {
 const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   ".": [
     ...["StreamProcessor", "RunOptions", "AttemptContext", "RunEvent", "RunInterrupted", "fromAsyncIterable"],
-    ...["ToolGuard", "ToolOptions", "Tool", "GuardedTool", "CallReference", "SettledCall", "Verify", "ToolRefused"],
-    ...["InterruptSignature", "UserDecisions", "Question", "HeadlessOptions", "CrashRecovery", "TakeUpOptions"],
-    ...["RunRecorder", "RunQuery", "Answer", "AnswerRefused", "RecorderError"],
+    ...["ToolGuard", "ToolOptions", "GuardedTool", "CallReference", "SettledCall", "ToolRefused"],
+    ...["InterruptSignature", "UserDecisions", "CrashRecovery", "TakeUpOptions"],
+    ...["RunRecorder", "AnswerRefused", "RecorderError"],
   ],
   "./policy": ["decide", "RecoveryPolicy", "explain", "PolicyTable", "DecisionInput"],
   "./provider": ["Protocol", "Part", "End", "ProtocolId", "AnyProtocolId", "Tolerance", "Decoder"],

@@ -115,15 +115,21 @@ const entry = (reader: Reader, page: Page, exported: Declared, name: string): Re
   const same = shown.get(place);
   if (same !== undefined) return [{ name, docstring, source, signature: "", members: [], same }];
   shown.set(place, { page, name });
-  if (isSourceFile(node)) {
-    const members = checker
-      .getExportsOfModule(symbol)
-      .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
-    return [{ name, docstring, source, signature: "", members, same: undefined }];
-  }
-  const signature = nodes.map((one) => signatureOf(types, one, name.split(".").at(-1) ?? name)).join("\n");
-  return [{ name, docstring, source, signature, members: [], same: undefined }];
+  // A namespace beside a class holds the types of that service.
+  const own = nodes.filter(({ kind }) => kind !== SyntaxKind.SourceFile && kind !== SyntaxKind.ModuleDeclaration);
+  const members = own.length === nodes.length ? [] : membersOf(reader, page, symbol, name);
+  const signature = own.map((one) => signatureOf(types, one, name.split(".").at(-1) ?? name)).join("\n");
+  return [{ name, docstring, source, signature, members, same: undefined }];
 };
+
+const membersOf = (reader: Reader, page: Page, symbol: Declared, name: string): ReadonlyArray<Entry> =>
+  reader.project.checker
+    .getExportsOfModule(symbol)
+    // A class has its prototype among its exports.
+    .filter((member) => (member.flags & SymbolFlags.Prototype) === 0 && !isStatic(member))
+    .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
+
+const isStatic = ({ flags }: Declared): boolean => (flags & (SymbolFlags.Property | SymbolFlags.Method)) !== 0;
 
 const ofModule = ({ text }: SourceFile): Docstring => ({ text: moduleComment(text), tags: [] });
 

@@ -75,7 +75,7 @@ export class RunRecorder extends Context.Service<
     /** Reads one run; undefined when it is not known (any more). */
     run(runId: string): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError>;
     /** Lists runs, newest first. */
-    runs(query?: RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
+    runs(query?: RunRecorder.RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /** Reads the incidents of a run, oldest first; empty when the run is not known. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
@@ -105,7 +105,7 @@ export class RunRecorder extends Context.Service<
      * Answers the newest question of a run, whoever drives it: once (compare and set), and only while its facts have not
      * grown since. Returns the record with the answer; whoever drives the run acts on it.
      */
-    answer(answer: Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
+    answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
     /**
      * A digest of content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
      *
@@ -113,7 +113,7 @@ export class RunRecorder extends Context.Service<
      */
     digest(content: string): Effect.Effect<string, RecorderError>;
     /** Forgets ended runs; returns how many. */
-    prune(query: PruneQuery): Effect.Effect<number, RecorderError>;
+    prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
     /**
      * Tells of each run that this process drove and that another one has taken over, as soon as it is known here: before
      * the next write of the run, which is refused. Without it a run hears of that at its next write.
@@ -134,7 +134,7 @@ export class RunRecorder extends Context.Service<
     Layer.effect(RunRecorder, makeMemory(options?.runsMax ?? memoryRunsMax));
 }
 
-/** The types of `RunRecorder`. */
+/** Its types stand in the namespace of the same name. */
 export declare namespace RunRecorder {
   export type { Answer, PruneQuery, RunQuery };
 }

@@ -7,12 +7,11 @@
 import * as Effect from "effect/Effect";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import * as CallWord from "../../recorder/CallWord.ts";
-import type { CallRecord, RunRecord, VerdictBy } from "../../recorder/RunRecord.ts";
+import type { CallRecord, CallVerdict, RunRecord, VerdictBy } from "../../recorder/RunRecord.ts";
 import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import { wordOf } from "../recovery/Verify.ts";
 import { ToolGuard } from "../tools/ToolGuard.ts";
-import type { CallVerdict } from "../tools/ToolLedger.ts";
 
 /**
  * What became of every call that a run handed over whole.

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { Choice, Rule } from "../../domain/Decision.ts";
 import * as Choices from "../../policy/Choices.ts";
-import type { Question as Asked, QuestionTerms } from "../../recorder/Question.ts";
+import type { Question, QuestionTerms } from "../../recorder/Question.ts";
 import type { DurableOptions } from "./DurableQuestions.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
 
@@ -20,8 +20,8 @@ export class UserDecisions extends Context.Service<
      * @returns one of `question.choices`, any other answer is taken as `stop`; or `parked`: nobody answers for now, so the
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
-    ask(question: Asked): Effect.Effect<Choice | "parked">;
-    readonly terms?: QuestionTerms;
+    ask(question: UserDecisions.Question): Effect.Effect<Choice | "parked">;
+    readonly terms?: UserDecisions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
@@ -35,11 +35,13 @@ export class UserDecisions extends Context.Service<
    *
    * @param ask its requirements are taken where the layer is built
    */
-  static readonly layerAsk = <R>(ask: (question: Asked) => Effect.Effect<Choice | "parked", never, R>) =>
+  static readonly layerAsk = <R>(
+    ask: (question: UserDecisions.Question) => Effect.Effect<Choice | "parked", never, R>,
+  ) =>
     Layer.effect(
       UserDecisions,
       Effect.map(Effect.context<R>(), (services) => ({
-        ask: (question: Asked) => Effect.provideContext(ask(question), services),
+        ask: (question: UserDecisions.Question) => Effect.provideContext(ask(question), services),
       })),
     );
 
@@ -48,13 +50,13 @@ export class UserDecisions extends Context.Service<
    *
    * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
    */
-  static readonly layerDurable = (options?: DurableOptions) =>
+  static readonly layerDurable = (options?: UserDecisions.DurableOptions) =>
     Layer.effect(UserDecisions, DurableQuestions.make(options));
 }
 
-/** The types of `UserDecisions`. */
+/** Its types stand in the namespace of the same name. */
 export declare namespace UserDecisions {
-  export type { Asked as Question, DurableOptions, QuestionTerms };
+  export type { DurableOptions, Question, QuestionTerms };
 
   /** What `layerHeadless` answers. */
   export interface HeadlessOptions {
@@ -72,5 +74,5 @@ export declare namespace UserDecisions {
 }
 
 /** What was said for every question alike is no second word on what this one may repeat. */
-const blanket = ({ choices, may_repeat }: Asked, otherwise: Choice | undefined): Choice =>
+const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

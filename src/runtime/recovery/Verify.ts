@@ -6,11 +6,11 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import * as CallWord from "../../recorder/CallWord.ts";
-import type { VerdictBy } from "../../recorder/RunRecord.ts";
+import type { CallVerdict, VerdictBy } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import type { ToolGuard } from "../tools/ToolGuard.ts";
-import type { CallVerdict, OpenCall } from "../tools/ToolLedger.ts";
+import type { OpenCall } from "../tools/ToolLedger.ts";
 import { abandonable } from "./Waits.ts";
 
 /** How long a tool may take to say whether a call happened, in milliseconds; then a person is asked. */

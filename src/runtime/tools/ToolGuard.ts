@@ -85,9 +85,9 @@ export class ToolGuard extends Context.Service<
     /** Makes tools of one effect, where the effect is data: the same as the three above. */
     readonly ofEffect: (effect: ToolEffect) => MakeTool;
     /** Whether a tool was made by this guard. */
-    readonly made: (tool: ToolBoundary) => boolean;
+    readonly made: (tool: ToolGuard.Tool) => boolean;
     /** @internal How a tool of this guard says whether a call happened. */
-    readonly verifierOf: (tool: ToolBoundary) => Verifier | undefined;
+    readonly verifierOf: (tool: ToolGuard.Tool) => Verifier | undefined;
     /** @internal The processor's side: makes a run's calls known. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
     /** @internal Whether calls of a run of this id are known. */
@@ -99,7 +99,7 @@ export class ToolGuard extends Context.Service<
   static readonly layer = Layer.sync(ToolGuard, () => makeGuard());
 }
 
-/** The types of `ToolGuard`. */
+/** Its types stand in the namespace of the same name. */
 export declare namespace ToolGuard {
   /** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
   export type Tool = ToolBoundary;

@@ -12,14 +12,12 @@ import type { CallSignal } from "../../domain/Observation.ts";
 import type { ToolEffect } from "../../domain/SideEffects.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { foldedCall, isFolded } from "../../facts/ToolRows.ts";
+import type { CallVerdict } from "../../recorder/RunRecord.ts";
 import type { CallReference, ReadyCall, SettledCall } from "../contract/ToolCall.ts";
 import type { Fence } from "./Fence.ts";
 
 /** How a call is named on record. */
 export type NamedCall = Pick<ReadyCall, "call" | "id" | "tool">;
-
-/** A person's or a tool's own word on a call whose outcome nobody knew. */
-export type CallVerdict = "it_ran" | "it_did_not_run";
 
 /** The runtime calls that these signals make whole. */
 export const wholeCalls = (
