@@ -2,10 +2,8 @@
  * Starts `stream-recovery agent` as a person does, and waits for what it prints.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { join } from "node:path";
 import { Deferred, Effect } from "effect";
-
-const bin = join(import.meta.dirname, "../../src/cli/bin.ts");
+import { bin } from "./CommandLine.ts";
 
 /** Makes a pseudo-terminal; part of util-linux. */
 export const terminal = "script";

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, type Scope } from "effect";
+import { bareEnv, bin } from "./CommandLine.ts";
 
 /** A folder that goes with its test. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
@@ -24,8 +25,6 @@ export interface Served {
   readonly url: string;
 }
 
-const bin = new URL("../../src/cli/bin.ts", import.meta.url).pathname;
-
 /**
  * Starts it, and waits for its first line or its end.
  *
@@ -38,7 +37,7 @@ export const serve = (
   Effect.acquireRelease(
     Effect.promise(async () => {
       const child = spawn(process.execPath, ["--no-warnings", bin, "serve", ...args], {
-        env: { PATH: process.env.PATH ?? "", HOME: tmpdir(), ...env },
+        env: { ...bareEnv(tmpdir()), ...env },
         stdio: ["ignore", "pipe", "pipe"],
       });
       const said = { stdout: "", stderr: "" };

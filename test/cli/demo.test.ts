@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -19,8 +18,8 @@ import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import { folder as recordingsFolder } from "../Recordings.ts";
+import { type Ended, run as runProcess } from "./CommandLine.ts";
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
 
 /** The demo keeps its runs; those of a test are nobody's. */
@@ -28,25 +27,8 @@ const stateFolder = mkdtempSync(join(tmpdir(), "demo-state-"));
 
 afterAll(() => rm(stateFolder, { recursive: true, force: true }));
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 const run = (args: ReadonlyArray<string>, command = "demo", env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
-  new Promise((done, reject) => {
-    const kept = { STREAM_RECOVERY_DB: join(stateFolder, "runs.db") };
-    const child = spawn(process.execPath, [bin, command, ...args], { env: { ...process.env, ...kept, ...env } });
-    const stdout: Array<Buffer> = [];
-    const stderr: Array<Buffer> = [];
-    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-    child.on("error", reject);
-    child.on("close", (code) =>
-      done({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() }),
-    );
-  });
+  runProcess([command, ...args], { env: { ...process.env, STREAM_RECOVERY_DB: join(stateFolder, "runs.db"), ...env } });
 
 /** The document of a `--json` run. */
 const json = (text: string) => Json.record(Json.parse(text)?.json) ?? {};
@@ -134,15 +116,7 @@ describe("stream-recovery demo", () => {
   });
 });
 
-const decide = (input: string): Promise<string> =>
-  new Promise((done, reject) => {
-    const child = spawn(process.execPath, [bin, "decide"]);
-    const stdout: Array<Buffer> = [];
-    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-    child.on("error", reject);
-    child.on("close", () => done(Buffer.concat(stdout).toString()));
-    child.stdin.end(input);
-  });
+const decide = async (input: string): Promise<string> => (await runProcess(["decide"], {}, input)).stdout;
 
 const scenario: Scenario = {
   name: "judged",

@@ -1,41 +1,49 @@
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { NodeServices } from "@effect/platform-node";
 import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { Command } from "effect/cli";
+import { policyCommand } from "../../src/cli/policy.ts";
 import { Rule } from "../../src/domain/Decision.ts";
+import { printed } from "./Printed.ts";
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
-const run = (...args: ReadonlyArray<string>) => promisify(execFile)(process.execPath, [bin, "policy", ...args]);
+const run = (...args: ReadonlyArray<string>) =>
+  printed(Command.runWith(policyCommand, { version: "0" })(args)).pipe(Effect.provide(NodeServices.layer));
 
 describe("stream-recovery policy", () => {
-  it("prints the nineteen rows and the three questions as Markdown", async () => {
-    const { stdout } = await run();
-    const rows = stdout.trimEnd().split("\n");
-    assert.strictEqual(rows[0], "| # | if | then | rule |");
-    assert.strictEqual(rows[1], "| --- | --- | --- | --- |");
-    assert.deepStrictEqual(
-      rows.slice(2).map((row) => row.split("|")[1]?.trim()),
-      [...Array.from({ length: 19 }, (_, i) => String(i + 1)), "", "", ""],
-    );
-    assert.isTrue(rows.every((row) => row.split(" | ").length === 4));
-    for (const rule of Rule.literals) assert.include(stdout, `\`${rule}\``);
-  });
+  it.effect("prints the nineteen rows and the three questions as Markdown", () =>
+    Effect.gen(function* () {
+      const { stdout } = yield* run();
+      const rows = stdout.trimEnd().split("\n");
+      assert.strictEqual(rows[0], "| # | if | then | rule |");
+      assert.strictEqual(rows[1], "| --- | --- | --- | --- |");
+      assert.deepStrictEqual(
+        rows.slice(2).map((row) => row.split("|")[1]?.trim()),
+        [...Array.from({ length: 19 }, (_, i) => String(i + 1)), "", "", ""],
+      );
+      assert.isTrue(rows.every((row) => row.split(" | ").length === 4));
+      for (const rule of Rule.literals) assert.include(stdout, `\`${rule}\``);
+    }),
+  );
 
-  it("prints the same rows as JSON", async () => {
-    const { policy, policy_version, rows } = JSON.parse((await run("--json")).stdout);
-    assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "2", 22]);
-    assert.deepStrictEqual(rows[1], {
-      number: 2,
-      if: "user cancelled",
-      // biome-ignore lint/suspicious/noThenProperty: a column of the printed table.
-      then: "do_not_retry",
-      rules: ["user_cancelled"],
-    });
-  });
+  it.effect("prints the same rows as JSON", () =>
+    Effect.gen(function* () {
+      const { policy, policy_version, rows } = JSON.parse((yield* run("--json")).stdout);
+      assert.deepStrictEqual([policy, policy_version, rows.length], ["default", "2", 22]);
+      assert.deepStrictEqual(rows[1], {
+        number: 2,
+        if: "user cancelled",
+        // biome-ignore lint/suspicious/noThenProperty: a column of the printed table.
+        then: "do_not_retry",
+        rules: ["user_cancelled"],
+      });
+    }),
+  );
 
-  it("prints the strict preset", async () => {
-    const { stdout } = await run("--policy", "strict");
-    assert.include(stdout, "| 19 | otherwise | replay after 1 s, once a run |");
-    assert.notInclude(stdout, "resume_cursor");
-  });
+  it.effect("prints the strict preset", () =>
+    Effect.gen(function* () {
+      const { stdout } = yield* run("--policy", "strict");
+      assert.include(stdout, "| 19 | otherwise | replay after 1 s, once a run |");
+      assert.notInclude(stdout, "resume_cursor");
+    }),
+  );
 });

@@ -165,14 +165,14 @@ export const errorOf = <A, E>(exit: Exit.Exit<A, E>): E | undefined => {
   return undefined;
 };
 
-/** Forks the run and lets the virtual clock run until it has ended, at most ten virtual hours. */
+/** Forks the run and lets the virtual clock run, ten minutes at a time, until it has ended: at most ten virtual hours. */
 export const played = <R>(
   stream: Stream.Stream<RunEvent<ScriptedPart>, RunInterrupted, R>,
   onEvent?: (event: RunEvent<ScriptedPart>) => Effect.Effect<unknown, unknown>,
 ): Effect.Effect<Seen, never, R> =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(watch(stream, onEvent));
-    yield* TestClock.adjust("10 hours");
+    for (let step = 0; step < 60 && fiber.pollUnsafe() === undefined; step += 1) yield* TestClock.adjust("10 minutes");
     return yield* Fiber.join(fiber);
   });
 

@@ -55,6 +55,15 @@ export class Summary {
   }
 }
 
+/** Plays this many seeds from one on. The first that breaks an invariant fails it, with the smallest scenario that still does. */
+export const playSeeds = async (runs: number, from: number, mode: Mode = "runs"): Promise<Summary> => {
+  const summary = new Summary();
+  for (let played = 0; played < runs; played += 1) summary.add(await playSeed(from + played, mode));
+  const [first] = summary.broken;
+  if (first === undefined) return summary;
+  throw new Error(`${summary.broken.length} of ${runs} seeds break an invariant; the first:\n${await report(first)}`);
+};
+
 const count = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 };

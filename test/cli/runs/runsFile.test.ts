@@ -1,44 +1,26 @@
 /**
  * Starts the command line itself on files of runs: each call is a process of its own, as a person types it.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as CommandLine from "../CommandLine.ts";
 import * as S from "../Stored.ts";
 
-const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "runs-"));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const start = (db: string, ...args: ReadonlyArray<string>) =>
-  spawn(process.execPath, [bin, ...args], { env: { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" } });
-
-const run = async (db: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
-  const child = start(db, ...args);
-  const stdout: Array<Buffer> = [];
-  const stderr: Array<Buffer> = [];
-  child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-  const [code] = await once(child, "close");
-  return { code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() };
-};
+const how = (db: string) => ({ env: { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" } });
+const start = (db: string, ...args: ReadonlyArray<string>) => CommandLine.start(args, how(db));
+const run = (db: string, ...args: ReadonlyArray<string>) => CommandLine.run(args, how(db));
 
 /** Writes a run into a file, as a process that then ends. */
 const stored = (file: string, runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
@@ -104,7 +86,7 @@ describe("the command line on a file of runs", () => {
     await stored(db, { "asks-me": S.asking("asks-me") });
     const watching = start(db, "runs", "watch", "asks-me", "--every", "50", "--json");
     const steps: Array<unknown> = [];
-    let answering: Promise<Ended> | undefined;
+    let answering: Promise<CommandLine.Ended> | undefined;
     for await (const line of createInterface({ input: watching.stdout })) {
       const step = Json.record(Json.parse(line)?.json)?.step;
       steps.push(step);

@@ -29,6 +29,28 @@ const twinEvery = 8;
 /** Lives the story of a seed and judges it. */
 export const playStory = (seed: number): Promise<Judged> => (seed % twinEvery === 0 ? playTwins(seed) : playOne(seed));
 
+/** What many stories gave together. */
+export interface Stories {
+  readonly deaths: number;
+  readonly completed: number;
+  readonly resumes: number;
+}
+
+/** Lives the stories of this many seeds from one on. One that breaks an invariant fails it, with the story. */
+export const playStories = async (runs: number, from: number): Promise<Stories> => {
+  let [deaths, completed, resumes] = [0, 0, 0];
+  const broken: Array<string> = [];
+  for (let each = from; each < from + runs; each += 1) {
+    const judged = await playStory(each);
+    if (judged.problems.length > 0) broken.push(told(judged));
+    deaths += judged.deaths;
+    resumes += judged.resumes;
+    if (judged.completed) completed += 1;
+  }
+  if (broken.length > 0) throw new Error(`${broken.length} of ${runs} seeds; the first:\n${broken[0]}`);
+  return { deaths, completed, resumes };
+};
+
 const playOne = async (seed: number): Promise<Judged> => {
   const story = storyOf(seed);
   const lived = await Effect.runPromise(
