@@ -76,6 +76,10 @@ describe("the reader of docstrings", () => {
     "src/More.ts",
     'export interface More {\n  /** More. */\n  readonly more: number;\n}\nclass End {\n  x = Literals([\n    /** One. */\n    "one",\n    "two",\n  ]);\n}\n',
   );
+  write(
+    "src/Service.ts",
+    "export declare namespace Service {\n  export interface Inner {\n    /** In it. */\n    readonly inner?: 1;\n  }\n}\n",
+  );
   write("src/Struct.ts", "export const Limits = Schema.Struct({\n  /** At most. */\n  most: limit(3),\n});\n");
   const sources = new Sources(folder);
   rmSync(folder, { recursive: true });
@@ -87,6 +91,7 @@ describe("the reader of docstrings", () => {
       { name: "left", optional: true, docstring: "" },
       { name: "more", optional: true, docstring: "More." },
     ]);
+    assert.deepStrictEqual(sources.fieldsOf("Inner"), [{ name: "inner", optional: true, docstring: "In it." }]);
     assert.throws(() => sources.fieldsOf("Options"), "2 times");
     assert.throws(() => sources.fieldsOf("None"), "0 times");
   });

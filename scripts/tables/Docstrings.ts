@@ -29,17 +29,21 @@ export class Sources {
 
   /**
    * The fields of an interface, with those that it takes from other interfaces (`extends`, `Pick`, `Partial`) behind its own.
+   * It may stand in the namespace of a service.
    *
    * @param name the interface
    * @param folder where it stands, from the root: two folders may each have one of that name
    * @throws Error no interface, or more than one, has the name
    */
   fieldsOf(name: string, folder = "src"): ReadonlyArray<Named> {
-    const declaration = new RegExp(`^export interface ${name}\\b([^{]*)\\{(\\}|[\\s\\S]*?^\\})`, "gm");
-    const [, head = "", body = ""] = this.#only(declaration, name, folder);
-    const own = [...body.matchAll(/^ {2}(?:\/\*\*([\s\S]*?)\*\/\s*)?readonly (\w+)(\??):/gm)].map(
-      ([, comment = "", field = "", mark]) => ({ name: field, optional: mark === "?", docstring: line(comment) }),
-    );
+    const declaration = new RegExp(`^( *)export interface ${name}\\b([^{]*)\\{(\\}|[\\s\\S]*?^\\1\\})`, "gm");
+    const [, indent = "", head = "", body = ""] = this.#only(declaration, name, folder);
+    const ofField = new RegExp(`^${indent} {2}(?:/\\*\\*([\\s\\S]*?)\\*/\\s*)?readonly (\\w+)(\\??):`, "gm");
+    const own = [...body.matchAll(ofField)].map(([, comment = "", field = "", mark]) => ({
+      name: field,
+      optional: mark === "?",
+      docstring: line(comment),
+    }));
     return [...own, ...this.#inherited(head)];
   }
 
