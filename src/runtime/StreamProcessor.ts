@@ -18,8 +18,6 @@ import { label } from "../domain/Limits.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import type { Attempt } from "./attempt/Attempt.ts";
-import type { AttemptEnd } from "./attempt/AttemptEnd.ts";
 import { Watchdog } from "./attempt/Watchdog.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
@@ -27,7 +25,7 @@ import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
 import * as Entrance from "./Entrance.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { late } from "./recovery/Incidents.ts";
-import { revive, settle } from "./recovery/Recovery.ts";
+import { drive, revive } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
 import { RetryGate } from "./run/RetryGate.ts";
@@ -187,7 +185,7 @@ const stream = <P, E, R>(
           Effect.suspend(() => {
             const known = taken(register, runId) ?? called(shared, runId);
             if (known !== undefined) return Effect.succeed(known);
-            return begin(register, new Run<P, E, R>(runId, options, discardable, shared, services, hooks), scope);
+            return begin(register, new Run<P, E, R>(runId, options, discardable, shared, services, late), scope);
           }),
         );
         if (typeof begun !== "string") return begun.handoff.take;
@@ -210,7 +208,7 @@ const takenUp = <P, E, R>(
       const options = typeof admitted === "string" ? admitted : (taken(register, runId) ?? admitted);
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
-      const run = new Run<P, E, R>(runId, options, true, shared, services, hooks);
+      const run = new Run<P, E, R>(runId, options, true, shared, services, late);
       // One step: a caller that leaves in between would leave a run behind that is taken over and that nobody drives.
       const refused = yield* Effect.uninterruptible(takeOver(register, run, scope, transcript, cursor));
       return refused === undefined ? run.handoff.take : yield* refuse(runId, register, refused);
@@ -267,14 +265,6 @@ const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scop
   });
 };
 
-/** What runs tell Recovery; one object for all of them. */
-const hooks = {
-  ended: <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, outcome: AttemptEnd): void => {
-    Effect.runForkWith(run.services)(settle(run, attempt, outcome));
-  },
-  late,
-};
-
 /**
  * Puts the run and its first attempt on record and starts it. While the store is away it runs unrecorded, and nothing is
  * retried.
@@ -316,6 +306,8 @@ const begin = <P, E, R>(
     shared.guard.enrol(runId, run.ledger);
     run.response.begins(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.number, mode: "first" });
+    // The end comes in whatever step decides it, and the driver is forked from there: until then no fiber waits for it.
+    first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
     run.start(first);
     return run;
     // A run that could not begin has ended: its finalizer would wait for it for ever.

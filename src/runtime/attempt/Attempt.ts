@@ -82,6 +82,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #started = false;
   #responded = false;
   #over = false;
+  /** How the attempt has ended; set behind everything that its run does in that step. */
+  #end: AttemptEnd | undefined;
+  #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #pulled = false;
   #reports = false;
   #terminalAtEnd = false;
@@ -175,8 +178,24 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     if (this.#over) return false;
     this.#over = true;
     this.fence.suspend();
-    this.#host.ended(this, this.#frozen(end));
+    const frozen = this.#frozen(end);
+    this.#host.ended(this, frozen);
+    this.#end = frozen;
+    const told = this.#whenEnded;
+    this.#whenEnded = undefined;
+    told?.(frozen);
     return true;
+  }
+
+  /** Calls the one listener in the step that decides the end, or now where the attempt has ended. */
+  whenEnded(listener: (end: AttemptEnd) => void): void {
+    if (this.#end === undefined) this.#whenEnded = listener;
+    else listener(this.#end);
+  }
+
+  /** Waits for the end of the attempt. */
+  get ended(): Effect.Effect<AttemptEnd> {
+    return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
   /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */

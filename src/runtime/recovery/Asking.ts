@@ -17,24 +17,20 @@ import type { Run } from "../run/Run.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
 import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
-import { launch } from "./Launch.ts";
+import { launch, type Next } from "./Launch.ts";
 import { judged } from "./Verify.ts";
 import { abandonable, admitted, waited } from "./Waits.ts";
-
-/** `again`: a wait was cut short or the facts have grown, so the decision has to be taken anew. */
-export type Next = "launched" | "ended" | "again";
 
 /** Asks anew, or decides again when the facts have grown meanwhile. */
 export const ask = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
-  verdict: RecordedDecision,
-  closed: Effect.Effect<void>,
-): Effect.Effect<Next, never, R> =>
+  taken: RecordedDecision,
+): Effect.Effect<Next<P>, never, R> =>
   asking(
     run,
     Effect.gen(function* () {
-      const { decision, incident } = verdict;
+      const { decision, incident } = taken;
       if (!atMost(broken.facts(), incident.facts)) return "again";
       const record = Questions.put(incident, {
         revision: run.question.next(),
@@ -46,7 +42,7 @@ export const ask = <P, E, R>(
       const question = Questions.told(record, incident);
       yield* run.write([{ _tag: "QuestionAsked", question: record }]);
       if (run.question.isOvertaken) return "again";
-      return yield* answered(run, broken, { decision, incident, question }, closed);
+      return yield* answered(run, broken, { decision, incident, question });
     }),
   );
 
@@ -56,18 +52,21 @@ export const askAgain = <P, E, R>(
   broken: BrokenAttempt<P>,
   incident: RunIncident,
   record: QuestionRecord,
-): Effect.Effect<Next, never, R> =>
+): Effect.Effect<Next<P>, never, R> =>
   asking(
     run,
     Effect.suspend(() => {
       const { decision } = incident;
       const question = Questions.told(record, incident);
-      return answered(run, broken, { decision, incident, question }, Effect.void);
+      return answered(run, broken, { decision, incident, question });
     }),
   );
 
 /** Marks the run as asking: from here on a late settle wakes the question. */
-const asking = <P, E, R>(run: Run<P, E, R>, question: Effect.Effect<Next, never, R>): Effect.Effect<Next, never, R> =>
+const asking = <P, E, R>(
+  run: Run<P, E, R>,
+  question: Effect.Effect<Next<P>, never, R>,
+): Effect.Effect<Next<P>, never, R> =>
   Effect.suspend(() => {
     run.question.open();
     return question;
@@ -93,37 +92,35 @@ interface Posed extends Pick<RecordedDecision, "decision" | "incident"> {
   readonly question: Questions.Question;
 }
 
-const answered = <P, E, R>(
+const answered = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   { decision, incident, question }: Posed,
-  closed: Effect.Effect<void>,
-): Effect.Effect<Next, never, R> =>
-  Effect.gen(function* () {
-    run.handoff.push({ _tag: "QuestionAsked", question });
-    run.telemetry.asking(incident);
-    const told = yield* answerOf(run, question);
-    // A run that no process can resume is not kept for a later answer.
-    const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
-    // An answer is refused when the facts have grown since it was asked for, also in the same step (Q2).
-    if (run.question.close()) return "again";
-    if (answer === undefined && !leftToOthers(run)) return "again";
-    // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
-    if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
-    const given = question.choices.includes(answer) ? answer : "stop";
-    run.note(broken.attempt.number, "answer", given);
-    const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
-    const choice = known ?? given;
-    const entries: ReadonlyArray<Entry> = [
-      { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
-      Incident.marked(incident, "acted_on", choice),
-    ];
-    // An answer that only ends the run waits for no store.
-    const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
-    run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
-    const recorded = noted && known !== undefined;
-    return yield* carryOut(run, broken, { decision, incident, recorded }, choice, closed);
-  });
+): Effect.fn.Return<Next<P>, never, R> {
+  run.handoff.push({ _tag: "QuestionAsked", question });
+  run.telemetry.asking(incident);
+  const told = yield* answerOf(run, question);
+  // A run that no process can resume is not kept for a later answer.
+  const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
+  // An answer is refused when the facts have grown since it was asked for, also in the same step (Q2).
+  if (run.question.close()) return "again";
+  if (answer === undefined && !leftToOthers(run)) return "again";
+  // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
+  if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
+  const given = question.choices.includes(answer) ? answer : "stop";
+  run.note(broken.attempt.number, "answer", given);
+  const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
+  const choice = known ?? given;
+  const entries: ReadonlyArray<Entry> = [
+    { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
+    Incident.marked(incident, "acted_on", choice),
+  ];
+  // An answer that only ends the run waits for no store.
+  const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
+  run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
+  const recorded = noted && known !== undefined;
+  return yield* carryOut(run, broken, { decision, incident, recorded }, choice);
+});
 
 /** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
 const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
@@ -180,49 +177,47 @@ const answerOf = <P, E, R>(
 };
 
 /** Does what a person chose. */
-export const carryOut = <P, E, R>(
+export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
-  verdict: RecordedDecision,
+  taken: RecordedDecision,
   choice: Choice,
-  closed: Effect.Effect<void>,
-): Effect.Effect<Next, never, R> =>
-  Effect.gen(function* () {
-    if (choice === "stop") return yield* Ending.stop(run, broken, verdict, "stopped");
-    if (choice === "accept") return yield* Ending.acceptPartial(run, broken, verdict);
-    // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
-    if (!verdict.recorded) return yield* Ending.stop(run, broken, verdict, "record_failed");
-    switch (choice) {
-      case "it_ran":
-      case "it_did_not_run": {
-        const open = openCalls(run, broken);
-        const known = open.filter((call) => !run.ledger.isRunning(call));
-        const settled = yield* judged(run, known, choice, "person");
-        // No word makes a call end whose handler runs here.
-        if (known.length < open.length) return yield* overtaken(run);
-        // A word that settles nothing (rows that were folded) would be asked for again without end.
-        if (settled === 0) {
-          return yield* Ending.stop(run, broken, verdict, "stopped");
-        }
-        // Without a continuation the person's word only settles the call; what may be done now is decided anew.
-        if (run.options.canContinue !== true) return "again";
-        break;
+): Effect.fn.Return<Next<P>, never, R> {
+  if (choice === "stop") return yield* Ending.stop(run, broken, taken, "stopped");
+  if (choice === "accept") return yield* Ending.acceptPartial(run, broken, taken);
+  // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
+  if (!taken.recorded) return yield* Ending.stop(run, broken, taken, "record_failed");
+  switch (choice) {
+    case "it_ran":
+    case "it_did_not_run": {
+      const open = openCalls(run, broken);
+      const known = open.filter((call) => !run.ledger.isRunning(call));
+      const settled = yield* judged(run, known, choice, "person");
+      // No word makes a call end whose handler runs here.
+      if (known.length < open.length) return yield* overtaken(run);
+      // A word that settles nothing (rows that were folded) would be asked for again without end.
+      if (settled === 0) {
+        return yield* Ending.stop(run, broken, taken, "stopped");
       }
-      case "retry":
-        if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
-          return yield* overtaken(run);
-        }
-        run.spending.renewed();
-        yield* waited(run, announced(broken.failure.retry_after_ms));
-        break;
-      case "continue":
-        break;
+      // Without a continuation the person's word only settles the call; what may be done now is decided anew.
+      if (run.options.canContinue !== true) return "again";
+      break;
     }
-    yield* closed;
-    yield* admitted(run);
-    if (run.stopper !== undefined) return "again";
-    return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", verdict.incident);
-  });
+    case "retry":
+      if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
+        return yield* overtaken(run);
+      }
+      run.spending.renewed();
+      yield* waited(run, announced(broken.failure.retry_after_ms));
+      break;
+    case "continue":
+      break;
+  }
+  yield* run.response.closed;
+  yield* admitted(run);
+  if (run.stopper !== undefined) return "again";
+  return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", taken.incident);
+});
 
 /**
  * An answer that met a handler which still runs here: what it would start could run beside it. The facts that it was given on

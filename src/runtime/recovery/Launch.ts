@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import type { AttemptSetup } from "../attempt/Attempt.ts";
+import type { Attempt, AttemptSetup } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
@@ -13,6 +13,9 @@ import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import * as Ending from "./Ending.ts";
 import { drained } from "./Waits.ts";
+
+/** What an act comes to: an attempt that reads, the end of the run, or a decision that has to be taken anew. */
+export type Next<P> = Attempt<P> | "ended" | "again";
 
 /** A mode of the policy, or `restart`: a person's retry, from the start of the response whoever resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
@@ -25,37 +28,36 @@ type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
  * @param incident the recorded decision that this acts on
  * @returns `again` when the run was stopped while its tools or its store were awaited: then nothing is launched
  */
-export const launch = <P, E, R>(
+export const launch = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   mode: LaunchMode,
   incident: RunIncident,
-): Effect.Effect<"launched" | "ended" | "again"> =>
-  Effect.gen(function* () {
-    const chain = run.chain ?? new Chain(broken.attempt);
-    const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
-    if (run.stopper !== undefined) return "again" as const;
-    run.response.withdraw(discards);
-    const next = run.prepare(setup, carried);
-    const recorded = yield* run.writeIntent([
-      { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
-      RunSnapshot.startOf(run, next, run.elapsedMs),
-    ]);
-    if (!recorded) {
-      run.dropPrepared();
-      if (run.stopper !== undefined) return "again" as const;
-      const verdict = { decision: incident.decision, incident, recorded };
-      return yield* Ending.stop(run, broken, verdict, "record_failed");
-    }
-    if (setup.request === "resume") run.response.resumes(next, broken.attempt);
-    else run.response.begins(next);
-    const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.number, mode: setup.mode } as const;
-    // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
-    run.handoff.push(...(run.discardable ? discards : []), started);
-    if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
-    run.start(next);
-    return "launched" as const;
-  });
+): Effect.fn.Return<Next<P>> {
+  const chain = run.chain ?? new Chain(broken.attempt);
+  const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
+  if (run.stopper !== undefined) return "again";
+  run.response.withdraw(discards);
+  const next = run.prepare(setup, carried);
+  const recorded = yield* run.writeIntent([
+    { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
+    RunSnapshot.startOf(run, next, run.elapsedMs),
+  ]);
+  if (!recorded) {
+    run.dropPrepared();
+    if (run.stopper !== undefined) return "again";
+    const verdict = { decision: incident.decision, incident, recorded };
+    return yield* Ending.stop(run, broken, verdict, "record_failed");
+  }
+  if (setup.request === "resume") run.response.resumes(next, broken.attempt);
+  else run.response.begins(next);
+  const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.number, mode: setup.mode } as const;
+  // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
+  run.handoff.push(...(run.discardable ? discards : []), started);
+  if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
+  run.start(next);
+  return next;
+});
 
 interface Prepared<P> {
   readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;
@@ -66,38 +68,37 @@ interface Prepared<P> {
 }
 
 /** Closes or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
-const prepared = <P, E, R>(
+const prepared = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
   { attempt, cursorRefused }: BrokenAttempt<P>,
   mode: LaunchMode,
-): Effect.Effect<Prepared<P>> =>
-  Effect.gen(function* () {
-    const { calls, cursor, request } = attempt.setup;
-    if (mode === "resume") {
-      const carried = yield* Ending.handOverResumed(run, attempt);
-      chain.open();
-      return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
-    }
-    if (mode === "continue") {
-      const discards = yield* keepSettled(run, chain);
-      return {
-        setup: { mode, request: mode, calls: run.ledger.calls(), cursor: undefined },
-        discards,
-        carried: undefined,
-      };
-    }
-    if (mode === "replay" && request === "resume" && !cursorRefused) {
-      const discards = withdraw(new Chain(attempt));
-      chain.open();
-      return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
-    }
-    const first = chain.first.setup;
-    // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
-    const from = first.request === "resume" ? first.cursor : undefined;
-    const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
-    return { setup, discards: withdraw(chain), carried: undefined };
-  });
+): Effect.fn.Return<Prepared<P>> {
+  const { calls, cursor, request } = attempt.setup;
+  if (mode === "resume") {
+    const carried = yield* Ending.handOverResumed(run, attempt);
+    chain.open();
+    return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
+  }
+  if (mode === "continue") {
+    const discards = yield* keepSettled(run, chain);
+    return {
+      setup: { mode, request: mode, calls: run.ledger.calls(), cursor: undefined },
+      discards,
+      carried: undefined,
+    };
+  }
+  if (mode === "replay" && request === "resume" && !cursorRefused) {
+    const discards = withdraw(new Chain(attempt));
+    chain.open();
+    return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
+  }
+  const first = chain.first.setup;
+  // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
+  const from = first.request === "resume" ? first.cursor : undefined;
+  const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
+  return { setup, discards: withdraw(chain), carried: undefined };
+});
 
 const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
   chain.close();
@@ -106,14 +107,13 @@ const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
 };
 
 /** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
-const keepSettled = <P, E, R>(run: Run<P, E, R>, chain: Chain<P>): Effect.Effect<ReadonlyArray<AttemptDiscarded>> =>
-  Effect.gen(function* () {
-    // Who cannot discard is not handed calls that the continuation would leave open.
-    for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
-    chain.open();
-    // Calls that waited for the fence pass it now, before it closes for good.
-    yield* Effect.yieldNow;
-    yield* drained(run);
-    chain.close();
-    return chain.leftOpen();
-  });
+const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
+  // Who cannot discard is not handed calls that the continuation would leave open.
+  for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
+  chain.open();
+  // Calls that waited for the fence pass it now, before it closes for good.
+  yield* Effect.yieldNow;
+  yield* drained(run);
+  chain.close();
+  return chain.leftOpen();
+});

@@ -1,11 +1,12 @@
 /**
  * Holds what a run knows of the response that it reads now, and of the attempts before it.
  *
- * R1 At most one attempt is live, and it is the last one of the chain (L6).
+ * R1 At most one attempt is live, and it is the last one of the chain. The one before it is closed, or was abandoned (L6).
  * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
  * R3 What interrupted a response first stays what it is decided on when its cursor is refused (L3).
  * R4 What was withdrawn stays withdrawn; of an attempt that was withdrawn twice the newer word counts.
  */
+import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
@@ -28,6 +29,7 @@ export class ResponseUnderWay<P> {
   #brokeFirst: BrokenAttempt<P> | undefined;
   #decided: DecidedAttempt<P> | undefined;
   #withdrawn: ReadonlyArray<Withdrawn> = none;
+  #closed: Effect.Effect<void> = Effect.void;
 
   /** The attempts of the response; undefined before the run's first one. */
   get chain(): Chain<P> | undefined {
@@ -68,6 +70,16 @@ export class ResponseUnderWay<P> {
   ended(): void {
     this.#live = undefined;
     this.#chain?.suspend();
+  }
+
+  /** The attempt that ended last begins to close; `closed` waits until it has, or was abandoned. */
+  closes(closed: Effect.Effect<void>): void {
+    this.#closed = closed;
+  }
+
+  /** Waits until the attempt that ended last has closed or was abandoned (R1). */
+  get closed(): Effect.Effect<void> {
+    return this.#closed;
   }
 
   /** An attempt broke: of the chain's first one that is what the response is decided on (R3). */

@@ -49,12 +49,8 @@ import type { Shared } from "./Shared.ts";
 import { Spending } from "./Spending.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
-/** What the run tells whoever recovers it. Both must not block. */
-export interface RunHooks<P, E, R> {
-  readonly ended: (run: Run<P, E, R>, attempt: Attempt<P>, outcome: AttemptEnd) => void;
-  /** A tool of an attempt that was decided has settled. */
-  readonly late: (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
-}
+/** Puts on record what turned out after an attempt was decided: a call of it has settled. */
+type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One run while it lives. */
 export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
@@ -87,7 +83,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   #done: Deferred.Deferred<void> | undefined;
   /** Gives back the run's place among its provider's unanswered retries (U3). */
   #leavePlace: (() => void) | undefined;
-  readonly #hooks: RunHooks<P, E, R>;
+  readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
 
   constructor(
@@ -96,7 +92,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     discardable: boolean,
     shared: Shared,
     services: Context.Context<R>,
-    hooks: RunHooks<P, E, R>,
+    late: Late<P, E, R>,
   ) {
     this.runId = runId;
     this.#options = options;
@@ -112,7 +108,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
-    this.#hooks = hooks;
+    this.#late = late;
   }
 
   get provider(): Runs.Provider {
@@ -290,7 +286,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.responded();
     this.response.ended();
     this.telemetry.ended(attempt, outcome);
-    this.#hooks.ended(this, attempt, outcome);
   }
 
   /** Listens to the caller's own signal, from now until the run has ended. */
@@ -389,7 +384,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
     // An open question is overtaken now, whatever time the writes before this one take.
-    if (this.#question?.grew() !== true) return this.#hooks.late(this, decided.attempt, decided.failure);
+    if (this.#question?.grew() !== true) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 
