@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import * as Json from "../src/domain/Json.ts";
-import type { ProtocolId } from "../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../src/provider/Protocols.ts";
 
 /** The folder of the recordings. */
 export const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../shared/streams", import.meta.url).pathname;

@@ -2,7 +2,7 @@
  * Draws what each run of the kill test does: from a seed, so that a run that went wrong can be played again.
  */
 import { Schema } from "effect";
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 
 const protocols: ReadonlyArray<ProtocolId> = ["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"];

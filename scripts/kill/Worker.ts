@@ -5,10 +5,10 @@
  * Started with one JSON argument: where the provider is, where the files are, and which runs there are.
  */
 import { Effect, Layer, Schema, Stream } from "effect";
-import { protocols } from "../../src/cli/demo/stage/Protocols.ts";
 import { ProviderClient } from "../../src/client/index.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
+import { protocols } from "../../src/provider/Protocols.ts";
 import { openQuestion, type RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
@@ -136,7 +136,7 @@ const requestOf = (work: Work, plan: Plan) =>
       reveal: plan.reveal,
       attempt: ({ bytes, calls, delivery, request }) =>
         client.stream({
-          protocol: protocols[plan.protocol],
+          protocol: protocols.get(plan.protocol),
           url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${paths[plan.protocol]}`,
           body: { model: "fault-model", stream: true, settled: calls },
           bytes,

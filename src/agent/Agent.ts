@@ -7,7 +7,7 @@
 import { mkdirSync } from "node:fs";
 import { Effect, Random, type Scope } from "effect";
 import type { ProviderClient } from "../client/index.ts";
-import type { ProtocolId } from "../provider/stream/Protocol.ts";
+import { type ProtocolId, protocols } from "../provider/Protocols.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
@@ -105,7 +105,7 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
       transcript,
       toolbox,
       watch: options.watch,
-      keyEnv: options.keyEnv ?? Endpoint.vendors[chat.protocol].keyEnv,
+      keyEnv: options.keyEnv ?? protocols.get(chat.protocol).address.keyEnv,
       continueText: options.continueText ?? "ask",
     };
     const processor = yield* StreamProcessor;
@@ -157,7 +157,7 @@ const chatOf = (options: AgentOptions, journal: Journal.Journal): Effect.Effect<
       version: journalVersion,
       chat: options.chat,
       protocol,
-      url: yield* Endpoint.checked(options.url ?? Endpoint.vendors[protocol].url),
+      url: yield* Endpoint.checked(options.url ?? protocols.get(protocol).address.vendor),
       model: options.model,
       dir: options.dir,
       shell: options.shell ?? true,

@@ -2,13 +2,12 @@
  * Plays one model request with its recoveries: what `StreamProcessor.run` is given, and what is done with its events.
  */
 import { Deferred, Effect, Result, Stream } from "effect";
-import { told } from "../adapters/provider-model/ProviderModelTold.ts";
 import { ProviderClient } from "../client/index.ts";
-import type { Part } from "../provider/stream/Protocol.ts";
+import { type Part, protocols } from "../provider/Protocols.ts";
 import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
 import type { Watcher } from "./AgentEvent.ts";
-import { protocols, type Transcript } from "./conversation/ChatState.ts";
+import type { Transcript } from "./conversation/ChatState.ts";
 import type { Chat } from "./conversation/Entry.ts";
 import { endpoint, headers } from "./Endpoint.ts";
 import type { Toolbox } from "./Toolbox.ts";
@@ -59,7 +58,7 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
             const body = transcript.begin(entryOf(run, context));
             if (Result.isFailure(body)) return yield* body.failure;
             return client.stream({
-              protocol: protocols[chat.protocol],
+              protocol: protocols.get(chat.protocol),
               url: endpoint(chat.protocol, chat.url, chat.model),
               headers: headers(chat.protocol, given.keyEnv),
               body: body.success,
@@ -90,20 +89,18 @@ const play = (
   reached: Gates,
 ): Effect.Effect<RunCompleted | undefined, RunInterrupted> => {
   let completed: RunCompleted | undefined;
-  let text = "";
   const take = (event: RunEvent<Part>): Effect.Effect<void> => {
     switch (event._tag) {
       case "AttemptStarted":
-        text = "";
         watch({ _tag: "AttemptStarted", attempt: event.attempt, mode: event.mode });
         return reached.open(event.attempt);
       case "Part": {
         const { attempt, calls = [], ordinal, part } = event;
         if (!part.observation.keep_alive) transcript.add(partEntry(run, attempt, ordinal, part));
-        for (const it of told(part, { text })) {
-          if (it.kind !== "text" && it.kind !== "reasoning") continue;
-          if (it.kind === "text") text += it.text;
-          watch({ _tag: it.kind === "text" ? "Text" : "Reasoning", attempt, ordinal, text: it.text });
+        for (const { choice, kind, text } of part.content) {
+          if (choice !== 0) continue;
+          if (kind === "text" && text !== "") watch({ _tag: "Text", attempt, ordinal, text });
+          if (kind === "reasoning") watch({ _tag: "Reasoning", attempt, ordinal, text });
         }
         return Effect.forEach(calls, toolbox.run, { discard: true });
       }

@@ -12,10 +12,10 @@ import * as Lines from "../agent/terminal/LineReader.ts";
 import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
+import { protocols } from "../provider/Protocols.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { relative } from "../story/Times.ts";
 import { dbFlag, foreignStore } from "./command/Store.ts";
-import { protocolIds } from "./demo/stage/Protocols.ts";
 import { quoted } from "./terminal/Screen.ts";
 
 const exitCodes = { stopped: 1, steps: 1, refused: 2, store: 3, parked: 4, cancelled: 130, left: 130 } as const;
@@ -58,7 +58,7 @@ const flags = {
     Flag.withDescription("How long a command may run, in seconds"),
     Flag.withDefault(60),
   ),
-  protocol: Flag.Literals("protocol", protocolIds).pipe(
+  protocol: Flag.Literals("protocol", protocols.ids).pipe(
     Flag.withDescription("What the endpoint speaks (default: openai-chat)"),
     Flag.optional,
   ),

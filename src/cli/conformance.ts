@@ -3,7 +3,7 @@
  */
 import { Console, Effect, References, Runtime, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
-import type { ProtocolId } from "../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../provider/Protocols.ts";
 import { runConformance, silenceMsDefault } from "../testing/conformance/Conformance.ts";
 import { type ConformanceFaultId, conformanceFaults } from "../testing/conformance/ConformanceFault.ts";
 import type { ConformanceRuntime } from "../testing/conformance/ConformanceRuntime.ts";

@@ -9,8 +9,8 @@
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import { classify, classifyResponse } from "../failure/FailureClassifier.ts";
+import type { AnyProtocolId, Part, ProtocolId } from "../provider/Protocols.ts";
 import * as Decoder from "../provider/stream/Decoder.ts";
-import type { AnyProtocolId, Part, ProtocolId } from "../provider/stream/Protocol.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
 import * as Connections from "./connection/Connections.ts";

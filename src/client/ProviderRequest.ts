@@ -3,7 +3,7 @@
  */
 import type { Agent } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
-import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/stream/Protocol.ts";
+import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/Protocols.ts";
 import type { Connector } from "./connection/Connector.ts";
 import type { Exchange, Reporters } from "./connection/Exchange.ts";
 

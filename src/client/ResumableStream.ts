@@ -2,7 +2,7 @@
  * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies what comes.
  */
 import { Effect, type Pull, Stream } from "effect";
-import type { AnyProtocolId, ProtocolId } from "../provider/stream/Protocol.ts";
+import type { AnyProtocolId, ProtocolId } from "../provider/Protocols.ts";
 import * as Resume from "../provider/stream/Resume.ts";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 import type { ProviderClient } from "./ProviderClient.ts";

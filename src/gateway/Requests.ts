@@ -68,8 +68,7 @@ const served = (
     if (page !== undefined) return refuse(page, undefined, client, desk);
     if ("refused" in route) return refuse(route.refused, route.upstream, client, desk);
     const asked: Asked = { method, headers, ...route };
-    const anthropic = headerOf(headers, "anthropic-version") !== undefined;
-    if (!mayBeRelayed(method, route.url, anthropic)) return through(request, asked, client, desk);
+    if (!mayBeRelayed(method, route.url, headers)) return through(request, asked, client, desk);
     return Effect.scoped(kept(request, asked, client, desk)).pipe(
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, desk)),
     );

@@ -7,16 +7,14 @@
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
-import { anthropicMessages } from "./anthropic/Continue.ts";
-import * as Collector from "./Collector.ts";
-import { type ContinuationError, type ContinuationInput, type Prepared, prepare } from "./continuation/Input.ts";
-import type { Received } from "./continuation/Received.ts";
-import { googleGemini } from "./gemini/Continue.ts";
-import { openAiChat } from "./openai-chat/Continue.ts";
-import { openAiResponses } from "./openai-responses/Continue.ts";
-import type { Part, ProtocolId } from "./stream/Protocol.ts";
+import * as Collector from "./continuation/Collector.ts";
+import { type ContinuationError, type ContinuationInput, prepare } from "./continuation/Input.ts";
+import { type ReceivedAnswer, receivedOf } from "./continuation/Received.ts";
+import * as Turn from "./continuation/Turn.ts";
+import { type ProtocolId, protocols, type WireProtocol } from "./Protocols.ts";
+import type { Part } from "./stream/Protocol.ts";
 
-export { type Collector, collectedBytesMax, make as collector, textOf } from "./Collector.ts";
+export { type Collector, collectedBytesMax, make as collector, textOf } from "./continuation/Collector.ts";
 export {
   bodyCharactersMax,
   type CallOutcome,
@@ -25,9 +23,12 @@ export {
   type ContinuationInput,
   sentences,
 } from "./continuation/Input.ts";
-export { Received, ReceivedItem } from "./continuation/Received.ts";
-export { userTurn } from "./continuation/Turn.ts";
+export { ReceivedItem } from "./continuation/Received.ts";
 export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Words.ts";
+
+/** What was received and kept of one answer. */
+export const Received = receivedOf(protocols.ids);
+export type Received = ReceivedAnswer<ProtocolId>;
 
 /**
  * Builds the body of the next request.
@@ -39,14 +40,24 @@ export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Word
 export const build = (
   protocol: ProtocolId,
   input: ContinuationInput,
-): Result.Result<Json.JsonRecord, ContinuationError> => Result.flatMap(prepare(protocol, input), builders[protocol]);
+): Result.Result<Json.JsonRecord, ContinuationError> => buildIn(protocols.get(protocol), input);
 
-const builders: Record<ProtocolId, (prepared: Prepared) => Result.Result<Json.JsonRecord, ContinuationError>> = {
-  "openai-chat": openAiChat,
-  "openai-responses": openAiResponses,
-  "anthropic-messages": anthropicMessages,
-  "google-gemini": googleGemini,
-};
+/** `build` in a protocol that need not be in the registry. */
+export const buildIn = (
+  { continuation, id }: WireProtocol,
+  input: ContinuationInput,
+): Result.Result<Json.JsonRecord, ContinuationError> => Result.flatMap(prepare(id, input), continuation.build);
+
+/**
+ * Adds what the user says behind an answer. The words by which the last answer was to be gone on with give way to it, and a
+ * message of the user's that stands last becomes one with it: some servers refuse two in a row.
+ *
+ * @param protocol the protocol of the body
+ * @param body the request so far, as parsed JSON; it is not changed
+ * @param text what the user says
+ */
+export const userTurn = (protocol: ProtocolId, body: Json.JsonRecord, text: string): Json.JsonRecord =>
+  Turn.userTurn(protocols.get(protocol).continuation.turn, body, text);
 
 /** Which parts are collected, and how much of them. */
 export interface CollectOptions extends Collector.Options {
@@ -62,7 +73,11 @@ export interface CollectOptions extends Collector.Options {
  * @param protocol the protocol of the parts
  * @param parts the attempt's parts in their order
  */
-export const collect = (protocol: ProtocolId, parts: Iterable<Part>, options: CollectOptions = {}): Received => {
+export const collect = <Id extends string>(
+  protocol: Id,
+  parts: Iterable<Part>,
+  options: CollectOptions = {},
+): ReceivedAnswer<Id> => {
   const collector = Collector.make(protocol, options);
   let ordinal = 0;
   for (const part of parts) {

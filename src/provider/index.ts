@@ -9,8 +9,6 @@ export * as Continuation from "./Continuation.ts";
 export * as Gemini from "./gemini/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";
 export * as OpenAiResponses from "./openai-responses/Decode.ts";
-export * as AnySse from "./stream/AnySse.ts";
-export * as Decoder from "./stream/Decoder.ts";
 export type {
   AnyProtocolId,
   End,
@@ -20,6 +18,9 @@ export type {
   SseComment,
   SseEvent,
   Tolerance,
-} from "./stream/Protocol.ts";
+} from "./Protocols.ts";
+export * as AnySse from "./stream/AnySse.ts";
+export type { Content } from "./stream/Content.ts";
+export * as Decoder from "./stream/Decoder.ts";
 export * as Resume from "./stream/Resume.ts";
 export * as Sse from "./stream/Sse.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
 import type { AgentEvent } from "../../src/agent/index.ts";
-import { protocolIds } from "../../src/cli/demo/stage/Protocols.ts";
+import { type ProtocolId, protocols } from "../../src/provider/Protocols.ts";
 import * as Judge from "./JournalJudge.ts";
 import { linesOf } from "./Marks.ts";
 import * as Rig from "./Rig.ts";
@@ -53,7 +53,7 @@ const seen = (told: ReadonlyArray<AgentEvent>): string => {
 };
 
 describe("The agent against a provider that does not break", () => {
-  for (const protocol of protocolIds) {
+  for (const protocol of protocols.ids) {
     it.live(`works with its tools and answers: ${protocol}`, () =>
       Effect.gen(function* () {
         const { agent, box, provider, told } = yield* Rig.make({
@@ -76,7 +76,7 @@ describe("The agent against a provider that does not break", () => {
 });
 
 describe("The agent against a provider that breaks in the middle of its work", () => {
-  for (const protocol of protocolIds) {
+  for (const protocol of protocols.ids) {
     for (const kind of ["rst", "end"] as const) {
       it.live(
         `${protocol}, ${kind} at every second event: each effect once, nothing withdrawn in the history`,
@@ -95,7 +95,7 @@ describe("The agent against a provider that breaks in the middle of its work", (
   }
 });
 
-const broken = (protocol: (typeof protocolIds)[number], kind: "rst" | "end", n: number) =>
+const broken = (protocol: ProtocolId, kind: "rst" | "end", n: number) =>
   Effect.gen(function* () {
     const script = {
       answers: [{ content: work, break: { kind, at: "event" as const, n } }, { content: work }, answer],

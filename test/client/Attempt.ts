@@ -10,7 +10,7 @@ import {
   type ProviderRequest,
 } from "../../src/client/index.ts";
 import type { Delivery } from "../../src/domain/AttemptFacts.ts";
-import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
+import type { Part, Protocol } from "../../src/provider/Protocols.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 

@@ -3,7 +3,7 @@ import { Effect, References, Result, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
 import { documentBytesMax } from "../../src/client/ResponseReader.ts";
 import { AnySse } from "../../src/provider/index.ts";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { serve, withBody } from "./Server.ts";

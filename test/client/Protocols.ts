@@ -1,21 +1,11 @@
 /**
- * Names the four protocols and reads the serials of decoded parts.
+ * Names the protocols and reads the serials of decoded parts.
  */
-import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
-import * as Gemini from "../../src/provider/gemini/Decode.ts";
-import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
-import * as OpenAiResponses from "../../src/provider/openai-responses/Decode.ts";
-import type { Part, Protocol, ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import { type Part, type ProtocolId, protocols as registry, type WireProtocol } from "../../src/provider/Protocols.ts";
 
-/** A protocol whose state is nobody's business. */
-const opaque = <S>(protocol: Protocol<S>) => protocol as Protocol<unknown>; // a state only ever goes back into the protocol that made it
+const byId: unknown = Object.fromEntries(registry.ids.map((id) => [id, registry.get(id)]));
 
-export const protocols: Record<ProtocolId, Protocol<unknown>> = {
-  "openai-chat": opaque(OpenAiChat.protocol),
-  "openai-responses": opaque(OpenAiResponses.protocol),
-  "anthropic-messages": opaque(AnthropicMessages.protocol),
-  "google-gemini": opaque(Gemini.protocol),
-};
+export const protocols = byId as Record<ProtocolId, WireProtocol<ProtocolId>>; // the registry has every id
 
 /** Serials of deltas in the order of their first coming; Responses repeats the text in its done events. */
 export const serialsOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> => [

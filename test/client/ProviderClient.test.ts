@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { BreakKind, BreakPlace } from "../../src/testing/script/FaultScript.ts";
 import { attempt, type Call, setup } from "./Attempt.ts";
 import { protocols, serialsOf } from "./Protocols.ts";

@@ -3,7 +3,7 @@
  */
 import { Effect, Random, References, Result, Stream } from "effect";
 import type { ProviderClient, ProviderRequest } from "../../src/client/index.ts";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";

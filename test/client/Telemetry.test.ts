@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, References, Stream, Tracer } from "effect";
 import { type ExchangeRecord, ProviderClient } from "../../src/client/index.ts";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { attempt } from "./Attempt.ts";

@@ -7,7 +7,7 @@ import { Context, Effect, Layer, Random, References, type Scope } from "effect";
 import type { Page } from "../../src/gateway/api/Seam.ts";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../src/testing/index.ts";

@@ -2,7 +2,7 @@
  * Plays the program around a run: it shows parts, takes them back, and runs calls.
  */
 import { Effect } from "effect";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 import type { Cell } from "./Cell.ts";
 import type { Gate } from "./Gate.ts";

@@ -4,7 +4,7 @@
  * Every expectation is written by hand from the tables of the design; nothing here asks the policy what it would say.
  */
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Cuts answers: protocol × kind of break × moment × reveal mode × tool state.
  */
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { Answers as Rendered } from "../../src/testing/index.ts";
 import {
   type Cell,

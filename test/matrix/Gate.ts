@@ -2,7 +2,7 @@
  * Holds a break back until its caller has come as far as the cell says, so that nothing in the matrix rests on luck.
  */
 import { Deferred, Duration, Effect } from "effect";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import type { Cell } from "./Cell.ts";
 

@@ -2,7 +2,7 @@
  * Plays the tools of a cell: handlers that write their input down and settle, hang or die as the cell says.
  */
 import { Effect, FiberSet, type Scope } from "effect";
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { ReadyCall } from "../../src/runtime/contract/ToolCall.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";

@@ -1,7 +1,7 @@
 /**
  * Sends what no protocol writes, and what a protocol writes but that looks odd: damage, and healthy ends of every kind.
  */
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { brokenCalls } from "./BrokenCalls.ts";
 import {
   type Answer,

@@ -5,7 +5,7 @@ import { type Context, Duration, Effect, type Exit, Layer, Random, References, S
 import { ProviderClient, type ProviderRequest } from "../../src/client/index.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
-import type { Part, ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { Part, ProtocolId } from "../../src/provider/Protocols.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";

@@ -1,7 +1,7 @@
 /**
  * Breaks more than one attempt: budgets, attempts that must not answer for each other (law L3), and sockets that had died.
  */
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { Answers as Rendered } from "../../src/testing/index.ts";
 import {
   type Answer,

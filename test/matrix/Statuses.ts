@@ -1,7 +1,7 @@
 /**
  * Answers with an error status, in the words of each protocol and in those of a proxy in front of it.
  */
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import {
   type Answer,
   asked,

@@ -2,7 +2,7 @@
  * Puts errors into streams: each provider error at each place, after complete content, in the event of the finish, and in one
  * write with it.
  */
-import type { ProtocolId } from "../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
 import {
   asked,

@@ -1,7 +1,7 @@
 /**
  * Keeps what a caller of a cell has on its screen, read from each event's JSON as an application reads it.
  */
-import type { Part } from "../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../src/provider/Protocols.ts";
 import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
 
 interface Shown {

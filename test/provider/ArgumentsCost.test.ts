@@ -4,8 +4,8 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import * as Continuation from "../../src/provider/Continuation.ts";
+import type { Protocol, ProtocolId } from "../../src/provider/Protocols.ts";
 import * as Decoder from "../../src/provider/stream/Decoder.ts";
-import type { Protocol, ProtocolId } from "../../src/provider/stream/Protocol.ts";
 import { protocols } from "../client/Protocols.ts";
 
 /** How the arguments come. */

@@ -2,7 +2,7 @@
  * Plays frames to a protocol's fold, for tests of single events: no bytes, no framing.
  */
 import type { CallSignal, Observation } from "../../src/domain/Observation.ts";
-import type { End, Part, Protocol, SseEvent } from "../../src/provider/stream/Protocol.ts";
+import type { End, Part, Protocol, SseEvent } from "../../src/provider/Protocols.ts";
 
 /** What a story proved. */
 export interface Played {

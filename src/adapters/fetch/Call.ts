@@ -4,7 +4,7 @@
  */
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
-import { headerOf, type RelayHeaders } from "../relay/RelayTransport.ts";
+import type { RelayHeaders } from "../relay/RelayTransport.ts";
 import type { FetchExtras } from "./Transport.ts";
 
 /** The first argument of `fetch`. */
@@ -37,8 +37,7 @@ export const readCall = async (
   const method = init?.method ?? request?.method ?? "GET";
   const url = request?.url ?? String(input);
   const headers = headersOf(init?.headers ?? request?.headers);
-  const anthropic = headerOf(headers, "anthropic-version") !== undefined;
-  if (signal?.aborted === true || !mayBeRelayed(method, url, anthropic)) return untouched;
+  if (signal?.aborted === true || !mayBeRelayed(method, url, headers)) return untouched;
   const { body, used } = await bodyOf(init?.body ?? undefined, request);
   if (body === undefined) return untouched;
   const plan = recognise({ method, url, headers, body }, declared);

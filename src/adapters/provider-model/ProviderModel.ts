@@ -11,16 +11,14 @@ import {
   ProviderClient,
   type ProviderClientOptions,
   type ProviderError,
-  type ProviderRequest,
 } from "../../client/index.ts";
-import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../provider/index.ts";
-import type { Part, ProtocolId, Tolerance } from "../../provider/stream/Protocol.ts";
+import { type Part, type ProtocolId, protocols, type Tolerance } from "../../provider/Protocols.ts";
 import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
+import { PartWriter } from "./PartWriter.ts";
 import { anthropicMessages } from "./ProviderModelAnthropic.ts";
 import { openAiChat } from "./ProviderModelChat.ts";
 import { googleGemini } from "./ProviderModelGemini.ts";
-import { PartWriter } from "./ProviderModelParts.ts";
 import { type Body, codecTransformer, type Written } from "./ProviderModelRequest.ts";
 import { openAiResponses } from "./ProviderModelResponses.ts";
 import { collected } from "./ProviderModelWhole.ts";
@@ -87,10 +85,13 @@ const streamed = (
     Effect.gen(function* () {
       const attempt = yield* CurrentAttempt;
       const body = yield* bodyOf({ ...request, protocol: options.protocol, model: options.model });
-      const writer = new PartWriter(options.protocol, yield* (yield* IdGenerator.IdGenerator).generateId());
-      const parts = requested(client, options.protocol, {
+      const protocol = protocols.get(options.protocol);
+      const writer = new PartWriter(protocol, yield* (yield* IdGenerator.IdGenerator).generateId());
+      const value = key === undefined ? undefined : Redacted.value(key);
+      const parts = client.stream({
+        protocol,
         url: urlOf(options),
-        headers: { ...headersOf(options.protocol, key), ...options.headers },
+        headers: { ...protocol.address.headers(value), ...options.headers },
         body: { ...body, ...options.body },
         ...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),
         ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
@@ -135,25 +136,6 @@ const written = (
 
 const isMarker = ({ observation }: Part): boolean => observation.terminal && observation.failure === undefined;
 
-type Sending = Pick<ProviderRequest<unknown>, "body" | "bytes" | "delivery" | "headers" | "tolerance" | "url">;
-
-const requested = (
-  client: ProviderClient["Service"],
-  protocol: ProtocolId,
-  sending: Sending,
-): Stream.Stream<Part, ProviderError> => {
-  switch (protocol) {
-    case "openai-chat":
-      return client.stream({ ...sending, protocol: OpenAiChat.protocol });
-    case "openai-responses":
-      return client.stream({ ...sending, protocol: OpenAiResponses.protocol });
-    case "anthropic-messages":
-      return client.stream({ ...sending, protocol: AnthropicMessages.protocol });
-    case "google-gemini":
-      return client.stream({ ...sending, protocol: Gemini.protocol });
-  }
-};
-
 const writers: Readonly<Record<ProtocolId, (written: Written) => Body>> = {
   "openai-chat": openAiChat,
   "openai-responses": openAiResponses,
@@ -175,41 +157,9 @@ const bodyOf = (request: Written): Effect.Effect<Body, AiError.AiError> =>
           }),
   });
 
-/** The vendors' own addresses. */
-const vendors: Readonly<Record<ProtocolId, string>> = {
-  "openai-chat": "https://api.openai.com/v1",
-  "openai-responses": "https://api.openai.com/v1",
-  "anthropic-messages": "https://api.anthropic.com/v1",
-  "google-gemini": "https://generativelanguage.googleapis.com/v1beta",
-};
-
 const urlOf = ({ baseUrl, model, protocol, url }: Options): string => {
   if (url !== undefined) return url;
-  const base = (baseUrl ?? vendors[protocol]).replace(/\/+$/, "");
-  switch (protocol) {
-    case "openai-chat":
-      return `${base}/chat/completions`;
-    case "openai-responses":
-      return `${base}/responses`;
-    case "anthropic-messages":
-      return `${base}/messages`;
-    case "google-gemini":
-      return `${base}/models/${encodeURIComponent(model)}:streamGenerateContent?alt=sse`;
-  }
-};
-
-/** The version of the API that this package's decoder and writer are made for. */
-const anthropicVersion = { "anthropic-version": "2023-06-01" };
-
-const headersOf = (protocol: ProtocolId, key: Redacted.Redacted | undefined): Record<string, string> => {
-  const value = key === undefined ? undefined : Redacted.value(key);
-  switch (protocol) {
-    case "openai-chat":
-    case "openai-responses":
-      return value === undefined ? {} : { authorization: `Bearer ${value}` };
-    case "anthropic-messages":
-      return { ...anthropicVersion, ...(value === undefined ? {} : { "x-api-key": value }) };
-    case "google-gemini":
-      return value === undefined ? {} : { "x-goog-api-key": value };
-  }
+  const { path, query, vendor } = protocols.get(protocol).address;
+  const asked = query === undefined ? "" : `?${new URLSearchParams(query)}`;
+  return `${(baseUrl ?? vendor).replace(/\/+$/, "")}${path(model)}${asked}`;
 };

@@ -3,7 +3,7 @@
  */
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
 /** Finish reasons by the providers' words, in lower case. Words of all four protocols stand in one table: none clash. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
@@ -46,11 +46,12 @@ export const finishReason = (finish: string | undefined, called: boolean): Respo
 type Usage = Response.FinishPartEncoded["usage"];
 
 /**
- * The usage of a response.
+ * The usage of a response: totals hold what the provider counts apart from them.
  *
+ * @param form what it counts apart
  * @param told the provider's own object, as it came last
  */
-export const usageOf = (protocol: ProtocolId, told: Json.JsonRecord): Usage => {
+export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.JsonRecord): Usage => {
   const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
   const inputs = Json.record(told.prompt_tokens_details) ?? Json.record(told.input_tokens_details);
   const outputs = Json.record(told.completion_tokens_details) ?? Json.record(told.output_tokens_details);
@@ -59,13 +60,12 @@ export const usageOf = (protocol: ProtocolId, told: Json.JsonRecord): Usage => {
   const cacheWrite = count(told.cache_creation_input_tokens);
   const reasoning = count(outputs?.reasoning_tokens, told.thoughtsTokenCount);
   const output = count(told.completion_tokens, told.output_tokens, told.candidatesTokenCount);
-  // Anthropic counts cached input apart, Gemini thinking: totals hold both.
-  const input = protocol === "anthropic-messages" ? sum(total, cacheRead, cacheWrite) : total;
-  const written = protocol === "google-gemini" ? sum(output, reasoning) : output;
+  const input = cachedApart ? sum(total, cacheRead, cacheWrite) : total;
+  const written = reasoningApart ? sum(output, reasoning) : output;
   return {
     inputTokens: {
       ...some("total", input),
-      ...some("uncached", protocol === "anthropic-messages" ? total : less(input, cacheRead)),
+      ...some("uncached", cachedApart ? total : less(input, cacheRead)),
       ...some("cacheRead", cacheRead),
       ...some("cacheWrite", cacheWrite),
     },

@@ -11,7 +11,7 @@ import {
   Tool,
 } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** What a request is written from. */
 export interface Written {

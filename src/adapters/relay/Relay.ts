@@ -34,7 +34,7 @@
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import type { Tolerance } from "../../provider/stream/Protocol.ts";
+import type { Tolerance } from "../../provider/Protocols.ts";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -69,7 +69,7 @@ export interface RelayOptions {
   readonly signal?: AbortSignal;
   /** Remembers failed requests, so that a client's own retries share a budget. One for all requests. */
   readonly repeats?: RelayRepeats;
-  /** Milliseconds between two comments while bytes are held back; none for Gemini, whose client refuses them. */
+  /** Milliseconds between two comments while bytes are held back; none for a protocol whose clients refuse them. */
   readonly keepAliveMs?: number;
   /** Begins the id of every run; default `run_`. */
   readonly runIdPrefix?: string;
@@ -211,8 +211,7 @@ const reading = (
     began = true;
     return Fiber.join(first);
   });
-  if (options.keepAliveMs === undefined || !plan.streaming || plan.protocol === "google-gemini")
-    return Effect.succeed(take);
+  if (options.keepAliveMs === undefined || !plan.streaming || !plan.protocol.takesComments) return Effect.succeed(take);
   return keptAlive(take, reader, options.keepAliveMs, comment);
 };
 

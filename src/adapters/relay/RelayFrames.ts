@@ -5,12 +5,8 @@
  * of a body, laid end to end in their order, are the body.
  */
 import { none, type Observation, ping } from "../../domain/Observation.ts";
-import * as AnthropicMessages from "../../provider/anthropic/Decode.ts";
-import * as Gemini from "../../provider/gemini/Decode.ts";
-import * as OpenAiChat from "../../provider/openai-chat/Decode.ts";
-import * as OpenAiResponses from "../../provider/openai-responses/Decode.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
-import type { End, Part, ProtocolId, Tolerance } from "../../provider/stream/Protocol.ts";
+import type { End, Part } from "../../provider/stream/Protocol.ts";
 
 /** One event of a body: its own bytes beside what it proves. */
 export interface RelayPart {
@@ -18,20 +14,6 @@ export interface RelayPart {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly observation: Observation;
 }
-
-/** Makes a decoder of a protocol. */
-export const decoderOf = (protocol: ProtocolId, tolerance: Tolerance): Decoder.Decoder => {
-  switch (protocol) {
-    case "openai-chat":
-      return Decoder.make(OpenAiChat.protocol, { tolerance });
-    case "openai-responses":
-      return Decoder.make(OpenAiResponses.protocol, { tolerance });
-    case "anthropic-messages":
-      return Decoder.make(AnthropicMessages.protocol, { tolerance });
-    case "google-gemini":
-      return Decoder.make(Gemini.protocol, { tolerance });
-  }
-};
 
 /** Cuts one response body; the next body needs another one. */
 export class RelayFrames {

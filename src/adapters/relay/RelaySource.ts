@@ -9,8 +9,9 @@ import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
+import * as Decoder from "../../provider/stream/Decoder.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
-import { decoderOf, RelayFrames, type RelayPart } from "./RelayFrames.ts";
+import { RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import {
@@ -65,7 +66,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     this.#options = options;
     this.#stores = plan.stores === true;
     heads.begin(context.attempt);
-    this.#frames = new RelayFrames(decoderOf(plan.protocol, plan.tolerance));
+    this.#frames = new RelayFrames(Decoder.make(plan.protocol, { tolerance: plan.tolerance }));
     this.#exchange = transport.open(plan.request, { delivery: context.delivery, bytes: context.bytes });
   }
 

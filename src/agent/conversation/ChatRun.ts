@@ -4,7 +4,7 @@
 import { Result } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
-import type { Part, Protocol } from "../../provider/stream/Protocol.ts";
+import type { Part, Protocol } from "../../provider/Protocols.ts";
 import type { Ending, Entry, Verdict } from "./Entry.ts";
 
 type Of<Tag extends Entry["_tag"]> = Extract<Entry, { readonly _tag: Tag }>;

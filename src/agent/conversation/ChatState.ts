@@ -6,22 +6,10 @@
 import { Result } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
-import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../provider/index.ts";
-import type { Protocol, ProtocolId } from "../../provider/stream/Protocol.ts";
+import { protocols } from "../../provider/Protocols.ts";
 import { Answering } from "./ChatRun.ts";
 import { opened, type ToolDescription } from "./Conversation.ts";
 import type { Chat, Entry } from "./Entry.ts";
-
-/** A protocol whose state is nobody's business. */
-const opaque = <S>(protocol: Protocol<S>) => protocol as Protocol<unknown>; // a state only ever goes back into the protocol that made it
-
-/** The decoder of each protocol. */
-export const protocols: Readonly<Record<ProtocolId, Protocol<unknown>>> = {
-  "openai-chat": opaque(OpenAiChat.protocol),
-  "openai-responses": opaque(OpenAiResponses.protocol),
-  "anthropic-messages": opaque(AnthropicMessages.protocol),
-  "google-gemini": opaque(Gemini.protocol),
-};
 
 /** The state of a chat. */
 export class Transcript {
@@ -92,7 +80,7 @@ export class Transcript {
         this.#goesOn = true;
         return;
       case "Run":
-        this.#answering = new Answering(entry.run, protocols[this.chat.protocol], this.#body);
+        this.#answering = new Answering(entry.run, protocols.get(this.chat.protocol), this.#body);
         this.#runs += 1;
         return;
       case "End": {

@@ -5,7 +5,7 @@
  */
 
 import type * as Json from "../../domain/Json.ts";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** What a model is told of a tool; `parameters` is a JSON schema. */
 export interface ToolDescription {

@@ -5,11 +5,12 @@
  * which nothing is missing that somebody saw.
  */
 import { Schema } from "effect";
+import { protocols } from "../../provider/Protocols.ts";
 
 /** The version of the lines; another one is refused. */
 export const journalVersion = 1;
 
-const Protocol = Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"]);
+const Protocol = Schema.Literals(protocols.ids);
 
 const Outcome = Schema.Literals(["settled", "not_run", "unknown", "it_ran", "it_did_not_run"]);
 

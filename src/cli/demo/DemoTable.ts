@@ -1,10 +1,11 @@
 /**
  * Prints the demo's rows as a table that fits into a hundred columns.
  */
+
+import { protocols } from "../../provider/Protocols.ts";
 import type { Ink, Tone } from "../terminal/Ink.ts";
 import type { Row } from "./scenarios/Judge.ts";
-import { faultCharactersMax, protocolNames } from "./scenarios/Scenario.ts";
-import { protocolIds } from "./stage/Protocols.ts";
+import { faultCharactersMax } from "./scenarios/Scenario.ts";
 
 const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
 
@@ -30,11 +31,11 @@ const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "D
 export const table = (rows: ReadonlyArray<Row>, ink: Ink): string =>
   [
     ink("quiet", head),
-    ...protocolIds.flatMap((protocol) => {
+    ...protocols.ids.flatMap((protocol) => {
       const group = rows.filter((row) => row.protocol === protocol);
       return group.length === 0
         ? []
-        : ["", ink("strong", protocolNames[protocol]), ...group.flatMap((row) => lines(row, ink))];
+        : ["", ink("strong", protocols.get(protocol).name), ...group.flatMap((row) => lines(row, ink))];
     }),
   ].join("\n");
 

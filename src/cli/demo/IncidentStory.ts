@@ -5,13 +5,13 @@ import { isDeepStrictEqual } from "node:util";
 import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import { protocols } from "../../provider/Protocols.ts";
 import { known } from "../../story/FactWords.ts";
 import { incidentWords, retryWords } from "../../story/RunStory.ts";
 import { often } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import type { Row } from "./scenarios/Judge.ts";
-import { protocolNames } from "./scenarios/Scenario.ts";
 import type { Outcome } from "./scenarios/ScenarioRun.ts";
 
 /** A run with an incident to tell of. */
@@ -54,7 +54,7 @@ export const story = ({ incident, outcome, row }: Told, program: string, ink: In
     ["What came next", next(row, outcome)],
   ];
   return [
-    ink("strong", `One of them in plain words: ${row.fault} (${protocolNames[row.protocol]}, ${row.name})`),
+    ink("strong", `One of them in plain words: ${row.fault} (${protocols.get(row.protocol).name}, ${row.name})`),
     "",
     ...paragraphs.map(([title, text]) => wrapped(title, text, ink)),
     "",

@@ -3,7 +3,7 @@
  */
 import { Schema } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
-import type { Tolerance } from "../../provider/stream/Protocol.ts";
+import type { Tolerance } from "../../provider/Protocols.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 
 /** The providers whose addresses a gateway knows. */

@@ -1,68 +1,83 @@
 /**
- * Reads what a part of an Anthropic message says about the answer: its content blocks, as they will be sent back.
+ * Reads what the content blocks of an Anthropic message say.
  */
 import * as Json from "../../domain/Json.ts";
-import { begunIn, type Change, frameOf, keyOf, nothing, type Read } from "../continuation/Reading.ts";
-import type { Part } from "../stream/Protocol.ts";
+import type { CallSignal } from "../../domain/Observation.ts";
+import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 
-/** Reads one part. */
-export const anthropicMessages = (part: Part): Read => {
-  const frame = frameOf(part);
-  if (frame === undefined) return nothing;
-  const key = `block ${String(frame.index)}`;
-  switch (frame.type ?? part.event.event) {
-    case "content_block_start":
-      return said(opened(part, key, Json.record(frame.content_block) ?? {}));
-    case "content_block_delta":
-      return said(grown(key, Json.record(frame.delta) ?? {}));
-    case "content_block_stop":
-      return said([{ op: "close", key }]);
+/** A `content_block_start`; the caller's own calls are said by `called`. */
+export const opened = (index: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
+  const key = keyOf(index);
+  const type = Json.string(block.type);
+  switch (type) {
+    case "text": {
+      const { text, ...json } = block;
+      return [said("text", key, Json.string(text), { type: "text", phase: "begins", field: "text", json })];
+    }
+    case "thinking": {
+      const { signature: given, thinking, ...rest } = block;
+      const signature = Json.string(given);
+      const json = { ...rest, thinking: "" };
+      const item: ItemPiece = { type: "reasoning", phase: "begins", field: "thinking", json, texts: { signature } };
+      const content = said("reasoning", key, Json.string(thinking), item);
+      return [signature === "" ? content : { ...content, keep: { signature } }];
+    }
+    case "redacted_thinking": {
+      const content = said("reasoning", key, "", { type: "reasoning", phase: "begins", json: block });
+      return [{ ...content, keep: { redacted_data: Json.string(block.data) } }];
+    }
+    case "image":
+      return [{ kind: "media", choice: 0, key, text: "" }];
+    case "tool_use":
+      return nothing;
+  }
+  if (type.endsWith("tool_result")) return [said("item", key, "", { type: "result", phase: "begins", json: block })];
+  if (type.endsWith("tool_use")) return [said("item", key, "", { type: "hosted", phase: "begins", json: block })];
+  return nothing;
+};
+
+/** The block of a call that begins. */
+export const called = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecord): ReadonlyArray<Content> => {
+  const [signal] = signals;
+  return signal?.executor === "runtime" ? [said("call", keyOfCall(signal), "", { json: block })] : nothing;
+};
+
+/** A `content_block_delta`. Only text begins an item by itself, where a server has left its block's start out. */
+export const grown = (index: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
+  const key = keyOf(index);
+  switch (delta.type) {
+    case "text_delta":
+      return [said("text", key, Json.string(delta.text), textItem)];
+    case "thinking_delta":
+      return [said("reasoning", key, Json.string(delta.thinking), thinkingItem)];
+    case "signature_delta": {
+      const signature = Json.string(delta.signature);
+      return [{ ...said("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
+    }
+    case "input_json_delta":
+      // Only a hosted call has an item under its block's key: the decoder's signals tell the caller's own calls whole.
+      return [said("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
+    case "citations_delta":
+      return delta.citation === undefined
+        ? nothing
+        : [said("item", key, "", { json: { citations: [delta.citation] } })];
     default:
       return nothing;
   }
 };
 
-const said = (changes: ReadonlyArray<Change>): Read => ({ changes, choices: [0] });
+/** A `content_block_stop`. */
+export const closed = (index: string): ReadonlyArray<Content> => [said("item", keyOf(index), "", { phase: "ends" })];
 
-const opened = (part: Part, key: string, block: Json.JsonRecord): ReadonlyArray<Change> => {
-  const type = Json.string(block.type);
-  if (type === "tool_use") {
-    const [call] = begunIn(part);
-    return call === undefined ? [] : [{ op: "set", key: keyOf(call), json: block }];
-  }
-  if (type === "text") {
-    const { text, ...rest } = block;
-    const start: Change = { op: "open", key, type: "text", json: rest };
-    return [start, { op: "append", key, type: "text", field: "text", text: Json.string(text) }];
-  }
-  if (type === "thinking") {
-    const { signature, thinking, ...rest } = block;
-    return [
-      { op: "open", key, type: "reasoning", json: { ...rest, thinking: "" } },
-      { op: "append", key, field: "thinking", text: Json.string(thinking) },
-      { op: "append", key, field: "signature", text: Json.string(signature) },
-    ];
-  }
-  if (type === "redacted_thinking") return [{ op: "open", key, type: "reasoning", json: block }];
-  if (type.endsWith("tool_result")) return [{ op: "open", key, type: "result", json: block }];
-  if (type.endsWith("tool_use")) return [{ op: "open", key, type: "hosted", json: block }];
-  return [];
-};
+const textItem: ItemPiece = { type: "text", field: "text" };
+const thinkingItem: ItemPiece = { field: "thinking" };
 
-const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Change> => {
-  switch (delta.type) {
-    case "text_delta":
-      return [{ op: "append", key, type: "text", field: "text", text: Json.string(delta.text) }];
-    case "thinking_delta":
-      return [{ op: "append", key, field: "thinking", text: Json.string(delta.thinking) }];
-    case "signature_delta":
-      return [{ op: "append", key, field: "signature", text: Json.string(delta.signature) }];
-    case "input_json_delta":
-      // Only a hosted call has an item under its block's key: the caller's own calls are told whole by the decoder.
-      return [{ op: "append", key, field: "input_text", text: Json.string(delta.partial_json) }];
-    case "citations_delta":
-      return delta.citation === undefined ? [] : [{ op: "set", key, json: { citations: [delta.citation] } }];
-    default:
-      return [];
-  }
-};
+const keyOf = (index: string): string => `block ${index}`;
+
+const said = (kind: Content["kind"], key: string, text: string, item: ItemPiece): Content => ({
+  kind,
+  choice: 0,
+  key,
+  text,
+  item,
+});

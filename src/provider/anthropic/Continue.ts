@@ -8,14 +8,19 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import type { TurnForm } from "../continuation/Turn.ts";
 import { closingWords, freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
+/** Where a message stands, and how it writes text. */
+export const turn: TurnForm = {
+  list: "messages",
+  content: "content",
+  bare: false,
+  part: (text) => ({ type: "text", text }),
+};
+
 /** Builds the body. */
-export const anthropicMessages = ({
-  body,
-  items,
-  whole,
-}: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     const messages: ReadonlyArray<unknown> = body.messages;

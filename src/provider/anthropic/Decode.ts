@@ -11,9 +11,12 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import { type Content, lengthOf, nothing } from "../stream/Content.ts";
 import { done, isBlank, reason as reasonOf, unparsedNamed } from "../stream/Payload.ts";
-import type { End, Part, Protocol, SseEvent } from "../stream/Protocol.ts";
+import type * as Stream from "../stream/Protocol.ts";
+import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as AnthropicCalls from "./Calls.ts";
+import * as AnthropicContent from "./Content.ts";
 
 // state
 
@@ -35,18 +38,23 @@ export const initial = (): State => start;
 
 // step, halt, observe
 
+/** The protocol's id. */
+export const id = "anthropic-messages";
+
+type Part = Stream.Part<typeof id>;
+
 /** Takes one event: the next state, and the event as a part with what it proves. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
-  const [next, observation] = fold(state, event, parsed);
-  return [next, { protocol: protocol.id, event, json: parsed?.json, observation }];
+  const [next, observation, content = nothing] = fold(state, event, parsed);
+  return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
 /** What the end of the bytes means: complete only after a `stop_reason`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
 /** What a part proves. */
-export const observe = (part: Part): Observation.Observation => part.observation;
+export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
  * Anthropic Messages.
@@ -54,9 +62,9 @@ export const observe = (part: Part): Observation.Observation => part.observation
  * Complete when: a `stop_reason` has come
  * Tolerated: a missing `message_stop`
  */
-export const protocol: Protocol<State> = { id: "anthropic-messages", initial, step, halt, observe };
+export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 
-type Step = readonly [State, Observation.Observation];
+type Step = readonly [State, Observation.Observation, ReadonlyArray<Content>?];
 
 const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } | undefined): Step => {
   const frame = Json.record(parsed?.json);
@@ -65,7 +73,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
     return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
   // Gateways that translate from chat may close with its sentinel: here it is evidence of nothing.
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
+  if (parsed === undefined) return plain(state, unparsedNamed(id, event));
   if (frame === undefined) return other(state, event, {});
   // Some servers say the type in the `event:` line alone.
   switch (frame.type ?? event.event) {
@@ -74,7 +82,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
     case "content_block_start":
       return opened(state, frame);
     case "content_block_stop":
-      return calls(state, AnthropicCalls.close(state.calls, indexOf(frame)), Observation.lifecycle);
+      return closed(state, indexOf(frame));
     case "message_start":
       return started(state, frame);
     case "message_delta":
@@ -123,52 +131,69 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
   const block = Json.record(frame.content_block) ?? {};
   const type = Json.string(block.type);
   const next = state.content ? state : { ...state, content: true };
-  if (type === "text") return [next, visible(Json.string(block.text))];
-  if (type === "image") return [next, Observation.text(0)];
+  const index = indexOf(frame);
+  const said = AnthropicContent.opened(index, block);
+  if (type === "text") return [next, visible(said), said];
+  if (type === "image") return [next, Observation.text(0), said];
   // A redacted or hidden thinking block has no deltas: that it opens is all the progress there is to see.
-  if (type === "thinking" || type === "redacted_thinking")
-    return [next, Observation.reasoning(Json.string(block.thinking).length)];
-  if (type.endsWith("tool_result")) return calls(next, AnthropicCalls.settle(next.calls, block), produced);
-  if (type.endsWith("tool_use")) return calls(next, AnthropicCalls.begin(next.calls, indexOf(frame), block), produced);
+  if (type === "thinking" || type === "redacted_thinking") return [next, Observation.reasoning(lengthOf(said)), said];
+  if (type.endsWith("tool_result")) return calls(next, AnthropicCalls.settle(next.calls, block), produced, said);
+  if (type.endsWith("tool_use")) {
+    const change = AnthropicCalls.begin(next.calls, index, block);
+    return calls(
+      next,
+      change,
+      produced,
+      type === "tool_use" ? AnthropicContent.called(change?.[1] ?? [], block) : said,
+    );
+  }
   // compaction, container_upload, fallback and what comes next: produced, and not known to be visible.
   return [next, produced];
 };
 
 const delta = (state: State, frame: Json.JsonRecord): Step => {
   const change = Json.record(frame.delta) ?? {};
+  const index = indexOf(frame);
+  const said = AnthropicContent.grown(index, change);
   switch (change.type) {
     case "text_delta":
-      return [state, visible(Json.string(change.text))];
+      return [state, visible(said), said];
     case "thinking_delta":
-      return [state, Observation.reasoning(Json.string(change.thinking).length)];
+      return [state, Observation.reasoning(lengthOf(said)), said];
     case "signature_delta":
-      return [state, { ...Observation.none, progress: "reasoning" }];
+      return [state, { ...Observation.none, progress: "reasoning" }, said];
     case "input_json_delta":
-      return calls(
-        state,
-        AnthropicCalls.append(state.calls, indexOf(frame), Json.string(change.partial_json)),
-        produced,
-      );
+      return calls(state, AnthropicCalls.append(state.calls, index, Json.string(change.partial_json)), produced, said);
     default:
-      return [state, produced];
+      return [state, produced, said];
   }
 };
+
+const closed = (state: State, index: string): Step =>
+  calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.closed(index));
 
 /** A block's index as text: servers send it as a number, as text, or leave it out. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
 /** An empty text block is how text begins, and is no progress. */
-const visible = (content: string): Observation.Observation =>
-  content === "" ? Observation.lifecycle : Observation.text(content.length);
+const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
+  const characters = lengthOf(said);
+  return characters === 0 ? Observation.lifecycle : Observation.text(characters);
+};
 
 /** Output that shows nothing by itself. */
 const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
 /** Takes a change of the calls; without a signal the part proves `otherwise`. */
-const calls = (state: State, change: AnthropicCalls.Change, otherwise: Observation.Observation): Step => {
+const calls = (
+  state: State,
+  change: AnthropicCalls.Change,
+  otherwise: Observation.Observation,
+  said: ReadonlyArray<Content>,
+): Step => {
   if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
   const [next, signals] = change;
-  return [{ ...state, calls: next }, signals.length === 0 ? otherwise : Observation.calls(signals)];
+  return [{ ...state, calls: next }, signals.length === 0 ? otherwise : Observation.calls(signals), said];
 };
 
 // the end

@@ -5,8 +5,7 @@
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import * as Json from "../../domain/Json.ts";
-import type { ProtocolId } from "../stream/Protocol.ts";
-import { Received, type ReceivedItem } from "./Received.ts";
+import { ReceivedAnswer, type ReceivedItem } from "./Received.ts";
 
 /** Largest request body that is continued, as JSON, in UTF-16 code units. Anthropic takes 32 MB, the others less. */
 export const bodyCharactersMax = 32 * 1024 * 1024;
@@ -112,7 +111,7 @@ export const refusal = (
  *
  * @param protocol the protocol that the body is of
  */
-export const prepare = (protocol: ProtocolId, input: ContinuationInput): Result.Result<Prepared, ContinuationError> =>
+export const prepare = (protocol: string, input: ContinuationInput): Result.Result<Prepared, ContinuationError> =>
   Result.gen(function* () {
     const body = yield* copyOf(input.body);
     const received = yield* readReceived(protocol, input.received);
@@ -156,9 +155,9 @@ const jsonOf = (value: unknown): string | undefined => {
   }
 };
 
-const decodeReceived = Schema.decodeUnknownResult(Received);
+const decodeReceived = Schema.decodeUnknownResult(ReceivedAnswer);
 
-const readReceived = (protocol: ProtocolId, value: unknown): Result.Result<Received, ContinuationError> => {
+const readReceived = (protocol: string, value: unknown): Result.Result<ReceivedAnswer, ContinuationError> => {
   const decoded = decodeReceived(value);
   if (Result.isFailure(decoded)) return refusal("invalid", "received", String(decoded.failure.message));
   const received = decoded.success;
@@ -172,7 +171,7 @@ const readReceived = (protocol: ProtocolId, value: unknown): Result.Result<Recei
 
 type Results = ReadonlyMap<string, CallResult>;
 
-const resultsOf = (received: Received, input: ContinuationInput): Result.Result<Results, ContinuationError> => {
+const resultsOf = (received: ReceivedAnswer, input: ContinuationInput): Result.Result<Results, ContinuationError> => {
   const known = new Set(received.items.flatMap((item) => (item.type === "call" && item.whole ? [keyOf(item)] : [])));
   const results = new Map<string, CallResult>();
   for (const [at, result] of input.results.entries()) {

@@ -6,15 +6,6 @@
  */
 import * as Schema from "effect/Schema";
 import { Label } from "../../domain/Limits.ts";
-import type { ProtocolId } from "../stream/Protocol.ts";
-
-/** The wire protocols that have a builder. */
-export const protocols = [
-  "openai-chat",
-  "openai-responses",
-  "anthropic-messages",
-  "google-gemini",
-] as const satisfies ReadonlyArray<ProtocolId>;
 
 /**
  * One piece of an answer. `call` is a call of the caller's own tools, `hosted` one that the provider runs, `result` its
@@ -32,9 +23,7 @@ export const ReceivedItem = Schema.Struct({
 });
 export type ReceivedItem = typeof ReceivedItem.Type;
 
-/** What was received and kept of one answer. */
-export const Received = Schema.Struct({
-  protocol: Schema.Literals(protocols),
+const fields = {
   items: Schema.Array(ReceivedItem),
   /** How many choices (candidates) have spoken. */
   choices: Schema.Natural,
@@ -42,5 +31,20 @@ export const Received = Schema.Struct({
   whole: Schema.optionalKey(Schema.Boolean),
   /** More came than the limit allows to hold: nothing can be built from it. */
   overflow: Schema.Boolean,
-});
-export type Received = typeof Received.Type;
+};
+
+/** The schema of what was received of one answer, of whatever protocol. */
+export const ReceivedAnswer = Schema.Struct({ protocol: Schema.String, ...fields });
+
+/** The schema of what was received of one answer of some protocols. */
+export const receivedOf = <Id extends string>(protocols: ReadonlyArray<Id>) =>
+  Schema.Struct({ protocol: Schema.Literals(protocols), ...fields });
+
+/** What was received and kept of one answer. */
+export interface ReceivedAnswer<Id extends string = string> {
+  readonly protocol: Id;
+  readonly items: ReadonlyArray<ReceivedItem>;
+  readonly choices: number;
+  readonly whole?: boolean;
+  readonly overflow: boolean;
+}

@@ -31,10 +31,14 @@ export interface Gathering {
   invalid: boolean;
 }
 
-/** Takes a part of a candidate's content; whether it was about a call. */
-export const take = (gathering: Gathering, part: Json.JsonRecord): boolean => {
+/**
+ * Takes a part of a candidate's content.
+ *
+ * @returns undefined where it was not about a call; `ordinal` is the caller's function that it was about
+ */
+export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly ordinal?: number } | undefined => {
   const called = Json.record(part.functionCall);
-  if (called !== undefined) takeFunction(gathering, called);
+  const ordinal = called === undefined ? undefined : takeFunction(gathering, called);
   const code = Json.record(part.executableCode);
   if (code !== undefined) beginHosted(gathering, "code_execution", Json.string(code.id));
   const result = Json.record(part.codeExecutionResult);
@@ -44,7 +48,8 @@ export const take = (gathering: Gathering, part: Json.JsonRecord): boolean => {
   const response = Json.record(part.toolResponse);
   if (response !== undefined)
     settleHosted(gathering, hostedName(Json.string(response.toolType)), Json.string(response.id));
-  return [called, code, result, tool, response].some((found) => found !== undefined);
+  if ([called, code, result, tool, response].every((found) => found === undefined)) return undefined;
+  return ordinal === undefined ? {} : { ordinal };
 };
 
 /** A tool of Google that is told of only by its results: begun and settled at once, once a candidate. */
@@ -57,14 +62,14 @@ export const takeSettled = (gathering: Gathering, tool: string): void => {
 export const isOpen = (calls: ReadonlyArray<Call>): boolean =>
   calls.some((call) => call.open && call.executor === "runtime");
 
-const takeFunction = (gathering: Gathering, called: Json.JsonRecord): void => {
+const takeFunction = (gathering: Gathering, called: Json.JsonRecord): number | undefined => {
   const tool = Json.string(called.name);
   const partial = Json.list(called.partialArgs);
   const open = called.willContinue === true;
   const ordinal = tool === "" ? gathering.calls.findLastIndex((call) => call.open && call.executor === "runtime") : -1;
   const known = gathering.calls[ordinal];
   // A piece of no call: `functionCall: {}` closes the call before it, and there is none.
-  if (known === undefined && tool === "") return;
+  if (known === undefined && tool === "") return undefined;
   const before: Call = known ?? {
     id: Json.string(called.id),
     tool,
@@ -79,12 +84,13 @@ const takeFunction = (gathering: Gathering, called: Json.JsonRecord): void => {
   const at = known === undefined ? gathering.calls.length : ordinal;
   gathering.calls = known === undefined ? [...gathering.calls, call] : gathering.calls.with(at, call);
   if (known === undefined) gathering.signals.push(signal(gathering, at, "input_started"));
-  if (open) return;
+  if (open) return at;
   const input = pieces.length > GeminiArguments.piecesMax ? undefined : GeminiArguments.build(call.args, pieces);
   if (input === undefined) gathering.invalid = true;
   gathering.signals.push(
     input === undefined ? signal(gathering, at, "input_complete") : { ...signal(gathering, at, "ready"), input },
   );
+  return at;
 };
 
 const beginHosted = (gathering: Gathering, tool: string, id: string): void => {

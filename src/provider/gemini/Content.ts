@@ -1,53 +1,62 @@
 /**
- * Reads what a part of a Gemini stream says about the answer: the parts of its content, as they will be sent back.
+ * Reads what a part of a Gemini candidate's content says.
  */
 import * as Json from "../../domain/Json.ts";
-import { begunIn, type Change, frameOf, keyOf, nothing, type Read, running, single } from "../continuation/Reading.ts";
-import type { Part } from "../stream/Protocol.ts";
+import { type Content, type ItemPiece, keyOfCall, nothing, running, single } from "../stream/Content.ts";
 
-/** Reads one part. */
-export const googleGemini = (part: Part): Read => {
-  const outer = frameOf(part);
-  const chunk = outer?.candidates === undefined ? (Json.record(outer?.response) ?? outer) : outer;
-  const candidates = Json.list(chunk?.candidates);
-  if (candidates.length === 0) return nothing;
-  const changes: Array<Change> = [];
-  const choices: Array<number> = [];
-  const begun = begunIn(part);
-  for (const entry of candidates) {
-    const candidate = Json.record(entry) ?? {};
-    const index = Json.natural(candidate.index) ?? 0;
-    choices.push(index);
-    const calls = begun.filter((call) => call.choice === index);
-    const named = Json.list(Json.record(candidate.content)?.parts).map((it) => Json.record(it) ?? {});
-    for (const piece of named) addPiece(changes, piece, calls.map(keyOf), named);
+/**
+ * Reads a part that is about a call.
+ *
+ * @param choice the candidate's index
+ * @param ordinal the caller's function that it is about; undefined for a tool of Google's
+ */
+export const called = (part: Json.JsonRecord, choice: number, ordinal: number | undefined): ReadonlyArray<Content> => {
+  const call = Json.record(part.functionCall);
+  if (call !== undefined) {
+    if (ordinal === undefined) return nothing;
+    const id = Json.string(call.id);
+    const { thoughtSignature } = part;
+    const json = { ...(id === "" ? {} : { id }), ...(thoughtSignature === undefined ? {} : { thoughtSignature }) };
+    return [{ kind: "call", choice, key: keyOfCall({ choice, ordinal }), text: "", item: { json }, ...keepOf(part) }];
   }
-  return { changes, choices };
+  const type = hostedTypes.find(([name]) => Json.record(part[name]) !== undefined)?.[1] ?? "hosted";
+  return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
 };
 
-const addPiece = (
-  changes: Array<Change>,
-  piece: Json.JsonRecord,
-  begun: ReadonlyArray<string>,
-  pieces: ReadonlyArray<Json.JsonRecord>,
-): void => {
-  const called = Json.record(piece.functionCall);
-  if (called !== undefined) {
-    addCall(changes, piece, called, begun, pieces);
-    return;
+/** Reads any other part: text, a thought, a picture. What is signed goes back as it came, all else as its text. */
+export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
+  const text = Json.string(part.text);
+  const thought = part.thought === true;
+  const media = mediaOf(part);
+  const signed = part.thoughtSignature !== undefined;
+  if (media === undefined && !signed) {
+    if (text !== "")
+      return [thought ? thinks(choice, text) : { kind: "text", choice, key: "text", text, item: textItem }];
+    const unknown = !thought && part.text !== "" && Object.keys(part).length > 0;
+    return unknown ? [{ kind: "item", choice, key: single, text: "", item: whole("text", part) }] : nothing;
   }
-  const type = hostedTypes.find(([name]) => Json.record(piece[name]) !== undefined)?.[1];
-  const media = Json.record(piece.inlineData) ?? Json.record(piece.fileData);
-  const signed = piece.thoughtSignature !== undefined;
-  if (type !== undefined) changes.push({ op: "close", key: single, type, json: piece });
-  else if (signed) changes.push({ op: "close", key: single, type: "text", json: piece });
-  else if (media !== undefined && piece.thought !== true)
-    changes.push({ op: "close", key: single, type: "text", json: piece });
-  else if (piece.thought === true || piece.text === "") return;
-  else if (typeof piece.text === "string")
-    changes.push({ op: "append", key: running, type: "text", field: "text", text: piece.text });
-  else if (Object.keys(piece).length > 0) changes.push({ op: "close", key: single, type: "text", json: piece });
+  const kept = signed || !thought ? { item: whole("text", part) } : {};
+  const said: Content = { ...(thought ? thinks(choice, text) : says(choice, text)), ...kept, ...keepOf(part) };
+  if (media === undefined) return [said];
+  return [said, { kind: thought ? "item" : "media", choice, key: single, text: "", ...fileOf(media) }];
 };
+
+/** Whether a part is seen and has no words: a picture, a sound, a file. */
+export const isMedia = (part: Json.JsonRecord): boolean => mediaOf(part) !== undefined;
+
+const says = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
+
+/** Thoughts themselves are not wanted back. */
+const thinks = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
+
+const textItem: ItemPiece = { type: "text", key: running, field: "text" };
+
+const whole = (type: "text" | "hosted" | "result", json: Json.JsonRecord): ItemPiece => ({
+  type,
+  key: single,
+  json,
+  phase: "ends",
+});
 
 const hostedTypes = [
   ["executableCode", "hosted"],
@@ -56,22 +65,15 @@ const hostedTypes = [
   ["toolResponse", "result"],
 ] as const;
 
-/** Calls with a name begin one; a piece without goes on with the call before it. */
-const addCall = (
-  changes: Array<Change>,
-  piece: Json.JsonRecord,
-  called: Json.JsonRecord,
-  begun: ReadonlyArray<string>,
-  pieces: ReadonlyArray<Json.JsonRecord>,
-): void => {
-  const named = pieces.filter((it) => Json.string(Json.record(it.functionCall)?.name) !== "");
-  const key = begun[named.indexOf(piece)];
-  if (key === undefined || Json.string(called.name) === "") return;
-  const { thoughtSignature } = piece;
-  const id = Json.string(called.id);
-  const json = {
-    ...(id === "" ? {} : { id }),
-    ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
-  };
-  changes.push({ op: "set", key, json });
+const mediaOf = (part: Json.JsonRecord): Json.JsonRecord | undefined =>
+  Json.record(part.inlineData) ?? Json.record(part.fileData);
+
+const fileOf = (media: Json.JsonRecord): Pick<Content, "file"> => {
+  const data = Json.string(media.data);
+  return data === "" ? {} : { file: { mediaType: Json.string(media.mimeType), data } };
+};
+
+const keepOf = (part: Json.JsonRecord): Pick<Content, "keep"> => {
+  const signature = Json.string(part.thoughtSignature);
+  return signature === "" ? {} : { keep: { thought_signature: signature } };
 };

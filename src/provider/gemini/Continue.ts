@@ -8,10 +8,20 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import type { TurnForm } from "../continuation/Turn.ts";
 import { closingWords, freeText } from "../continuation/Words.ts";
 
+/** Where a message stands, and how it writes text. Code Assist holds the request one level deeper. */
+export const turn: TurnForm = {
+  list: "contents",
+  content: "parts",
+  bare: false,
+  wrapper: "request",
+  part: (text) => ({ text }),
+};
+
 /** Builds the body; one of Code Assist holds the request one level deeper. */
-export const googleGemini = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const inner = body.contents === undefined ? Json.record(body.request) : undefined;
     const request = inner ?? body;

@@ -13,9 +13,12 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { failed, none, type Observation } from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import { type Content, lengthOf, nothing } from "../stream/Content.ts";
 import * as Payload from "../stream/Payload.ts";
-import type { End, Part, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
+import type * as Stream from "../stream/Protocol.ts";
+import type { End, Observed, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
 import * as GeminiCalls from "./Calls.ts";
+import * as GeminiContent from "./Content.ts";
 
 /** Most candidates of one stream; the API allows 8. */
 export const candidatesMax = 128;
@@ -50,16 +53,21 @@ export const initial = (tolerance: Tolerance = {}): State => ({
   failure: undefined,
 });
 
+/** The protocol's id. */
+export const id = "google-gemini";
+
+type Part = Stream.Part<typeof id>;
+
 /** Takes one event. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   // Gateways close every stream with the sentinel of the OpenAI family: here it is evidence of nothing.
   if (Payload.isDone(event.data)) {
     const observation = atEnd(state, { ...none, quiet: true });
-    return [state, { protocol: "google-gemini", event, json: undefined, observation }];
+    return [state, { protocol: id, event, json: undefined, content: nothing, observation }];
   }
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
-    const part = Payload.unparsed("google-gemini", event);
+    const part = Payload.unparsed(id, event);
     const { failure } = part.observation;
     if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
@@ -69,9 +77,9 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   // Code Assist, the endpoint of Gemini CLI, wraps every chunk.
   const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
   const failure = errorOf(event, outer);
-  const [next, observation] =
+  const [next, observation, content = nothing] =
     failure === undefined ? onChunk(state, chunk) : [{ ...state, failure: state.failure ?? failure }, failed(failure)];
-  return [next, { protocol: "google-gemini", event, json: parsed.json, observation }];
+  return [next, { protocol: id, event, json: parsed.json, content, observation }];
 };
 
 /** The bytes ended cleanly. */
@@ -81,7 +89,7 @@ export const halt = (state: State): End => {
 };
 
 /** What a part proves. */
-export const observe = (part: Part): Observation => part.observation;
+export const observe = (part: Observed): Observation => part.observation;
 
 /**
  * Google Gemini, `streamGenerateContent` with `alt=sse`.
@@ -89,7 +97,7 @@ export const observe = (part: Part): Observation => part.observation;
  * Complete when: the last content of every candidate came with a `finishReason`, and the bytes end cleanly
  * Tolerated: a `finishReason` in every chunk; `promptFeedback` alone
  */
-export const protocol: Protocol<State> = { id: "google-gemini", initial, step, halt, observe };
+export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {
   const named = event.event === "error";
@@ -111,8 +119,18 @@ const finishOf = (state: State): string | undefined => {
 const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 
-const onChunk = (state: State, chunk: Json.JsonRecord): readonly [State, Observation] => {
-  const seen: Seen = { shows: "nothing", text: 0, reasoning: 0, calls: [], textAfterCall: false, failure: undefined };
+type Stepped = readonly [State, Observation, ReadonlyArray<Content>?];
+
+const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
+  const seen: Seen = {
+    content: [],
+    shows: "nothing",
+    text: 0,
+    reasoning: 0,
+    calls: [],
+    textAfterCall: false,
+    failure: undefined,
+  };
   const candidates = Json.list(chunk.candidates);
   let next = state;
   for (const entry of candidates) next = onCandidate(next, Json.record(entry) ?? {}, seen);
@@ -120,8 +138,8 @@ const onChunk = (state: State, chunk: Json.JsonRecord): readonly [State, Observa
   if (blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED") next = { ...next, blocked: label(blocked) };
   const observation = observed(seen, candidates.length, usageOf(chunk));
   const failure = state.failure ?? seen.failure;
-  if (failure !== undefined) return [{ ...next, failure }, withFailure(observation, seen.failure, next)];
-  return [next, atEnd(next, observation)];
+  if (failure !== undefined) return [{ ...next, failure }, withFailure(observation, seen.failure, next), seen.content];
+  return [next, atEnd(next, observation), seen.content];
 };
 
 /** Every part after the last finish says again that the stream may end here: one that does not takes it back. */
@@ -132,6 +150,7 @@ const atEnd = (state: State, observation: Observation): Observation => {
 
 /** What the candidates of one chunk said, gathered in place. */
 interface Seen {
+  readonly content: Array<Content>;
   shows: Observation["shows"];
   text: number;
   reasoning: number;
@@ -155,6 +174,8 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
+  // A candidate that says nothing yet counts all the same: no continuation goes on with several.
+  if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
   const hosted = [...new Set([...before.hosted, ...hostedIn(entry)])];
@@ -177,10 +198,15 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
 
 /** Reads one part of the content; whether there was anything in it. */
 const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: Seen): boolean => {
-  if (GeminiCalls.take(gathering, part)) return true;
-  const characters = Json.string(part.text).length;
-  const media = Json.record(part.inlineData) ?? Json.record(part.fileData);
-  if (characters === 0 && media === undefined) return false;
+  const about = GeminiCalls.take(gathering, part);
+  if (about !== undefined) {
+    seen.content.push(...GeminiContent.called(part, gathering.candidate, about.ordinal));
+    return true;
+  }
+  const said = GeminiContent.words(part, gathering.candidate);
+  seen.content.push(...said);
+  const characters = lengthOf(said);
+  if (characters === 0 && !GeminiContent.isMedia(part)) return false;
   if (part.thought === true) {
     if (seen.shows === "nothing") seen.shows = "reasoning";
     seen.reasoning += characters;

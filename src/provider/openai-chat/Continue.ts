@@ -8,11 +8,20 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import type { TurnForm } from "../continuation/Turn.ts";
 import { closingWords, freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
-import { textOf as messageText } from "./Delta.ts";
+import { messageText } from "./Content.ts";
+
+/** Where a message stands, and how it writes text. */
+export const turn: TurnForm = {
+  list: "messages",
+  content: "content",
+  bare: true,
+  part: (text) => ({ type: "text", text }),
+};
 
 /** Builds the body. */
-export const openAiChat = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     if ((Json.natural(body.n) ?? 1) > 1) return yield* refusal("several_choices", "n", "expected one choice");

@@ -24,10 +24,12 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type CallSignal, failed, none, type Observation } from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import { type Content, nothing } from "../stream/Content.ts";
 import * as Payload from "../stream/Payload.ts";
-import type { End, Part, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
+import type * as Stream from "../stream/Protocol.ts";
+import type { End, Observed, Protocol, SseEvent, Tolerance } from "../stream/Protocol.ts";
 import * as ChatCalls from "./Calls.ts";
-import * as ChatDelta from "./Delta.ts";
+import * as ChatContent from "./Content.ts";
 import * as ChatFinish from "./Finish.ts";
 
 /** Most choices of one stream (the API's own limit for `n`). */
@@ -76,19 +78,35 @@ export const initial = (tolerance: Tolerance = {}): State => ({
   failure: undefined,
 });
 
+/** The protocol's id. */
+export const id = "openai-chat";
+
+type Part = Stream.Part<typeof id>;
+
 /** Takes one event. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   if (Payload.isDone(event.data)) return withPart(onDone(state), event, undefined);
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
-    const part = Payload.unparsed("openai-chat", event);
+    const part = Payload.unparsed(id, event);
     return [fail(state, part.observation.failure), part];
   }
   // Errors come in a list of one (Google's compatible endpoint).
   const chunk = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]);
   const failure = errorOf(event, chunk);
   if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
-  return withPart(chunk === undefined ? [state, none] : onChunk(state, chunk), event, parsed.json);
+  if (chunk === undefined) return withPart([state, none], event, parsed.json);
+  const seen: Seen = {
+    content: nothing,
+    text: 0,
+    shows: "nothing",
+    reasoning: 0,
+    input: false,
+    calls: noCalls,
+    failure: undefined,
+  };
+  const stepped = onChunk(state, chunk, seen);
+  return withPart(stepped, event, parsed.json, seen.content);
 };
 
 /** The bytes ended cleanly. */
@@ -103,7 +121,7 @@ export const halt = (state: State): End => {
 };
 
 /** What a part proves. */
-export const observe = (part: Part): Observation => part.observation;
+export const observe = (part: Observed): Observation => part.observation;
 
 /**
  * OpenAI Chat Completions.
@@ -112,16 +130,18 @@ export const observe = (part: Part): Observation => part.observation;
  * Tolerated: no `[DONE]`; `[DONE]` without a `finish_reason` from servers that never send that key, and from others by
  * `tolerance.doneWithoutFinish`
  */
-export const protocol: Protocol<State> = { id: "openai-chat", initial, step, halt, observe };
+export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 
 const noCalls: ReadonlyArray<CallSignal> = [];
 
 type Stepped = readonly [State, Observation];
 
-const withPart = ([state, observation]: Stepped, event: SseEvent, json: unknown): readonly [State, Part] => [
-  state,
-  { protocol: "openai-chat", event, json, observation },
-];
+const withPart = (
+  [state, observation]: Stepped,
+  event: SseEvent,
+  json: unknown,
+  content: ReadonlyArray<Content> = nothing,
+): readonly [State, Part] => [state, { protocol: id, event, json, content, observation }];
 
 /** After the marker an error changes nothing. */
 const fail = (state: State, failure: Failure | undefined): State =>
@@ -159,8 +179,7 @@ const onDone = (state: State): Stepped => {
   return finish({ ...state, choices, invalid }, { ...quiet, quiet: calls.length === 0, progress, calls }, true);
 };
 
-const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
-  const seen: Seen = { text: 0, shows: "nothing", reasoning: 0, input: false, calls: noCalls, failure: undefined };
+const onChunk = (state: State, chunk: Json.JsonRecord, seen: Seen): Stepped => {
   let next = state;
   const choices = Json.list(chunk.choices);
   for (const entry of choices) next = onChoice(next, Json.record(entry) ?? {}, seen, chunk);
@@ -172,6 +191,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
 
 /** What the choices of one chunk said, gathered in place. */
 interface Seen {
+  content: ReadonlyArray<Content>;
   text: number;
   shows: Observation["shows"];
   reasoning: number;
@@ -188,14 +208,19 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
   // A message that repeats the whole answer at its end (MiniMax) shows nothing new, and repeats its calls.
-  const spoke = message !== undefined && before.streamed ? false : look(delta, seen);
+  const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
+  const spoke = said.length > 0;
+  look(said, seen);
   const streamed = before.streamed || (spoke && message === undefined);
   const repeats = message !== undefined && before.calls.length > 0;
   const gathered = hasCalls(delta) && !repeats ? ChatCalls.gather(before.calls, index, delta) : undefined;
   if (gathered !== undefined) {
     seen.input = true;
     seen.calls = [...seen.calls, ...gathered.signals];
+    add(seen, ChatContent.notes(delta, index));
   }
+  // A choice that says nothing yet counts all the same: no continuation goes on with several.
+  if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
   const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
@@ -250,14 +275,22 @@ const fresh: Choice = {
   audioOver: false,
 };
 
-/** Whether the delta shows anything. */
-const look = (delta: Json.JsonRecord, seen: Seen): boolean => {
-  const shown = ChatDelta.shown(delta);
-  if (shown.text) seen.shows = "text";
-  else if (shown.reasoning && seen.shows === "nothing") seen.shows = "reasoning";
-  seen.text += shown.textCharacters;
-  seen.reasoning += shown.reasoningCharacters;
-  return shown.text || shown.reasoning;
+/** Counts what a choice says. */
+const look = (said: ReadonlyArray<Content>, seen: Seen): void => {
+  for (const { kind, text } of said) {
+    if (kind === "reasoning") {
+      if (seen.shows === "nothing") seen.shows = "reasoning";
+      seen.reasoning += text.length;
+    } else {
+      seen.shows = "text";
+      seen.text += text.length;
+    }
+  }
+  add(seen, said);
+};
+
+const add = (seen: Seen, content: ReadonlyArray<Content>): void => {
+  seen.content = seen.content.length === 0 ? content : [...seen.content, ...content];
 };
 
 /** The choice's finish, and beside it the word of the server behind a gateway; empty where there is none. */

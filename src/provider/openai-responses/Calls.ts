@@ -7,6 +7,8 @@
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
+import { type Content, lengthOf, nothing } from "../stream/Content.ts";
+import * as ResponsesContent from "./Content.ts";
 import * as ResponsesItem from "./Item.ts";
 import {
   type Call,
@@ -49,17 +51,20 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
 };
 
 /** A delta of text, a refusal or a transcript. */
-export const show = (output: Output, frame: Json.JsonRecord, characters: number): Change => {
+export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray<Content>): Change => {
+  const characters = lengthOf(said);
   if (characters === 0) return [output, Observation.lifecycle];
   const key = keyOf(frame);
   const slot = output.slots.get(key);
-  if (slot?.visible) return [output, Observation.text(characters)];
-  return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters));
+  if (slot?.visible) return [output, Observation.text(characters), said];
+  return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters), said);
 };
 
 /** The whole of a text: it shows something only where no delta did. */
-export const showWhole = (output: Output, frame: Json.JsonRecord, characters: number): Change =>
-  output.slots.get(keyOf(frame))?.visible ? [output, Observation.none] : show(output, frame, characters);
+export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.JsonRecord): Change =>
+  output.slots.get(keyOf(frame))?.visible
+    ? [output, Observation.none]
+    : show(output, frame, ResponsesContent.whole(frame, part));
 
 /**
  * An event about a call of a type: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
@@ -79,9 +84,9 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
     // The server skipped `added`. The output of a call streams under an index of its own.
     const own = field.startsWith("output") ? `${type}_output` : type;
     const opened = open(settled(output), key, { ...frame, type: own, id: frame.item_id });
-    return opened && merge(opened[1], about(opened[0], frame, type, field, status));
+    return opened && merge(opened, about(opened[0], frame, type, field, status));
   }
-  if (status === "partial_image") return [output, { ...produced, shows: "text" }];
+  if (status === "partial_image") return [output, { ...produced, shows: "text" }, ResponsesContent.media(frame, true)];
   if (slot.done || slot.type !== type || slot.call.settled) return [output, produced];
   if (field === "" && (status === "completed" || status === "failed")) return settle(output, key, slot);
   const holds = slot.call.executor === "runtime" && (type === "function_call" || type === "custom_tool_call");
@@ -124,12 +129,12 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
     // Gateways leave items out of the final list and so move the others: then their number says what was seen.
     if (key === undefined && known.filter((slot) => slot.type === item.type).length >= told(item.type)) continue;
     if (key !== undefined && output.slots.get(key)?.done) continue;
-    change = change && merge(change[1], close(change[0], key ?? `final:${index}`, item));
+    change = change && merge(change, close(change[0], key ?? `final:${index}`, item));
   }
   if (!complete || change === undefined) return change;
   for (const [key, slot] of change[0].slots)
     if (!slot.done && toldOf(slot) !== undefined && slot.call !== undefined)
-      change = change && merge(change[1], ready(change[0], key, slot, slot.call, untold(slot), true));
+      change = change && merge(change, ready(change[0], key, slot, slot.call, untold(slot), true));
   return change;
 };
 
@@ -145,12 +150,16 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
   const slot = fresh(Json.string(item.type), item);
   switch (read.role) {
-    case "message":
-      return read.characters === 0
-        ? put(output, key, slot, Observation.lifecycle)
-        : put(output, key, { ...slot, visible: true }, Observation.text(read.characters));
+    case "message": {
+      const texts = ResponsesContent.messageTexts(key, item);
+      const said = [...ResponsesContent.item(key, item, "text", "begins"), ...texts];
+      const characters = lengthOf(texts);
+      return characters === 0
+        ? put(output, key, slot, Observation.lifecycle, said)
+        : put(output, key, { ...slot, visible: true }, Observation.text(characters), said);
+    }
     case "reasoning":
-      return put(output, key, slot, Observation.reasoning(0));
+      return put(output, key, slot, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "begins"));
     case "call": {
       const call = callOf(output, item, read);
       // A server that sends the whole call at once may send nothing more of it.
@@ -158,10 +167,12 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
       const characters = output.characters + (kept.input?.length ?? 0);
       const next = { ...output, characters, calls: output.calls + 1 };
-      return put(next, key, { ...slot, ...kept, call }, Observation.calls([signal(call, "input_started")]));
+      const signals = [signal(call, "input_started")];
+      const said = callSaid(key, item, signals, "begins");
+      return put(next, key, { ...slot, ...kept, call }, Observation.calls(signals), said);
     }
     case "result":
-      return result(output, key, slot, "input_complete");
+      return result(output, key, slot, "input_complete", ResponsesContent.item(key, item, "result", "begins"));
     case "other":
       return put(output, key, slot, produced);
   }
@@ -176,34 +187,55 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   const slot = same && !moved ? before : fresh(Json.string(item.type), item);
   const ended = { ...slot, callId: Json.string(item.call_id) || slot.callId, done: true };
   switch (read.role) {
-    case "message":
-      return slot.visible || read.characters === 0
-        ? put(output, key, ended, Observation.none)
-        : put(output, key, { ...ended, visible: true }, Observation.text(read.characters));
+    case "message": {
+      const texts = slot.visible ? nothing : ResponsesContent.messageTexts(key, item);
+      const said = [...ResponsesContent.item(key, item, "text", "ends"), ...texts];
+      const characters = lengthOf(texts);
+      return characters === 0
+        ? put(output, key, ended, Observation.none, said)
+        : put(output, key, { ...ended, visible: true }, Observation.text(characters), said);
+    }
     case "reasoning":
-      return put(output, key, ended, Observation.reasoning(0));
+      return put(output, key, ended, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "ends"));
     case "result":
-      return result(output, key, ended, "settled");
+      return result(output, key, ended, "settled", ResponsesContent.item(key, item, "result", "ends"));
     case "other":
       return put(output, key, ended, produced);
     case "call": {
       const call = slot.call ?? callOf(output, item, read);
       const named = { ...call, tool: call.tool || read.tool };
       const next = slot.call === undefined ? { ...output, calls: output.calls + 1 } : output;
-      if (read.executor === "runtime")
-        return ready(next, key, ended, named, ResponsesItem.inputOf(item, toldOf(slot)), slot.call !== undefined);
+      if (read.executor === "runtime") {
+        const input = ResponsesItem.inputOf(item, toldOf(slot));
+        return ready(next, key, ended, named, input, slot.call !== undefined, item);
+      }
       const phase = read.settledBy === "item" || call.settled ? "settled" : "input_complete";
-      const seen = Observation.calls([signal(named, phase)]);
+      const signals = [signal(named, phase)];
+      const seen = Observation.calls(signals);
       const shown: Observation.Observation = read.picture ? { ...seen, shows: "text" } : seen;
-      return put(next, key, { ...ended, call: { ...named, settled: phase === "settled" } }, shown);
+      const held = { ...ended, call: { ...named, settled: phase === "settled" } };
+      return put(next, key, held, shown, callSaid(key, item, signals, "ends"));
     }
   }
+};
+
+/** The item of a call: its place among the calls is known where the caller runs it. */
+const callSaid = (
+  key: Key,
+  item: Json.JsonRecord,
+  signals: ReadonlyArray<Observation.CallSignal>,
+  phase: "begins" | "ends",
+): ReadonlyArray<Content> => {
+  if (signals[0]?.executor !== "provider") return ResponsesContent.called(signals, item);
+  // A custom call that xAI runs itself has no result that could go back with it.
+  return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
 };
 
 /**
  * A runtime call is ready when its input is whole; one that was cut stays as it was.
  *
  * @param begun whether a part before this one said that the call began
+ * @param item the call's item, where it is finished
  */
 const ready = (
   output: Output,
@@ -212,6 +244,7 @@ const ready = (
   call: Call,
   input: string | "broken" | undefined,
   begun: boolean,
+  item?: Json.JsonRecord,
 ): Change => {
   const { input: held, streamed, ...rest } = slot;
   const broken = output.broken || input === "broken";
@@ -223,7 +256,8 @@ const ready = (
         ? []
         : [signal(call, "input_started")];
   const seen = signals.length > 0 ? Observation.calls(signals) : produced;
-  return put(next, key, { ...rest, call, done: true }, seen);
+  const said = item === undefined ? nothing : ResponsesContent.called(signals, item);
+  return put(next, key, { ...rest, call, done: true }, seen, said);
 };
 
 const settle = (output: Output, key: Key, slot: Slot): Change => {
@@ -237,7 +271,13 @@ const settle = (output: Output, key: Key, slot: Slot): Change => {
  * a result. Where none is known, or the call was taken for the caller's own, it counts as a call of its own: what ran at
  * the provider is never missed.
  */
-const result = (output: Output, key: Key, slot: Slot, phase: "input_complete" | "settled"): Change => {
+const result = (
+  output: Output,
+  key: Key,
+  slot: Slot,
+  phase: "input_complete" | "settled",
+  said: ReadonlyArray<Content>,
+): Change => {
   const type = slot.type.replace(/_output$/, "");
   const waits = ([, { call, callId, ...other }]: readonly [Key, Slot]): boolean =>
     call?.executor === "provider" &&
@@ -252,13 +292,13 @@ const result = (output: Output, key: Key, slot: Slot, phase: "input_complete" | 
   const next = own === undefined ? { ...output, calls: output.calls + 1 } : output;
   const kept =
     found === undefined ? next : { ...next, slots: new Map(next.slots).set(found[0], { ...found[1], call }) };
-  return put(kept, key, { ...slot, call }, Observation.calls([signal(call, phase)]));
+  return put(kept, key, { ...slot, call }, Observation.calls([signal(call, phase)]), said);
 };
 
-/** Two observations of one part, in their order. */
-const merge = (first: Observation.Observation, change: Change): Change => {
+/** Two changes by one part, in their order. */
+const merge = ([, first, before = nothing]: NonNullable<Change>, change: Change): Change => {
   if (change === undefined) return undefined;
-  const [output, second] = change;
+  const [output, second, said = nothing] = change;
   const text = first.shows === "text" || second.shows === "text";
   const ordered = second.shows !== "text" || first.calls.length === 0;
   const calls = [...first.calls, ...second.calls];
@@ -276,5 +316,5 @@ const merge = (first: Observation.Observation, change: Change): Change => {
         ? { text_before_calls: false }
         : {}),
   };
-  return [output, merged];
+  return [output, merged, [...before, ...said]];
 };

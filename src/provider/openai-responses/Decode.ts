@@ -11,10 +11,12 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
+import { type Content, lengthOf, nothing } from "../stream/Content.ts";
 import { done, isBlank, saysError, unparsedNamed, usage } from "../stream/Payload.ts";
-import type { End, Part, Protocol, SseEvent } from "../stream/Protocol.ts";
+import type * as Stream from "../stream/Protocol.ts";
+import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as ResponsesOutput from "./Calls.ts";
-import * as ResponsesItem from "./Item.ts";
+import * as ResponsesContent from "./Content.ts";
 import * as ResponsesSlots from "./Slots.ts";
 
 // state
@@ -34,18 +36,23 @@ export const initial = (): State => start;
 
 // step, halt, observe
 
+/** The protocol's id. */
+export const id = "openai-responses";
+
+type Part = Stream.Part<typeof id>;
+
 /** Takes one event: the next state, and the event as a part with what it proves. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
-  const [next, observation] = fold(state, event, parsed);
-  return [next, { protocol: protocol.id, event, json: parsed?.json, observation }];
+  const [next, observation, content = nothing] = fold(state, event, parsed);
+  return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
 /** What the end of the bytes means: complete only after `response.completed` or `response.incomplete`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
 /** What a part proves. */
-export const observe = (part: Part): Observation.Observation => part.observation;
+export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
  * OpenAI Responses.
@@ -53,16 +60,16 @@ export const observe = (part: Part): Observation.Observation => part.observation
  * Complete when: `response.completed` or `response.incomplete` has come
  * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` behind the end
  */
-export const protocol: Protocol<State> = { id: "openai-responses", initial, step, halt, observe };
+export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 
-type Step = readonly [State, Observation.Observation];
+type Step = readonly [State, Observation.Observation, ReadonlyArray<Content>?];
 
 const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } | undefined): Step => {
   const frame = Json.record(parsed?.json);
   if (isBlank(event.data) || isKeepAlive(event, frame)) return [state, Observation.ping];
   if (state.end !== undefined) return [state, late(event, frame)];
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedNamed(protocol.id, event));
+  if (parsed === undefined) return plain(state, unparsedNamed(id, event));
   if (frame === undefined) return other(state, event, {});
   // Some servers say the type in the `event:` line alone.
   return typed(
@@ -79,16 +86,16 @@ const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
     case "response.refusal.delta":
     case "response.audio.transcript.delta":
     case "response.output_audio_transcript.delta":
-      return take(state, ResponsesOutput.show(output, frame, Json.string(frame.delta).length));
+      return take(state, ResponsesOutput.show(output, frame, ResponsesContent.delta(frame)));
     case "response.output_text.done":
     case "response.refusal.done":
-      return take(state, ResponsesOutput.showWhole(output, frame, ResponsesItem.partText(frame).length));
+      return take(state, ResponsesOutput.showWhole(output, frame, frame));
     case "response.content_part.added":
     case "response.content_part.done":
       return take(state, part(output, frame));
     case "response.audio.delta":
     case "response.output_audio.delta":
-      return [state, Observation.text(0)];
+      return [state, Observation.text(0), ResponsesContent.media(frame, false)];
     case "response.output_item.added":
       return take(state, ResponsesOutput.added(output, frame));
     case "response.output_item.done":
@@ -125,8 +132,8 @@ const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.
 
 const take = (state: State, change: ResponsesSlots.Change): Step => {
   if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
-  const [output, observation] = change;
-  return [output === state.output ? state : { ...state, output }, observation];
+  const [output, observation, said = nothing] = change;
+  return [output === state.output ? state : { ...state, output }, observation, said];
 };
 
 const created = (state: State, frame: Json.JsonRecord): Step => {
@@ -140,7 +147,7 @@ const created = (state: State, frame: Json.JsonRecord): Step => {
 const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
-  return ResponsesOutput.showWhole(output, frame, ResponsesItem.partText(content).length);
+  return ResponsesOutput.showWhole(output, frame, content);
 };
 
 /** `response.<item type>_call[_<field>].<status>`: the events of all calls are named alike, also those to come. */
@@ -150,7 +157,10 @@ const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const type = Json.string(frame.type);
   const failure = errorOf(event, frame);
   if (failure !== undefined) return fail(state, failure);
-  if (type.startsWith("response.reasoning")) return [state, Observation.reasoning(Json.string(frame.delta).length)];
+  if (type.startsWith("response.reasoning")) {
+    const said = ResponsesContent.reasoning(frame);
+    return [state, Observation.reasoning(lengthOf(said)), said];
+  }
   const [, call, field = "", status = ""] = aboutCall.exec(type) ?? [];
   if (call === undefined) return [state, Observation.none];
   return take(state, ResponsesOutput.about(state.output, frame, call, field, status));
@@ -184,7 +194,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   const complete = frame.type !== "response.incomplete" && response.status !== "incomplete";
   const change = ResponsesOutput.rest(state.output, response, complete);
   if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
-  const [{ broken }, seen] = change;
+  const [{ broken }, seen, said = nothing] = change;
   const told = Json.record(response.usage);
   const totals = usage(told?.input_tokens, told?.output_tokens);
   const observation: Observation.Observation = {
@@ -195,12 +205,9 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
   };
   const ended = { ...state, output: ResponsesSlots.none };
   // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be read.
-  if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation];
+  if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation, said];
   const invalid = { kind: "invalid_tool_input", in_band: true } as const;
-  return [
-    { ...ended, end: { complete: false, failure: invalid } },
-    { ...observation, failure: invalid },
-  ];
+  return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];
 };
 
 /** A final response that carries an error, or says that it failed, is not the marker. */

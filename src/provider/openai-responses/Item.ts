@@ -10,7 +10,7 @@ import { isBlank } from "../stream/Payload.ts";
 
 /** What an output item is. */
 export type Item =
-  | { readonly role: "message"; readonly characters: number }
+  | { readonly role: "message" }
   | { readonly role: "reasoning" }
   | Call
   /** The result of a call that the provider executed. */
@@ -46,7 +46,7 @@ const xSearchTools = ["x_user_search", "x_keyword_search", "x_semantic_search", 
  */
 export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
   const type = Json.string(item.type);
-  if (type === "message") return { role: "message", characters: contentCharacters(item) };
+  if (type === "message") return { role: "message" };
   if (type === "reasoning") return { role: "reasoning" };
   if (type.endsWith("_call_output") || type === "tool_search_output" || type === "program_output")
     return { role: "result" };
@@ -102,10 +102,6 @@ export const jsonInput = (given: string): string | "broken" => {
   if (isBlank(given)) return "{}";
   return Json.parse(given) === undefined ? "broken" : given;
 };
-
-/** Visible characters of a message's content parts. */
-const contentCharacters = (item: Json.JsonRecord): number =>
-  Json.list(item.content).reduce<number>((sum, part) => sum + partText(Json.record(part) ?? {}).length, 0);
 
 /** The text of a content part: text, refusal or the transcript of audio. */
 export const partText = (part: Json.JsonRecord): string =>

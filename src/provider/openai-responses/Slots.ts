@@ -7,6 +7,7 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import type { Executor } from "../../domain/SideEffects.ts";
+import { type Content, nothing } from "../stream/Content.ts";
 import type * as ResponsesItem from "./Item.ts";
 
 /** Most items of a response that are remembered. Deep research, the longest known, stays in the hundreds. */
@@ -66,8 +67,8 @@ export const settled = ({ growing, ...output }: Output): Output => {
 /** The output before the first item. */
 export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken: false, hostsXSearch: false };
 
-/** The next output with what the part proves; undefined past a limit. */
-export type Change = readonly [Output, Observation.Observation] | undefined;
+/** The next output with what the part proves and says; undefined past a limit. */
+export type Change = readonly [Output, Observation.Observation, ReadonlyArray<Content>?] | undefined;
 
 /** Output that shows nothing by itself. */
 export const produced: Observation.Observation = { ...Observation.none, progress: "output" };
@@ -110,13 +111,19 @@ export const find = (output: Output, index: number, item: Json.JsonRecord): Key 
 };
 
 /** Puts a slot; another item that had its key is kept under a key that no server sends. */
-export const put = (output: Output, key: Key, slot: Slot, observation: Observation.Observation): Change => {
+export const put = (
+  output: Output,
+  key: Key,
+  slot: Slot,
+  observation: Observation.Observation,
+  said: ReadonlyArray<Content> = nothing,
+): Change => {
   const before = output.slots.get(key);
   const slots = new Map(output.slots);
   if (before?.call !== undefined && before.call.ordinal !== slot.call?.ordinal)
     slots.set(`call:${before.call.ordinal}`, before);
   slots.set(key, slot);
-  return slots.size > itemsMax ? undefined : [{ ...output, slots }, observation];
+  return slots.size > itemsMax ? undefined : [{ ...output, slots }, observation, said];
 };
 
 /** The call that an item begins. */

@@ -5,7 +5,8 @@
  */
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
-import type { End, Part, Protocol, SseEvent } from "./Protocol.ts";
+import { nothing } from "./Content.ts";
+import type { End, Observed, Part, Protocol, SseEvent } from "./Protocol.ts";
 
 /** What the caller knows of a stream. The functions must be pure and must not throw. */
 export interface Rules {
@@ -37,14 +38,14 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   step: (state, event) => {
     const json = Json.parse(event.data)?.json;
     const observation = mark(rules, observed(rules, event, json), rules.terminal?.(event, json) === true);
-    return [next(state, observation), { protocol: "sse", event, json, observation }];
+    return [next(state, observation), { protocol: "sse", event, json, content: nothing, observation }];
   },
   halt: ({ end }) => end,
   observe,
 });
 
 /** What a part proves. */
-export const observe = (part: Part<"sse">): Observation => part.observation;
+export const observe = (part: Observed): Observation => part.observation;
 
 /** Reads from a part the cursor that `Last-Event-ID` takes (WHATWG HTML, 9.2.3): the `cursor` option of `StreamProcessor.run`. */
 export const cursor = (part: Part<"sse">): string | undefined => part.event.id;

@@ -6,9 +6,9 @@
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
-import { better } from "./BetterFailure.ts";
+import { nothing as saysNothing } from "./Content.ts";
 import * as Payload from "./Payload.ts";
-import type { AnyProtocolId, End, Part, Protocol, ProtocolId, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
+import type { End, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
 
 /** What a decoder tolerates and what it may hold. */
@@ -20,7 +20,7 @@ export interface Options {
 }
 
 /** A decoder of one response body. It is used up by it: make another one for the next. */
-export interface Decoder<Id extends AnyProtocolId = ProtocolId> {
+export interface Decoder<Id extends string = string> {
   /**
    * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
    * a part that carries an in-stream error is given too, and what the provider says behind it: those parts prove nothing but
@@ -44,7 +44,7 @@ export interface Decoder<Id extends AnyProtocolId = ProtocolId> {
  *
  * @param protocol one of `OpenAiChat`, `OpenAiResponses`, `AnthropicMessages`, `Gemini`
  */
-export const make = <S, Id extends AnyProtocolId>(protocol: Protocol<S, Id>, options: Options = {}): Decoder<Id> =>
+export const make = <S, Id extends string>(protocol: Protocol<S, Id>, options: Options = {}): Decoder<Id> =>
   new ProtocolDecoder(protocol, options);
 
 const nothing: ReadonlyArray<never> = [];
@@ -54,7 +54,7 @@ const pingAtEnd: Observation = { ...ping, terminal_at_end: true };
 export const isTold = (failure: Failure | undefined): failure is Failure =>
   failure !== undefined && failure.kind !== "protocol" && failure.kind !== "truncated";
 
-class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
+class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
   readonly #protocol: Protocol<S, Id>;
   readonly #framer: Sse.Framer;
@@ -124,12 +124,19 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
 
   #event(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
-      return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
+      return {
+        protocol: this.#protocol.id,
+        event,
+        json: undefined,
+        content: saysNothing,
+        observation: this.#keepAlive(),
+      };
     }
     const [state, part] = this.#protocol.step(this.#state, event);
     this.#state = state;
     const { observation } = part;
-    if (this.failure !== undefined) return { ...part, observation: this.#behind(this.failure, observation) };
+    if (this.failure !== undefined)
+      return { ...part, content: saysNothing, observation: this.#behind(this.failure, observation) };
     if (!this.#terminal) {
       this.failure = observation.failure;
       this.#marked = observation.terminal;
@@ -152,7 +159,13 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
 
   #comment(frame: SseComment): Part<Id> {
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
-    return { protocol: this.#protocol.id, event, json: undefined, observation: this.#keepAlive() };
+    return {
+      protocol: this.#protocol.id,
+      event,
+      json: undefined,
+      content: saysNothing,
+      observation: this.#keepAlive(),
+    };
   }
 
   /** A keep-alive does not withdraw a marker that only a clean end confirms. */
@@ -164,3 +177,31 @@ class ProtocolDecoder<S, Id extends AnyProtocolId> implements Decoder<Id> {
     if (!this.#terminal) this.failure ??= this.#framer.failure;
   }
 }
+
+/** How much a failure tells: a reason that no retry changes the most, an error without a word the least. */
+const weightOf = (failure: Failure): number => {
+  switch (failure.kind) {
+    case "rejected":
+      return failure.reason === "invalid_request" ? 4 : 5;
+    case "rate_limited":
+    case "overloaded":
+      return 3;
+    case "invalid_tool_input":
+    case "cancelled":
+      return 2;
+    case "server_error":
+      return 1;
+    default:
+      return 0;
+  }
+};
+
+/**
+ * The failure that tells more; of equals the first, with the wait that only the other names. Some providers say a failure
+ * twice: in an `error` event and in the final event behind it.
+ */
+const better = (first: Failure, then: Failure): Failure => {
+  if (weightOf(then) > weightOf(first)) return then;
+  const waits = first.kind === then.kind && first.retry_after_ms === undefined && then.retry_after_ms !== undefined;
+  return waits ? { ...first, retry_after_ms: then.retry_after_ms } : first;
+};

@@ -4,7 +4,8 @@
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { failed, none, type Observation, type Usage } from "../../domain/Observation.ts";
-import type { Part, ProtocolId, SseEvent } from "./Protocol.ts";
+import { nothing } from "./Content.ts";
+import type { Part, SseEvent } from "./Protocol.ts";
 
 /** The sentinel that ends a stream of the OpenAI family. */
 export const done = "[DONE]";
@@ -24,17 +25,18 @@ const damage: Failure = { kind: "protocol", reason: "damaged_frame" };
  * The part of an event whose data is no JSON, for protocols whose own events have no names: damage, or an error told in
  * plain text, or the plain word of a named event that is none of the protocol's (`event: heartbeat`), which passes.
  */
-export const unparsed = (protocol: ProtocolId, event: SseEvent): Part => ({
+export const unparsed = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
   protocol,
   event,
   json: undefined,
+  content: nothing,
   observation: event.event === "error" ? broken : isForeign(event) ? none : failed(damage),
 });
 
 /**
  * The same where a protocol's events have names: plain words under one of those names are damage, also with no JSON in sight.
  */
-export const unparsedNamed = (protocol: ProtocolId, event: SseEvent): Observation =>
+export const unparsedNamed = (protocol: string, event: SseEvent): Observation =>
   /^(?:message_|content_block_|response\.)/.test(event.event) ? failed(damage) : unparsed(protocol, event).observation;
 
 /**

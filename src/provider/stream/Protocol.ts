@@ -6,12 +6,7 @@
  */
 import type { Failure } from "../../domain/Failure.ts";
 import type { Observation } from "../../domain/Observation.ts";
-
-/** The wire protocols that have a decoder. */
-export type ProtocolId = "openai-chat" | "openai-responses" | "anthropic-messages" | "google-gemini";
-
-/** What a part may say of its protocol: `sse` for a stream of no provider's, as `AnySse` reads it. */
-export type AnyProtocolId = ProtocolId | "sse";
+import type { Content } from "./Content.ts";
 
 /** One event of a server-sent-event stream, as framed. */
 export interface SseEvent {
@@ -33,13 +28,15 @@ export interface SseComment {
   readonly bytes: number;
 }
 
-/** One decoded event: the original beside its parsed JSON and what it proves. Nothing is thrown away. */
-export interface Part<Id extends AnyProtocolId = ProtocolId> {
+/** One decoded event: the original beside its parsed JSON, what it says and what it proves. Nothing is thrown away. */
+export interface Part<Id extends string = string> {
   readonly protocol: Id;
   /** The original event, unchanged. For a comment `event` is `comment` and `data` its text. */
   readonly event: SseEvent;
   /** The parsed `data`; undefined for comments and the `[DONE]` sentinel. */
   readonly json: unknown;
+  /** What of the event is new in the answer. A repetition of what was said before is not in it. */
+  readonly content: ReadonlyArray<Content>;
   readonly observation: Observation;
 }
 
@@ -54,8 +51,8 @@ export interface Tolerance {
   readonly choices?: number;
 }
 
-/** A provider protocol. `S` is its fold's state, immutable. */
-export interface Protocol<S = unknown, Id extends AnyProtocolId = ProtocolId> {
+/** A protocol as a fold. `S` is its state, immutable. */
+export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
   /** A JSON document with a 2xx status is an answer too, as one event. Left out: it is no stream. */
   readonly documents?: boolean;
@@ -63,5 +60,8 @@ export interface Protocol<S = unknown, Id extends AnyProtocolId = ProtocolId> {
   readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];
   readonly halt: (state: S) => End;
   /** What a part proves: the function that `StreamProcessor.run` takes as `observe`. */
-  readonly observe: (part: Part<Id>) => Observation;
+  readonly observe: (part: Observed) => Observation;
 }
+
+/** Of a part what it proves. */
+export type Observed = Pick<Part, "observation">;

@@ -11,25 +11,26 @@
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
-import type { AnyProtocolId, Part, ProtocolId } from "./Protocol.ts";
+import { nothing } from "./Content.ts";
+import type { Part } from "./Protocol.ts";
 
 /** Longest id that a cursor is made of, in UTF-16 code units; a longer one cannot be resumed from. */
 export const idCharactersMax = 512;
 
 /** A part that may be resumed behind. */
-export type CursorPart<Id extends AnyProtocolId = ProtocolId> = Part<Id> & { readonly cursor?: string };
+export type CursorPart<Id extends string = string> = Part<Id> & { readonly cursor?: string };
 
 /** Reads the cursor that a verifier wrote: the `cursor` option of `StreamProcessor.run`. */
-export const cursor = (part: CursorPart<AnyProtocolId>): string | undefined => part.cursor;
+export const cursor = (part: CursorPart): string | undefined => part.cursor;
 
 /** What a verifier says of a part: hand it over, drop it because it was seen before, or fail. */
-export type Verdict<Id extends AnyProtocolId> =
+export type Verdict<Id extends string> =
   | { readonly type: "pass"; readonly part: CursorPart<Id> }
   | { readonly type: "repeated" }
   | { readonly type: "failed"; readonly failure: Failure };
 
 /** Follows the parts of one attempt. */
-export interface Verifier<Id extends AnyProtocolId> {
+export interface Verifier<Id extends string> {
   readonly take: (part: Part<Id>) => Verdict<Id>;
   /** The wait that the server asks for before it is reached again (`retry:`), in milliseconds. */
   readonly retryMs: number | undefined;
@@ -95,7 +96,7 @@ export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": s
  *
  * @param resumed the cursor that the attempt resumes from; left out for one that asks anew
  */
-export const responses = <Id extends AnyProtocolId = ProtocolId>(resumed?: ResponsesCursor): Verifier<Id> =>
+export const responses = <Id extends string = string>(resumed?: ResponsesCursor): Verifier<Id> =>
   new ResponsesVerifier(resumed);
 
 /**
@@ -104,7 +105,7 @@ export const responses = <Id extends AnyProtocolId = ProtocolId>(resumed?: Respo
  * @param options.resumed the cursor that the attempt resumes from; left out for one that asks anew
  * @param options.sequence the number in an id, where the caller knows that the server counts its events: then also a gap shows
  */
-export const events = <Id extends AnyProtocolId = "sse">(options: EventOptions = {}): Verifier<Id> =>
+export const events = <Id extends string = "sse">(options: EventOptions = {}): Verifier<Id> =>
   new EventVerifier(options);
 
 /** What a caller knows of a stream with event ids. */
@@ -115,7 +116,7 @@ export interface EventOptions {
 
 const repeated = { type: "repeated" } as const;
 
-const pass = <Id extends AnyProtocolId>(part: Part<Id>, cursor?: string): Verdict<Id> => ({
+const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verdict<Id> => ({
   type: "pass",
   part: cursor === undefined ? part : { ...part, cursor },
 });
@@ -133,7 +134,7 @@ const isUsable = (id: string | undefined): id is string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   id !== undefined && id !== "" && id.length <= idCharactersMax && !/[\u0000-\u001f\u007f]/.test(id);
 
-class ResponsesVerifier<Id extends AnyProtocolId> implements Verifier<Id> {
+class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   retryMs: number | undefined = undefined;
   readonly #resumes: boolean;
   #response: string | undefined;
@@ -181,7 +182,7 @@ class ResponsesVerifier<Id extends AnyProtocolId> implements Verifier<Id> {
       return part;
     }
     const calls = observation.calls.filter((call) => this.#begun.has(call.ordinal));
-    return { ...part, observation: { ...observation, calls, shows: "nothing", characters: 0 } };
+    return { ...part, content: nothing, observation: { ...observation, calls, shows: "nothing", characters: 0 } };
   }
 
   #learn(response: Json.JsonRecord): void {
@@ -200,7 +201,7 @@ class ResponsesVerifier<Id extends AnyProtocolId> implements Verifier<Id> {
   }
 }
 
-class EventVerifier<Id extends AnyProtocolId> implements Verifier<Id> {
+class EventVerifier<Id extends string> implements Verifier<Id> {
   retryMs: number | undefined = undefined;
   readonly #sequence: (id: string) => number | undefined;
   #id: string;

@@ -1,7 +1,7 @@
 /**
  * Writes a provider's errors in the words of its protocol: the JSON body of an error answer and the event inside a stream.
  */
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ProviderErrorName } from "../script/FaultScript.ts";
 
 /** The HTTP status that a protocol gives to an error: OpenAI and Google overload with 503, Anthropic with 529. */

@@ -5,7 +5,7 @@
  * middle dot is two bytes long in UTF-8, so that a break inside a character is possible everywhere. A call's input carries
  * its serial first (`"serial":"r3.t1"`) and last (`"end":"r3.t1·"`), so that cut arguments never look whole.
  */
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
 import { type AnswerEvent, type FinishName, type NumberedAnswer, number } from "./AnswerItems.ts";
 import { anthropicMessages } from "./AnswersAnthropicMessages.ts";

@@ -5,7 +5,7 @@
  * twice at most and plain text from the third request on: a runtime that goes on after its tool finds an end.
  */
 import { Schema } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { render } from "../answers/Answers.ts";
 import type { Block, Break, FaultScriptInput } from "../script/FaultScript.ts";
 

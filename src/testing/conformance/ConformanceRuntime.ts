@@ -5,7 +5,7 @@
  * returns when the turn is over and throws when the turn has failed.
  */
 import type { Effect } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** What the user sees. The kit judges what stands on it when the turn is over. */
 export interface ConformanceScreen {

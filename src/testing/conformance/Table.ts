@@ -1,7 +1,7 @@
 /**
  * Renders scoreboards side by side, as a table that reads well in a terminal and in Markdown.
  */
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "./ConformanceScoreboard.ts";
 

@@ -2,7 +2,7 @@
  * Plays one turn of a runtime against one fault, on a server of its own, and sees what the user would see.
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { FaultProvider } from "../faults/FaultProvider.ts";
 import { type ConformanceFault, conformanceTool } from "./ConformanceFault.ts";
 import type {

@@ -1,7 +1,7 @@
 /**
  * Judges one turn of a conformance run: what the user saw and which tools ran, held against the provider's own log.
  */
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { judge, type Verdict } from "../faults/FaultJudge.ts";
 import type { RequestLog } from "../faults/FaultLog.ts";
 import type { ConformanceFault } from "./ConformanceFault.ts";

@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 import type { FaultLog, OpenLog, Outcome, RequestLog } from "./FaultLog.ts";
 import * as FaultPlan from "./Plan.ts";

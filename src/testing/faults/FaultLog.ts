@@ -2,7 +2,7 @@
  * Remembers every request that a fault server saw and every byte that it sent: the judge's side of a test.
  */
 import { Effect } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ScriptedCall } from "../answers/Answers.ts";
 import type { Break } from "../script/FaultScript.ts";
 

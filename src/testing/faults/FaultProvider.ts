@@ -9,7 +9,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { Context, Effect, FiberSet, Layer, Schema, type Scope } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import {
   type Answer,
   decode,

@@ -1,7 +1,7 @@
 /**
  * Turns a scripted answer into bytes to write and the place to break: pure, so that what a server will do can be read first.
  */
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { errorBody } from "../answers/AnswerErrors.ts";
 import { type EventRole, render, type ScriptedCall } from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";

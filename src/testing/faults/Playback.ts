@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import { commentFrame } from "../answers/AnswerFrames.ts";
 import { pingFrame } from "../answers/AnswersAnthropicMessages.ts";
 import type { Answer, BreakKind, KeepAlive } from "../script/FaultScript.ts";

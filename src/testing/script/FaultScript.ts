@@ -18,7 +18,7 @@
  */
 import { Effect, Schema, SchemaIssue } from "effect";
 import { Milliseconds, Status } from "../../domain/Limits.ts";
-import type { ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** Longest script that is read, in bytes. */
 export const scriptBytesMax = 16 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { Effect, Layer, Random, Redacted, Ref, References, Schema, Stream } from
 import { AiError, Chat, type Prompt, Tool, Toolkit } from "effect/ai";
 import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
 import { ProviderModel } from "../../../src/adapters/provider-model/index.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { Break, FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { type Played, play, wrongs } from "./Cells.ts";

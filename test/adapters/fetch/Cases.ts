@@ -8,7 +8,7 @@ import {
   type RelayEvent,
   recoveringFetch,
 } from "../../../src/adapters/fetch/FetchRecovery.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
 

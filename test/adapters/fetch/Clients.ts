@@ -6,7 +6,7 @@ import { GoogleGenAI } from "@google/genai";
 import { AIMessageChunk } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 
 /** What a turn left behind. */
 export interface Turn {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Config, ConfigProvider, Effect, Layer, Redacted, Schema, Stream } from "effect";
 import { AiError, LanguageModel, type Response, Tool, Toolkit } from "effect/ai";
 import { ProviderModel } from "../../../src/adapters/provider-model/index.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import { protocols } from "../../client/Protocols.ts";

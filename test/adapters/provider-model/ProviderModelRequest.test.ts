@@ -4,14 +4,14 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
 import { Prompt, Response, Tool, Toolkit } from "effect/ai";
+import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
 import { anthropicMessages } from "../../../src/adapters/provider-model/ProviderModelAnthropic.ts";
 import { openAiChat } from "../../../src/adapters/provider-model/ProviderModelChat.ts";
 import { googleGemini } from "../../../src/adapters/provider-model/ProviderModelGemini.ts";
-import { PartWriter } from "../../../src/adapters/provider-model/ProviderModelParts.ts";
 import type { Written } from "../../../src/adapters/provider-model/ProviderModelRequest.ts";
 import { openAiResponses } from "../../../src/adapters/provider-model/ProviderModelResponses.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
 import { protocols } from "../../client/Protocols.ts";
 
 const Bash = Tool.make("bash", {
@@ -196,7 +196,7 @@ const decodeParts = Schema.decodeUnknownEffect(Schema.Array(Response.StreamPart(
 const givenBack = (protocol: ProtocolId, events: ReadonlyArray<object>) =>
   Effect.gen(function* () {
     const bytes = new TextEncoder().encode(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
-    const writer = new PartWriter(protocol, "id_test");
+    const writer = new PartWriter(protocols[protocol], "id_test");
     const parts = [
       ...Decoder.make(protocols[protocol])
         .push(bytes)

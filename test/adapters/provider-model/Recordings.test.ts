@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
 import { Prompt, Response, Toolkit } from "effect/ai";
-import { PartWriter } from "../../../src/adapters/provider-model/ProviderModelParts.ts";
+import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { protocols } from "../../client/Protocols.ts";
@@ -30,7 +30,7 @@ describe("ProviderModel", () => {
         const all = [...parts, ...decoder.end().parts];
         const marker = all.findIndex((part) => part.observation.terminal);
         const events = marker === -1 ? all : all.slice(0, marker + 1);
-        const writer = new PartWriter(protocol, "id_test");
+        const writer = new PartWriter(protocols[protocol], "id_test");
         const told = events.map((part) => ({ part, written: writer.take(part) }));
         const written = [...told.flatMap((it) => it.written), ...writer.end()];
         const several =

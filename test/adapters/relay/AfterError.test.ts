@@ -384,9 +384,9 @@ describe("Relay, on_complete: whole is what its protocol's last event has ended"
           [marked("two") + closing, "end"],
         ] satisfies ReadonlyArray<ReadonlyArray<Step>>;
         const held = yield* playing(plan, { reveal: "on_complete" }, ...attempts);
-        assert.deepStrictEqual(held, { all: marked("two") + closing, end: "END", opened: 2 }, plan.protocol);
+        assert.deepStrictEqual(held, { all: marked("two") + closing, end: "END", opened: 2 }, plan.protocol.id);
         const live = yield* playing(plan, { reveal: "live" }, ...attempts);
-        assert.deepStrictEqual(live, { all: marked("one"), end: "END", opened: 1 }, plan.protocol);
+        assert.deepStrictEqual(live, { all: marked("one"), end: "END", opened: 1 }, plan.protocol.id);
       }
     }).pipe(Effect.provide(layer)),
   );
@@ -403,7 +403,7 @@ describe("Relay, on_complete: whole is what its protocol's last event has ended"
           [[marked("one"), late, "end"], marked("one") + late],
         ] satisfies ReadonlyArray<readonly [ReadonlyArray<Step>, string]>) {
           const got = yield* playing(plan, { reveal: "on_complete" }, steps);
-          assert.deepStrictEqual(got, { all, end: "END", opened: 1 }, `${plan.protocol} ${steps.length}`);
+          assert.deepStrictEqual(got, { all, end: "END", opened: 1 }, `${plan.protocol.id} ${steps.length}`);
         }
     }).pipe(Effect.provide(layer)),
   );
@@ -413,7 +413,7 @@ describe("Relay, on_complete: whole is what its protocol's last event has ended"
       for (const [plan, marked] of wires) {
         const budget = { max_auto_retries: 0 };
         const got = yield* playing(plan, { reveal: "on_complete", budget }, [marked("one"), reset()]);
-        assert.deepStrictEqual(got, { all: marked("one"), end: "END", opened: 1 }, plan.protocol);
+        assert.deepStrictEqual(got, { all: marked("one"), end: "END", opened: 1 }, plan.protocol.id);
       }
     }).pipe(Effect.provide(layer)),
   );

@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest";
-import { decoderOf, RelayFrames, type RelayPart } from "../../../src/adapters/relay/RelayFrames.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import { RelayFrames, type RelayPart } from "../../../src/adapters/relay/RelayFrames.ts";
+import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
+import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { bytesOf as recorded, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
 
-const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
 const cut = (protocol: ProtocolId, chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>) => {
-  const frames = new RelayFrames(decoderOf(protocol, {}));
+  const frames = new RelayFrames(Decoder.make(protocols.get(protocol)));
   const parts: Array<RelayPart> = [];
   for (const chunk of chunks) parts.push(...frames.push(chunk));
   const late = frames.end();
@@ -44,7 +44,7 @@ const chat = (delta: object, finish: string | null = null): string =>
   JSON.stringify({ id: "a", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason: finish }] });
 
 describe("RelayFrames", () => {
-  for (const protocol of protocols) {
+  for (const protocol of protocols.ids) {
     it(`gives every byte of a ${protocol} answer once and in order, however it is cut`, () => {
       const events = Answers.render(protocol, 1, {
         content: [{ ping: 2 }, { reasoning: 2 }, { text: 6 }, { tool: "bash", input: { cmd: "ls · é" } }],
@@ -59,7 +59,7 @@ describe("RelayFrames", () => {
 
   it("gives the line feed of a CRLF to the event that it ends", () => {
     const events = ["hello", " there", "!"].map((content) => `data: ${chat({ content })}\r\n\r\n`);
-    const frames = new RelayFrames(decoderOf("openai-chat", {}));
+    const frames = new RelayFrames(Decoder.make(protocols.get("openai-chat")));
     const parts = frames.push(bytesOf(events.join("")));
     assert.deepStrictEqual(
       parts.map((part) => Buffer.from(part.bytes).toString()),
@@ -68,7 +68,7 @@ describe("RelayFrames", () => {
   });
 
   it("passes a keep-alive comment at once, and keeps one inside an event with the event", () => {
-    const frames = new RelayFrames(decoderOf("openai-chat", {}));
+    const frames = new RelayFrames(Decoder.make(protocols.get("openai-chat")));
     const alone = frames.push(bytesOf(": ping\n\n"));
     assert.strictEqual(together(alone), ": ping\n");
     const event = `data: ${chat({ content: "x" })}`;
@@ -89,13 +89,13 @@ describe("RelayFrames", () => {
 
   it("copies nothing of an event that came in one chunk", () => {
     const chunk = bytesOf(`data: ${chat({ content: "a" })}\n\ndata: ${chat({ content: "b" })}\n\n`);
-    for (const part of new RelayFrames(decoderOf("openai-chat", {})).push(chunk)) {
+    for (const part of new RelayFrames(Decoder.make(protocols.get("openai-chat"))).push(chunk)) {
       assert.strictEqual(part.bytes.buffer, chunk.buffer);
     }
   });
 
   it("passes what follows the marker as it comes, also what no decoder reads", () => {
-    const frames = new RelayFrames(decoderOf("openai-chat", {}));
+    const frames = new RelayFrames(Decoder.make(protocols.get("openai-chat")));
     frames.push(bytesOf(`data: ${chat({ content: "a" })}\n\n`));
     const marker = frames.push(bytesOf(`data: ${chat({}, "stop")}\n\n{"garbage`));
     assert.isTrue(together(marker).endsWith('{"garbage'));
@@ -110,7 +110,7 @@ describe("RelayFrames", () => {
       type: "response.failed",
       response: { status: "failed", error: { code: "insufficient_quota", message: "your plan" } },
     })}\n\n`;
-    const frames = new RelayFrames(decoderOf("openai-responses", {}));
+    const frames = new RelayFrames(Decoder.make(protocols.get("openai-responses")));
     assert.strictEqual(together(frames.push(bytesOf(error))), "");
     assert.strictEqual(together(frames.push(bytesOf(`: ping\n\n${failed.slice(0, 30)}`))), "");
     assert.strictEqual(frames.failed?.observation.failure?.kind, "server_error");

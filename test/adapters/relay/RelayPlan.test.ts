@@ -1,13 +1,21 @@
 import { assert, describe, it } from "@effect/vitest";
 import { type RelayPlan, recognise } from "../../../src/adapters/relay/RelayPlan.ts";
 import { serverSideState } from "../../../src/domain/SideEffects.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 
 const plan = (url: string, body: unknown, headers: Record<string, string> = {}, method = "POST") =>
   recognise({ method, url, headers: Object.entries(headers), body: JSON.stringify(body) }, { read: "read_only" });
 
 const messages = [{ role: "user", content: "hi" }];
 
-const known: ReadonlyArray<readonly [string, unknown, Record<string, string>, Partial<RelayPlan>]> = [
+const known: ReadonlyArray<
+  readonly [
+    string,
+    unknown,
+    Record<string, string>,
+    Partial<Omit<RelayPlan, "protocol">> & { readonly protocol: ProtocolId },
+  ]
+> = [
   [
     "https://api.openai.com/v1/chat/completions",
     { messages, stream: true },
@@ -79,7 +87,8 @@ const strange: ReadonlyArray<readonly [string, unknown]> = [
 describe("RelayPlan", () => {
   for (const [url, body, headers, expected] of known) {
     it(`knows ${url}${JSON.stringify(body).includes("stream") ? "" : " without a stream"}`, () => {
-      const found: Partial<RelayPlan> = plan(url, body, headers) ?? {};
+      const { protocol, ...rest } = plan(url, body, headers) ?? assert.fail("it is recognised");
+      const found = { ...rest, protocol: protocol.id };
       for (const key of Object.keys(expected))
         assert.deepStrictEqual(Reflect.get(found, key), Reflect.get(expected, key));
     });

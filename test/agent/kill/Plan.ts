@@ -2,7 +2,7 @@
  * Draws what the chats of a batch meet: answers that break, tools that take their time, and when their process is killed.
  */
 import { Schema } from "effect";
-import { protocolIds } from "../../../src/cli/demo/stage/Protocols.ts";
+import { protocols } from "../../../src/provider/Protocols.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import { Dice } from "../../simulation/Dice.ts";
 
@@ -48,7 +48,7 @@ export const draw = (seed: number, chats: number, kills: number): Batch => {
     scripts[chat] = [...answers, { content: [{ text: 3 }], delay_ms: 10 }];
     return {
       chat,
-      protocol: protocolIds[below(protocolIds.length)] ?? "openai-chat",
+      protocol: protocols.ids[below(protocols.ids.length)] ?? "openai-chat",
       continueText: random() < 0.5 ? "auto" : "ask",
     };
   });

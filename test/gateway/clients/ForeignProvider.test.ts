@@ -5,7 +5,7 @@
 import { LLMock } from "@copilotkit/aimock";
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Exit } from "effect";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../../src/testing/index.ts";
 import { front } from "../GatewayCases.ts";
 import { clients } from "./Runtimes.ts";

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { protocols as decoders } from "../../../src/cli/demo/stage/Protocols.ts";
+import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { fronted, post, protocols, recovery, send } from "../GatewayCases.ts";
 
@@ -56,7 +56,7 @@ describe("Gateway, what it recovers", () => {
         const { url } = yield* fronted(script, { onBreak: "error_event" });
         const got = yield* post(url, protocol);
         assert.isTrue(got.broken, "an error event is no terminal marker: the connection breaks all the same");
-        const decoder = Decoder.make(decoders[protocol]);
+        const decoder = Decoder.make(decoders.get(protocol));
         const parts = decoder.push(new TextEncoder().encode(got.text));
         assert.isFalse(parts.some(({ observation }) => observation.terminal));
         assert.isTrue(parts.some(({ observation }) => observation.failure !== undefined));

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Random, References, Result, Stream } from "effect";
 import { ProviderClient } from "../../../src/client/index.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
-import type { Part, ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { Part, ProtocolId } from "../../../src/provider/Protocols.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";

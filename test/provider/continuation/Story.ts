@@ -5,7 +5,7 @@ import { assert } from "@effect/vitest";
 import { Result } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
-import type { Part, ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { Part, ProtocolId } from "../../../src/provider/Protocols.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { player } from "../Play.ts";
 

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Result } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
-import type { Part, ProtocolId } from "../../../src/provider/stream/Protocol.ts";
+import type { Part, ProtocolId } from "../../../src/provider/Protocols.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { characters, decode, encode } from "../Decoded.ts";
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as OpenAiChat from "../../../src/provider/openai-chat/Decode.ts";
-import type { Tolerance } from "../../../src/provider/stream/Protocol.ts";
+import type { Tolerance } from "../../../src/provider/Protocols.ts";
 import { begun, decode, encode, endOf, readyInputs } from "../Decoded.ts";
 import { suite } from "../ProtocolSuite.ts";
 

@@ -6,7 +6,7 @@ import * as AnthropicMessages from "../../../src/provider/anthropic/Decode.ts";
 import * as Gemini from "../../../src/provider/gemini/Decode.ts";
 import * as OpenAiChat from "../../../src/provider/openai-chat/Decode.ts";
 import * as OpenAiResponses from "../../../src/provider/openai-responses/Decode.ts";
-import type { Protocol } from "../../../src/provider/stream/Protocol.ts";
+import type { Protocol } from "../../../src/provider/Protocols.ts";
 import { checkGrowth, type Decoded, decode, encode, endOf, readyInputs } from "../Decoded.ts";
 
 const frame = (data: unknown): string => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { none, ping } from "../../../src/domain/Observation.ts";
-import type { Part } from "../../../src/provider/stream/Protocol.ts";
+import type { Part } from "../../../src/provider/Protocols.ts";
 import * as Resume from "../../../src/provider/stream/Resume.ts";
 import { seeded } from "../../Seeded.ts";
 
@@ -8,6 +8,7 @@ const part = (json: object | undefined, id?: string, name = "message"): Part<"ss
   protocol: "sse",
   event: { event: name, data: JSON.stringify(json) ?? "", bytes: 1, ...(id === undefined ? {} : { id }) },
   json,
+  content: [],
   observation: name === "comment" ? ping : none,
 });
 const event = (sequence: number | undefined, response?: object) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
-import type { ProtocolId } from "../../../src/provider/stream/Protocol.ts";
 import { Answers, FaultScript } from "../../../src/testing/index.ts";
 import { protocols, serialsOf } from "../../client/Protocols.ts";
 

@@ -3,7 +3,7 @@
  * short as it can be (WHATWG HTML, 9.2.6), and where a stream may first be taken for ended.
  */
 import * as Json from "../../../domain/Json.ts";
-import type { ProtocolId } from "../../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../provider/Protocols.ts";
 
 /** One event or comment. */
 export interface Frame {

@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { Duration, Effect, Exit, Random, Stream } from "effect";
 import { ProviderClient } from "../../../client/index.ts";
 import type { Choice } from "../../../domain/Decision.ts";
+import { protocols } from "../../../provider/Protocols.ts";
 import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
@@ -14,7 +15,6 @@ import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import type { Answers } from "../scenarios/Scenario.ts";
 import { serverEndsMs } from "../scenarios/ScenarioRun.ts";
 import { Answering } from "../stage/Answering.ts";
-import { protocols } from "../stage/Protocols.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import * as RecordedFrames from "./RecordedFrames.ts";
 import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./RecordingJudge.ts";
@@ -100,7 +100,7 @@ const playTake = Effect.fnUntraced(function* (
       tools: [...names].map((name) => guard.mutating(name, () => Effect.void)),
       attempt: (attempt) =>
         client.stream({
-          protocol: protocols[recording.protocol],
+          protocol: protocols.get(recording.protocol),
           url: server.endpoint(recording.protocol, take.name),
           body: { stream: true },
           delivery: attempt.delivery,

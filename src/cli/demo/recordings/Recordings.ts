@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Effect, Schema, SchemaIssue } from "effect";
 import * as Json from "../../../domain/Json.ts";
 import { Status } from "../../../domain/Limits.ts";
-import { protocolIds } from "../stage/Protocols.ts";
+import { protocols } from "../../../provider/Protocols.ts";
 
 /** Longest manifest that is read, in bytes: a row takes about one kilobyte. */
 export const manifestBytesMax = 256 * 1024 * 1024;
@@ -27,7 +27,7 @@ const texts = Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Eff
 export const Recording = Schema.Struct({
   /** Path from the folder. */
   file: Schema.NonEmptyString,
-  protocol: Schema.Literals(protocolIds),
+  protocol: Schema.Literals(protocols.ids),
   /** The HTTP status with which it was recorded. */
   status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
   response_headers: Schema.Record(Schema.String, Schema.Unknown).pipe(

@@ -1,9 +1,9 @@
 /**
  * Prints what came of a folder of recordings: numbers by protocol, and every failure with what it takes to see it again.
  */
+
+import { protocols } from "../../../provider/Protocols.ts";
 import type { Ink } from "../../terminal/Ink.ts";
-import { protocolNames } from "../scenarios/Scenario.ts";
-import { protocolIds } from "../stage/Protocols.ts";
 import type { RecordingRow } from "./RecordingJudge.ts";
 
 /** What the rows add up to. */
@@ -63,9 +63,9 @@ export const table = (
   const cells = (name: string, of: (column: (typeof columns)[number]) => string) =>
     [name.padEnd(24), ...columns.map((column) => of(column).padStart(column[0].length + 1))].join(" ");
   const line = (name: string, part: RecordingTotals) => cells(name, ([, field]) => String(part[field]));
-  const byProtocol = protocolIds.flatMap((protocol) => {
+  const byProtocol = protocols.ids.flatMap((protocol) => {
     const part = totalsOf(rows.filter((row) => row.protocol === protocol));
-    return part.recordings === 0 ? [] : [line(protocolNames[protocol], part)];
+    return part.recordings === 0 ? [] : [line(protocols.get(protocol).name, part)];
   });
   const failures = rows.filter((row) => row.problems.length > 0);
   const runs = totals.recordings + totals.broken;

@@ -3,7 +3,7 @@
  */
 import type { Choice } from "../../../domain/Decision.ts";
 import type { ToolEffect } from "../../../domain/SideEffects.ts";
-import type { ProtocolId } from "../../../provider/stream/Protocol.ts";
+import type { ProtocolId } from "../../../provider/Protocols.ts";
 import type { ClockOptions } from "../../../runtime/contract/Clocks.ts";
 import type { FaultScriptInput } from "../../../testing/script/FaultScript.ts";
 
@@ -80,14 +80,6 @@ export const recycledMs = 150;
 
 /** Longest `fault` that fits into the table. */
 export const faultCharactersMax = 29;
-
-/** The protocols by the names that people know. */
-export const protocolNames: Readonly<Record<ProtocolId, string>> = {
-  "anthropic-messages": "Anthropic Messages",
-  "openai-chat": "OpenAI Chat Completions",
-  "openai-responses": "OpenAI Responses",
-  "google-gemini": "Google Gemini",
-};
 
 /** A tool that changes something, behind the guard. */
 export const guarded: DemoTool = { name: "bash", effect: "mutating", guarded: true, runs: "at_end" };

@@ -5,7 +5,8 @@ import { Clock, Duration, Effect, Exit, Random, Schedule, Stream } from "effect"
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
 import { type ExchangeRecord, ProviderClient } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
-import type { Part } from "../../../provider/stream/Protocol.ts";
+import type { Part } from "../../../provider/Protocols.ts";
+import { protocols } from "../../../provider/Protocols.ts";
 import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
@@ -14,7 +15,6 @@ import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Answering } from "../stage/Answering.ts";
-import { protocols } from "../stage/Protocols.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 
@@ -152,7 +152,7 @@ const request = (
   const refused = scenario.refusedFirst === true && attempt?.attempt === 1;
   const url = server.endpoint(scenario.protocol);
   return client.stream({
-    protocol: protocols[scenario.protocol],
+    protocol: protocols.get(scenario.protocol),
     url: refused ? url.replace(server.url, refusing) : url,
     body: {
       model: "fault-model",

@@ -7,10 +7,10 @@
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
-import type { Part, ProtocolId } from "../../provider/stream/Protocol.ts";
+import type { Part, WireProtocol } from "../../provider/Protocols.ts";
+import { type Content, type Kept, keyOfCall } from "../../provider/stream/Content.ts";
 import { hostedMetadata } from "../effect-ai/Parts.ts";
 import { finishReason, usageOf } from "./ProviderModelFinish.ts";
-import { type Kept, type Told, told } from "./ProviderModelTold.ts";
 
 type StreamPart = Response.StreamPartEncoded;
 
@@ -23,23 +23,24 @@ interface Block {
 
 /** Writes the parts of one response. */
 export class PartWriter {
-  readonly #protocol: ProtocolId;
+  readonly #protocol: WireProtocol;
   readonly #prefix: string;
   #block: Block | undefined;
   #blocks = 0;
-  #text = "";
   #named = false;
   #finish: string | undefined;
   #called = false;
   #usage: Json.JsonRecord = {};
   readonly #open = new Map<number, string>();
   readonly #ids = new Set<string>();
+  /** What goes back with a call, by its key. */
+  readonly #keeps = new Map<string, Kept>();
 
   /**
    * @param protocol the protocol of the stream
    * @param prefix begins the ids of calls that the provider gave none
    */
-  constructor(protocol: ProtocolId, prefix: string) {
+  constructor(protocol: WireProtocol, prefix: string) {
     this.#protocol = protocol;
     this.#prefix = prefix;
   }
@@ -50,12 +51,12 @@ export class PartWriter {
     const out: Array<StreamPart> = [];
     this.#describe(part, out);
     if (observation.finish !== undefined) this.#finish = observation.finish;
-    const said = told(part, { text: this.#text });
-    const keeps = said.flatMap((it) => (it.kind === "calls" ? it.keep : []));
-    const [before, after] = observation.text_before_calls === false ? [[], said] : [said, []];
-    for (const it of before) this.#tell(it, out);
-    this.#calls(observation.calls, keeps, out);
-    for (const it of after) this.#tell(it, out);
+    const said = part.content.filter(({ choice }) => choice === 0);
+    for (const { keep, key, kind } of said) if (kind === "call" && keep !== undefined) this.#keeps.set(key, keep);
+    const after = observation.text_before_calls === false;
+    if (!after) for (const content of said) this.#say(content, out);
+    this.#calls(observation.calls, out);
+    if (after) for (const content of said) this.#say(content, out);
     return out;
   }
 
@@ -70,8 +71,8 @@ export class PartWriter {
     out.push({
       type: "finish",
       reason,
-      usage: usageOf(this.#protocol, this.#usage),
-      ...(this.#finish === undefined ? {} : { metadata: { [this.#protocol]: { finish: this.#finish } } }),
+      usage: usageOf(this.#protocol.usage, this.#usage),
+      ...(this.#finish === undefined ? {} : { metadata: { [this.#protocol.id]: { finish: this.#finish } } }),
     });
     return out;
   }
@@ -95,19 +96,18 @@ export class PartWriter {
     });
   }
 
-  #tell(it: Told, out: Array<StreamPart>): void {
-    if (it.kind === "calls") return;
-    if (it.kind === "file") {
+  #say({ file, keep, key, kind, text }: Content, out: Array<StreamPart>): void {
+    if (file !== undefined) {
       this.#close(out);
-      out.push({ type: "file", mediaType: it.mediaType, data: it.data });
-      return;
+      out.push({ type: "file", mediaType: file.mediaType, data: file.data });
     }
-    if (it.kind === "text") this.#text += it.text;
+    if (kind !== "text" && kind !== "reasoning") return;
     // An empty text opens nothing; empty reasoning may be hidden, and what goes back with it is kept.
-    if (it.text === "" && (it.keep === undefined || it.kind === "text") && this.#block?.kind !== it.kind) return;
-    const block = this.#at(it.kind, it.key, out);
-    if (it.keep !== undefined) block.keep = { ...block.keep, ...it.keep };
-    if (it.text !== "") out.push({ type: `${it.kind}-delta`, id: block.id, delta: it.text });
+    const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
+    const block = opens ? this.#at(kind, key, out) : this.#block;
+    if (block === undefined || block.kind !== kind) return;
+    if (keep !== undefined) block.keep = { ...block.keep, ...keep };
+    if (text !== "") out.push({ type: `${kind}-delta`, id: block.id, delta: text });
   }
 
   #at(kind: Block["kind"], key: string, out: Array<StreamPart>): Block {
@@ -128,17 +128,16 @@ export class PartWriter {
   }
 
   #metadata(keep: Kept): { readonly metadata?: Response.ProviderMetadata } {
-    return Object.keys(keep).length === 0 ? {} : { metadata: { [this.#protocol]: { ...keep } } };
+    return Object.keys(keep).length === 0 ? {} : { metadata: { [this.#protocol.id]: { ...keep } } };
   }
 
-  #calls(signals: ReadonlyArray<CallSignal>, keeps: ReadonlyArray<Kept | undefined>, out: Array<StreamPart>): void {
-    let ready = 0;
+  #calls(signals: ReadonlyArray<CallSignal>, out: Array<StreamPart>): void {
     const hosted: Array<Record<string, string>> = [];
     for (const signal of signals) {
       if (signal.choice !== 0) continue;
       if (signal.executor === "provider") hosted.push(hostedCall(signal));
       else if (signal.phase === "input_started") this.#start(signal, out);
-      else if (signal.phase === "ready") this.#ready(signal, keeps[ready++], out);
+      else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
     // No part of effect/ai tells of a call that its toolkit does not hold; who recovers the model reads it here.
     if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });

@@ -3,15 +3,10 @@
  *
  * Bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
  */
-import { callKey } from "../domain/AttemptFacts.ts";
-import * as Json from "../domain/Json.ts";
-import { anthropicMessages } from "./anthropic/Content.ts";
-import { type Change, type Read, running, single } from "./continuation/Reading.ts";
-import type { Received, ReceivedItem } from "./continuation/Received.ts";
-import { googleGemini } from "./gemini/Content.ts";
-import { openAiChat } from "./openai-chat/Content.ts";
-import { openAiResponses } from "./openai-responses/Content.ts";
-import type { Part, ProtocolId } from "./stream/Protocol.ts";
+import { callKey } from "../../domain/AttemptFacts.ts";
+import { type Content, type ItemPiece, keyOfCall, running, single, textOf as textIn } from "../stream/Content.ts";
+import type { Part } from "../stream/Protocol.ts";
+import type { ReceivedAnswer, ReceivedItem } from "./Received.ts";
 
 /** Most that a collector holds, in bytes: two a UTF-16 code unit, and what its marks take. */
 export const collectedBytesMax = 64 * 1024 * 1024;
@@ -23,7 +18,7 @@ export interface Options {
 }
 
 /** Gathers the parts of one answer, also over the attempts that resumed it. */
-export interface Collector {
+export interface Collector<Id extends string = string> {
   /**
    * Takes a part that was handed over.
    *
@@ -34,18 +29,12 @@ export interface Collector {
   /** Forgets what came after an ordinal of an attempt, as `AttemptDiscarded` says; 0 forgets all of it. */
   readonly discard: (attempt: number, keepThrough: number) => void;
   /** What is kept by now: plain JSON. */
-  readonly received: () => Received;
+  readonly received: () => ReceivedAnswer<Id>;
 }
 
 /** Makes a collector for one answer. */
-export const make = (protocol: ProtocolId, options: Options = {}): Collector => new SlotCollector(protocol, options);
-
-const readers: Record<ProtocolId, (part: Part) => Read> = {
-  "openai-chat": openAiChat,
-  "openai-responses": openAiResponses,
-  "anthropic-messages": anthropicMessages,
-  "google-gemini": googleGemini,
-};
+export const make = <Id extends string>(protocol: Id, options: Options = {}): Collector<Id> =>
+  new ItemCollector(protocol, options);
 
 /** When something was taken. */
 interface Moment {
@@ -71,8 +60,8 @@ interface Slot extends Moment {
 const slotBytes = 128;
 const markBytes = 24;
 
-class SlotCollector implements Collector {
-  readonly #protocol: ProtocolId;
+class ItemCollector<Id extends string> implements Collector<Id> {
+  readonly #protocol: Id;
   readonly #bytesMax: number;
   /** In the order in which they began. */
   #slots: Array<Slot> = [];
@@ -85,7 +74,7 @@ class SlotCollector implements Collector {
   /** The last part says that a clean end behind it is the marker. */
   #atEnd: Moment | undefined;
 
-  constructor(protocol: ProtocolId, options: Options) {
+  constructor(protocol: Id, options: Options) {
     this.#protocol = protocol;
     this.#bytesMax = options.bytesMax ?? collectedBytesMax;
   }
@@ -94,15 +83,14 @@ class SlotCollector implements Collector {
     if (this.#overflow) return;
     const moment = { attempt, ordinal };
     this.#signals(moment, part);
-    const { changes, choices } = readers[this.#protocol](part);
     const { failure, keep_alive, shows, terminal, terminal_at_end } = part.observation;
     if (terminal && (failure === undefined || failure.kind === "invalid_tool_input")) this.#whole ??= moment;
     if (!keep_alive) this.#atEnd = terminal_at_end === true ? moment : undefined;
-    for (const choice of choices) this.#choices.add(choice);
-    // The decoder says what is shown: a text that it does not count is a repetition.
-    for (const change of changes) if (shows === "text" || !appendsText(change)) this.#change(moment, change);
-    if (shows === "text" && !changes.some(isTold))
-      this.#change(moment, { op: "close", key: single, type: "text", json: { untold: true } });
+    for (const { choice, item, key, text } of part.content) {
+      this.#choices.add(choice);
+      if (item !== undefined) this.#piece(moment, item.key ?? key, item, text);
+    }
+    if (shows === "text" && !part.content.some(goesBack)) this.#piece(moment, single, untold, "");
     if (this.#bytes <= this.#bytesMax) return;
     this.#overflow = true;
     this.#slots = [];
@@ -123,7 +111,7 @@ class SlotCollector implements Collector {
     }
   };
 
-  readonly received = (): Received => ({
+  readonly received = (): ReceivedAnswer<Id> => ({
     protocol: this.#protocol,
     items: this.#slots.map(itemOf),
     choices: this.#choices.size,
@@ -134,45 +122,51 @@ class SlotCollector implements Collector {
   /** Calls of the caller's own tools: the decoder says what they are. */
   #signals(moment: Moment, { observation }: Part): void {
     for (const signal of observation.calls) {
+      this.#choices.add(signal.choice);
       if (signal.executor !== "runtime") continue;
-      const key = callKey(signal.choice, signal.ordinal);
-      const slotKey = `call ${key}`;
       const named = {
         ...(signal.id === undefined ? {} : { id: signal.id }),
         ...(signal.tool === undefined ? {} : { name: signal.tool }),
       };
-      this.#change(moment, { op: "open", key: slotKey, type: "call", call: key, json: named });
-      if (signal.phase === "ready")
-        this.#change(moment, { op: "close", key: slotKey, json: { ...named, input: signal.input ?? "" } });
+      const ready = signal.phase === "ready";
+      const json = ready ? { ...named, input: signal.input ?? "" } : named;
+      const slot = this.#slotOf(moment, keyOfCall(signal), { type: "call" }, callKey(signal.choice, signal.ordinal));
+      if (slot === undefined) continue;
+      this.#set(moment, slot, json);
+      if (ready) slot.closed ??= moment;
     }
   }
 
-  #change(moment: Moment, change: Change): void {
-    // Calls of a resumed attempt are counted anew.
-    const key = change.key.startsWith("call ") ? `${moment.attempt} ${change.key}` : change.key;
-    const slot = this.#find(key, change) ?? this.#open(moment, key, change);
+  #piece(moment: Moment, key: string, piece: ItemPiece, text: string): void {
+    const slot = this.#slotOf(moment, key, piece);
     if (slot === undefined) return;
-    if (change.op === "append") this.#append(moment, slot, change.field, change.text);
-    else if (change.json !== undefined) this.#set(moment, slot, change.json);
-    if (change.op === "close") slot.closed ??= moment;
+    if (piece.json !== undefined) this.#set(moment, slot, piece.json);
+    if (piece.field !== undefined) this.#append(moment, slot, piece.field, text);
+    for (const field in piece.texts) this.#append(moment, slot, field, piece.texts[field] ?? "");
+    if (piece.phase === "ends") slot.closed ??= moment;
   }
 
-  #find(key: string, change: Change): Slot | undefined {
+  /** The slot that a piece belongs to; a new one where it begins an item. */
+  #slotOf(moment: Moment, key: string, piece: ItemPiece, call?: string): Slot | undefined {
+    // Calls of a resumed attempt are counted anew.
+    const own = key.startsWith("call ") ? `${moment.attempt} ${key}` : key;
+    return this.#find(own, piece) ?? this.#open(moment, own, piece.type, call);
+  }
+
+  #find(key: string, { phase, type }: ItemPiece): Slot | undefined {
     if (key === single) return undefined;
     const slot = this.#byKey.get(key);
     // A text without a name ends where something else begins.
     if (key === running) return slot === this.#slots.at(-1) ? slot : undefined;
     // A server that skips the events around its items goes on under one key with something else.
-    if (slot !== undefined && slot.call === undefined && change.type !== undefined && change.type !== slot.type)
-      return undefined;
+    if (slot !== undefined && slot.call === undefined && type !== undefined && type !== slot.type) return undefined;
     // Servers that number every block 0 begin the next one where the one before it has ended.
-    return change.op === "open" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
+    return phase === "begins" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
   }
 
-  #open(moment: Moment, key: string, change: Change): Slot | undefined {
-    if (change.type === undefined) return undefined;
-    const call = change.op === "open" ? change.call : undefined;
-    const slot: Slot = { ...moment, type: change.type, call, texts: new Map(), sets: [], closed: undefined };
+  #open(moment: Moment, key: string, type: ReceivedItem["type"] | undefined, call?: string): Slot | undefined {
+    if (type === undefined) return undefined;
+    const slot: Slot = { ...moment, type, call, texts: new Map(), sets: [], closed: undefined };
     this.#slots.push(slot);
     this.#byKey.set(key, slot);
     this.#bytes += slotBytes;
@@ -195,30 +189,19 @@ class SlotCollector implements Collector {
   }
 }
 
-const appendsText = (change: Change): boolean => change.op === "append" && change.type === "text";
+/** Something was shown that no request can hold. */
+const untold: ItemPiece = { type: "text", phase: "ends", json: { untold: true } };
 
-/** Whether a change holds something of what a part shows, so that a request can hold it too. */
-const isTold = (change: Change): boolean =>
-  change.type === undefined
-    ? change.op === "set"
-    : change.type === "text" || change.type === "hosted" || change.type === "result";
-
-/**
- * The visible text of a part, in every spelling of its protocol: what its characters count. Empty for a part that shows none.
- *
- * @param part of one of the four protocols
- */
-export const textOf = (part: Part): string =>
-  part.observation.shows === "text" && part.observation.characters > 0
-    ? readers[part.protocol](part).changes.map(shownBy).join("")
-    : "";
-
-const shownBy = (change: Change): string => {
-  if (change.op === "append") return change.type === "text" ? change.text : "";
-  if (change.op !== "close" || change.key !== single || change.type !== "text") return "";
-  const { text, thought } = Json.record(change.json) ?? {};
-  return thought === true ? "" : Json.string(text);
+/** Whether something of what a part shows goes back to the provider. */
+const goesBack = ({ item }: Content): boolean => {
+  if (item === undefined) return false;
+  return item.type === undefined
+    ? item.json !== undefined
+    : item.type === "text" || item.type === "hosted" || item.type === "result";
 };
+
+/** The visible text of a part: what its characters count. Empty for a part that shows none. */
+export const textOf = (part: Part): string => textIn(part.content);
 
 /** Cuts a text before the first piece that came after an ordinal of an attempt. */
 const truncate = (text: Text, attempt: number, keepThrough: number): void => {

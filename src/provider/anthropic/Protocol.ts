@@ -1,0 +1,17 @@
+/**
+ * Puts together what the package knows of Anthropic Messages.
+ */
+import { wireProtocol } from "../protocol/WireProtocol.ts";
+import { address } from "./Address.ts";
+import { build, turn } from "./Continue.ts";
+import { protocol } from "./Decode.ts";
+
+/** Anthropic Messages. */
+export const anthropicMessages = wireProtocol(protocol, {
+  name: "Anthropic Messages",
+  address,
+  continuation: { build, turn },
+  errorEvent: (message) => ({ event: "error", data: { type: "error", error: { type: "api_error", message } } }),
+  takesComments: true,
+  usage: { cachedApart: true, reasoningApart: false },
+});

@@ -1,0 +1,17 @@
+/**
+ * Puts together what the package knows of Google Gemini.
+ */
+import { wireProtocol } from "../protocol/WireProtocol.ts";
+import { address } from "./Address.ts";
+import { build, turn } from "./Continue.ts";
+import { protocol } from "./Decode.ts";
+
+/** Google Gemini. */
+export const googleGemini = wireProtocol(protocol, {
+  name: "Google Gemini",
+  address,
+  continuation: { build, turn },
+  errorEvent: (message) => ({ data: { error: { code: 502, message, status: "UNAVAILABLE" } } }),
+  takesComments: false,
+  usage: { cachedApart: false, reasoningApart: true },
+});

@@ -1,0 +1,17 @@
+/**
+ * Puts together what the package knows of OpenAI Chat Completions.
+ */
+import { wireProtocol } from "../protocol/WireProtocol.ts";
+import { address } from "./Address.ts";
+import { build, turn } from "./Continue.ts";
+import { protocol } from "./Decode.ts";
+
+/** OpenAI Chat Completions. */
+export const openAiChat = wireProtocol(protocol, {
+  name: "OpenAI Chat Completions",
+  address,
+  continuation: { build, turn },
+  errorEvent: (message, code) => ({ data: { error: { message, type: "gateway_interrupted", param: null, code } } }),
+  takesComments: true,
+  usage: { cachedApart: false, reasoningApart: false },
+});

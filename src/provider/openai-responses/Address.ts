@@ -1,0 +1,30 @@
+/**
+ * Says where requests of OpenAI Responses go.
+ */
+import type * as Json from "../../domain/Json.ts";
+import { type Address, bearer, choicesByN, type Keeping } from "../protocol/Address.ts";
+
+/**
+ * A background job runs on without its client: it may exist as soon as the request may have arrived. A stored response exists
+ * from its first event on; the client of a stored document sees it only whole. A request without `store` is kept by default,
+ * although its client did not ask for that: such a request is repeated like any other.
+ */
+const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
+  if (body.background === true) return "request";
+  if (body.store !== true) return "nothing";
+  return streaming ? "response" : "request";
+};
+
+/** `POST …/responses`. */
+export const address: Address = {
+  vendor: "https://api.openai.com/v1",
+  keyEnv: "OPENAI_API_KEY",
+  version: "/v1",
+  path: () => "/responses",
+  headers: bearer,
+  claim: ({ path }) => (path.endsWith("/responses") ? { model: "" } : undefined),
+  speaks: ({ conversation, input, prompt }) =>
+    input !== undefined || prompt !== undefined || conversation !== undefined,
+  choices: choicesByN,
+  keeps,
+};

@@ -1,0 +1,17 @@
+/**
+ * Puts together what the package knows of OpenAI Responses.
+ */
+import { wireProtocol } from "../protocol/WireProtocol.ts";
+import { address } from "./Address.ts";
+import { build, turn } from "./Continue.ts";
+import { protocol } from "./Decode.ts";
+
+/** OpenAI Responses. */
+export const openAiResponses = wireProtocol(protocol, {
+  name: "OpenAI Responses",
+  address,
+  continuation: { build, turn },
+  errorEvent: (message, code) => ({ event: "error", data: { type: "error", code, message, param: null } }),
+  takesComments: true,
+  usage: { cachedApart: false, reasoningApart: false },
+});
