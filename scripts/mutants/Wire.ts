@@ -109,7 +109,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a background response is posted again",
     breaks: "one request, one job (break 31)",
-    within: "keptBy",
+    within: "keeps",
     find: 'if (body.background === true) return "request";',
     replace: 'if (body.background === 0) return "request";',
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "not posted a second time" }],
@@ -131,12 +131,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "read to a limit" }],
   },
   {
-    name: "a continuation knows fewer spellings of a text than the facts count",
+    name: "a continuation keeps less text than the facts count",
     breaks: "nothing twice (break 12)",
-    within: "textOf",
-    find: 'Json.list(delta.content).map(partText).join("") +',
-    replace: '"" +',
-    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "a list of output_text" }],
+    within: "#piece",
+    find: "if (piece.field !== undefined) this.#append(moment, slot, piece.field, text);",
+    replace: 'if (piece.field === "text") this.#append(moment, slot, piece.field, text);',
+    proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "a refusal done" }],
   },
   {
     name: "a picture that was shown is shown again by the answer that goes on",
@@ -149,9 +149,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a text that only its end tells is not known to the continuation",
     breaks: "nothing twice (break 12)",
-    within: "openAiResponses",
-    find: "return said(partTexts(key, contentIndex(frame), frame));",
-    replace: "return nothing;",
+    within: "showWhole",
+    find: ": show(output, frame, ResponsesContent.whole(frame, part));",
+    replace: ": [output, Observation.none];",
     proofs: [{ test: "test/provider/continuation/Text.test.ts", named: "done without deltas" }],
   },
   {
@@ -229,7 +229,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a response that was to be stored and never began is given up",
     breaks: "no needless question",
-    within: "keptBy",
+    within: "keeps",
     find: 'return streaming ? "response" : "request";',
     replace: 'return streaming ? "request" : "response";',
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "only stored" }],

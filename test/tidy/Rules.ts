@@ -64,7 +64,13 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
  */
 const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   failure: [["thrown"], ["tables"], ["evidence"], [""]],
-  provider: [["stream"], ["continuation"], ["openai-chat", "openai-responses", "anthropic", "gemini"], [""]],
+  provider: [
+    ["stream"],
+    ["continuation"],
+    ["protocol"],
+    ["openai-chat", "openai-responses", "anthropic", "gemini"],
+    [""],
+  ],
   recorder: [[""], ["export", "sql/sqlite"], ["sql"]],
   runtime: [["contract"], ["tools", "questions"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
   client: [["connection"], [""]],

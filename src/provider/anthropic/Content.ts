@@ -5,9 +5,12 @@ import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 
-/** A `content_block_start`; the caller's own calls are said by `called`. */
-export const opened = (index: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
-  const key = keyOf(index);
+/**
+ * A `content_block_start`; the caller's own calls are said by `called`.
+ *
+ * @param key the block's index, as all its events have it
+ */
+export const opened = (key: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const type = Json.string(block.type);
   switch (type) {
     case "text": {
@@ -43,8 +46,7 @@ export const called = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecor
 };
 
 /** A `content_block_delta`. Only text begins an item by itself, where a server has left its block's start out. */
-export const grown = (index: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
-  const key = keyOf(index);
+export const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
   switch (delta.type) {
     case "text_delta":
       return [said("text", key, Json.string(delta.text), textItem)];
@@ -67,12 +69,10 @@ export const grown = (index: string, delta: Json.JsonRecord): ReadonlyArray<Cont
 };
 
 /** A `content_block_stop`. */
-export const closed = (index: string): ReadonlyArray<Content> => [said("item", keyOf(index), "", { phase: "ends" })];
+export const closed = (key: string): ReadonlyArray<Content> => [said("item", key, "", { phase: "ends" })];
 
 const textItem: ItemPiece = { type: "text", field: "text" };
 const thinkingItem: ItemPiece = { field: "thinking" };
-
-const keyOf = (index: string): string => `block ${index}`;
 
 const said = (kind: Content["kind"], key: string, text: string, item: ItemPiece): Content => ({
   kind,

@@ -286,7 +286,7 @@ const look = (said: ReadonlyArray<Content>, seen: Seen): void => {
       seen.text += text.length;
     }
   }
-  add(seen, said);
+  if (said.length > 0) add(seen, said);
 };
 
 const add = (seen: Seen, content: ReadonlyArray<Content>): void => {

@@ -5,7 +5,7 @@
  */
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
-import { type Content, keyOfCall, nothing } from "../stream/Content.ts";
+import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 import * as ResponsesItem from "./Item.ts";
 import { type Key, keyOf } from "./Slots.ts";
 
@@ -77,7 +77,15 @@ const piece = (key: Key, type: "output_text" | "refusal", index: number, said: s
   choice: 0,
   key: itemKey(key),
   text: said,
-  item: { type: "text", field: `${type} ${index}` },
+  item: index === 0 ? firstPieces[type] : pieceOf(type, index),
 });
 
-const itemKey = (key: Key): string => `item ${key}`;
+const pieceOf = (type: "output_text" | "refusal", index: number): ItemPiece => ({
+  type: "text",
+  field: `${type} ${index}`,
+});
+
+/** Almost every text is the first content of its message: no delta of it makes a piece anew. */
+const firstPieces = { output_text: pieceOf("output_text", 0), refusal: pieceOf("refusal", 0) } as const;
+
+const itemKey = (key: Key): string => String(key);

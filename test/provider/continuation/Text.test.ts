@@ -1,13 +1,17 @@
 /**
- * What counts as shown and what a continuation knows is one truth: every spelling of a text is in both, at every cut.
+ * What counts as shown, what a continuation knows and what an adapter hands on is one truth: every spelling of a text is in
+ * all of them, at every cut.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Result } from "effect";
+import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
 import type { Part, ProtocolId } from "../../../src/provider/Protocols.ts";
 import { protocols } from "../../client/Protocols.ts";
+import { bytesOf, recordings } from "../../Recordings.ts";
+import { seeded } from "../../Seeded.ts";
 import { characters, decode, encode } from "../Decoded.ts";
 
 const ids = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
@@ -16,15 +20,11 @@ const ids = ["openai-chat", "openai-responses", "anthropic-messages", "google-ge
 const textIn = ({ items, protocol }: Continuation.Received): string =>
   items.map((item) => textOf(protocol, item)).join("");
 
-const textOf = (protocol: ProtocolId, { json, type, whole }: Continuation.ReceivedItem): string => {
+const textOf = (protocol: ProtocolId, { json, type }: Continuation.ReceivedItem): string => {
   if (type !== "text" || json.thought === true) return "";
   if (protocol !== "openai-responses") return Json.string(json.text);
-  const content = Json.list(Json.record(json.item)?.content).map((part) => {
-    const { refusal, text, transcript } = Json.record(part) ?? {};
-    return Json.string(text) || Json.string(refusal) || Json.string(transcript);
-  });
-  const streamed = Object.entries(json).filter(([name]) => /^(?:output_text|refusal) \d+$/.test(name));
-  return whole && content.length > 0 ? content.join("") : streamed.map(([, text]) => Json.string(text)).join("");
+  const fields = Object.entries(json).filter(([name]) => /^(?:output_text|refusal) \d+$/.test(name));
+  return fields.map(([, text]) => Json.string(text)).join("");
 };
 
 const untold = ({ items }: Continuation.Received): number => items.filter(({ json }) => json.untold === true).length;
@@ -37,10 +37,36 @@ const checkText = (protocol: ProtocolId, parts: ReadonlyArray<Part>, note: strin
   }
   for (let end = 0; end <= parts.length; end += 1) {
     const received = Continuation.collect(protocol, parts.slice(0, end));
-    assert.strictEqual(textIn(received).length, characters(parts.slice(0, end), "text"), `${note}, cut at ${end}`);
+    const shown = parts.slice(0, end).map(Continuation.textOf).join("");
+    assert.strictEqual(shown.length, characters(parts.slice(0, end), "text"), `${note}, cut at ${end}`);
+    assert.strictEqual(textIn(received), shown, `${note}, cut at ${end}`);
     const kept = Math.floor(end / 2);
     const discarded = Continuation.collect(protocol, parts.slice(0, end), { keepThrough: kept });
     assert.strictEqual(textIn(discarded), textIn(Continuation.collect(protocol, parts.slice(0, kept))), note);
+  }
+};
+
+/** The adapter's text deltas, of the first choice alone. */
+const checkWritten = (protocol: ProtocolId, parts: ReadonlyArray<Part>): void => {
+  const writer = new PartWriter(protocols[protocol], "id");
+  const written = parts.flatMap((part) => writer.take(part));
+  const text = written.map((part) => (part.type === "text-delta" ? part.delta : "")).join("");
+  const said = parts.flatMap((part) => part.content.filter(({ choice, kind }) => kind === "text" && choice === 0));
+  assert.strictEqual(text, said.map((content) => content.text).join(""));
+};
+
+const cuts = 60;
+
+/** Bytes cut anywhere: what was decoded of them is counted, collected and written alike. */
+const checkCuts = (protocol: ProtocolId, bytes: Uint8Array, note: string): void => {
+  const random = seeded(bytes.length);
+  for (let round = 0; round < cuts; round += 1) {
+    const cut = Math.floor(random() * (bytes.length + 1));
+    const { parts } = decode(protocols[protocol], [bytes.subarray(0, cut)]);
+    const shown = parts.map(Continuation.textOf).join("");
+    assert.strictEqual(shown.length, characters(parts, "text"), `${note}, cut at byte ${cut}`);
+    assert.strictEqual(textIn(Continuation.collect(protocol, parts)), shown, `${note}, cut at byte ${cut}`);
+    checkWritten(protocol, parts);
   }
 };
 
@@ -49,10 +75,16 @@ describe("text that was shown is text that a continuation knows", () => {
     const folder = new URL(`../../fixtures/streams/${protocol}/`, import.meta.url);
     for (const file of readdirSync(folder)) {
       it(`${protocol} ${file}, at every cut`, () => {
-        const { parts } = decode(protocols[protocol], [new Uint8Array(readFileSync(new URL(file, folder)))]);
-        checkText(protocol, parts, file);
+        const bytes = new Uint8Array(readFileSync(new URL(file, folder)));
+        checkText(protocol, decode(protocols[protocol], [bytes]).parts, file);
+        checkCuts(protocol, bytes, file);
       });
     }
+  }
+
+  if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
+  for (const recording of recordings) {
+    it(`${recording.file}, cut ${cuts} times`, () => checkCuts(recording.protocol, bytesOf(recording), recording.file));
   }
 });
 
