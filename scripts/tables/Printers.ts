@@ -59,8 +59,8 @@ const protocolTable = (root: string): string =>
   );
 
 const protocolRow = (path: string, text: string): ReadonlyArray<string> => {
-  const [, comment = "", id = ""] =
-    /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export const protocol\b[^=]*=\s*\{\s*id: "([^"]+)"/.exec(text) ?? [];
+  const [, comment = ""] = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export const protocol\b/.exec(text) ?? [];
+  const [, id = ""] = /^export const id = "([^"]+)"/m.exec(text) ?? [];
   const words = comment
     .replace(/^\s*\* ?/gm, "")
     .replace(/\s+/g, " ")
