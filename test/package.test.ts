@@ -72,7 +72,7 @@ describe("the packed package", () => {
   for (const resolution of ["nodenext", "bundler"]) {
     it(`type-checks in a strict project with the library check on (${resolution})`, () => {
       assert.deepStrictEqual(typeErrors(resolution, program), []);
-    });
+    }, 120_000);
   }
 
   it("gives types that a wrong program does not pass", () => {

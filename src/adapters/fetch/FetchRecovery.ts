@@ -26,7 +26,7 @@ import { type FetchCall, readCall } from "./Call.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
 import { fetchTransport } from "./Transport.ts";
 
-export type { RelayResponse as RelayAnswer, RelayRun } from "../relay/Relay.ts";
+export type { RelayResponse, RelayRun } from "../relay/Relay.ts";
 export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
 
