@@ -148,7 +148,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     called = opened.called;
     view.line(`chat ${opened.chat.chat} · ${opened.chat.model} · works in ${opened.chat.dir}`);
     const task = taskOf(given);
-    // In a pipe nobody looks at what they type.
+    // In a pipe no person looks at what is typed.
     const shown = isTerminal ? { prompt: () => prompt("> "), typed } : { prompt: () => {}, typed: () => {} };
     const how = yield* Session.play({ agent: opened, task, lines, line, ...shown });
     if (how === "parked" || how === "left") view.line(`to go on: ${goOn(given, chat)}`);

@@ -9,12 +9,12 @@ import { Budget } from "../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { runsOf } from "../recorder/RunPages.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import { check, decideBy } from "./backtest/Again.ts";
-import { backtestText } from "./backtest/BacktestText.ts";
+import { check, decideBy } from "./backtest/Redecision.ts";
+import { backtestText } from "./backtest/Report.ts";
 import { Tally } from "./backtest/Tally.ts";
-import { exitCodesHelp, failing } from "./command/Outcome.ts";
+import { exitCodesHelp, failing } from "./command/CommandFailed.ts";
+import { policyFlag } from "./command/Policy.ts";
 import { dbFlag, jsonFlag, withStore } from "./command/Store.ts";
-import { policyFlag } from "./decide.ts";
 import type { Screen } from "./terminal/Screen.ts";
 import { parseMoment } from "./terminal/TypedTime.ts";
 

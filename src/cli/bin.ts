@@ -2,7 +2,7 @@
 /**
  * Starts the command line, once the Node that runs it is known to be new enough.
  *
- * Nothing is imported before that: an older Node would fail inside a dependency, with words that help nobody.
+ * Nothing is imported before that: an older Node would fail inside a dependency, with words that do not help.
  */
 
 /** The oldest Node that @effect/platform-node runs on. */

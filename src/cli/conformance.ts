@@ -9,17 +9,11 @@ import { type ConformanceFaultId, conformanceFaults } from "../testing/conforman
 import type { ConformanceRuntime } from "../testing/conformance/ConformanceRuntime.ts";
 import { type ConformanceScoreboard, isSafe } from "../testing/conformance/ConformanceScoreboard.ts";
 import { conformanceTable } from "../testing/conformance/Table.ts";
+import { failing } from "./command/CommandFailed.ts";
 import { type SubjectName, subjectNames, subjects, type WithUsSettings } from "./conformance/Subjects.ts";
-import * as Progress from "./demo/stage/Progress.ts";
+import * as Progress from "./terminal/Progress.ts";
 
-/** The command was asked for something that does not exist. What, stands on stderr; the exit code is 2. */
-export class BadConformance extends Schema.TaggedError<BadConformance>()("BadConformance", {
-  reason: Schema.Literals(["bad_option", "missing_package"]),
-  message: Schema.String,
-}) {
-  override readonly [Runtime.errorExitCode] = 2;
-  override readonly [Runtime.errorReported] = false;
-}
+const fail = failing("conformance");
 
 /** A column with this package has text twice, a tool run too many or cut, or a truncation told as success; the exit code is 1. */
 export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColumn", {
@@ -76,7 +70,7 @@ const settings = {
 /** Longest silence, in milliseconds: ten minutes, the SDKs' own timeout. */
 const silenceMsMax = 600_000;
 
-/** `conformance`: plays the fault matrix against an SDK and prints who recovers, who doubles, who cuts. */
+/** `conformance`: plays the fault matrix against an SDK and prints which column recovers, doubles or cuts. */
 export const conformanceCommand = Command.make("conformance", settings, (asked) =>
   Effect.gen(function* () {
     const faults = yield* faultsOf(asked.only);
@@ -86,7 +80,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
     yield* Console.log(asked.json ? JSON.stringify(boards, null, 2) : conformanceTable(boards));
     yield* failUnsafe(boards);
   }).pipe(
-    Effect.catchTag("MissingPackage", ({ message }) => refuse("missing_package", message)),
+    Effect.catchTag("MissingPackage", ({ message }) => fail("refused", message)),
     // The table tells every break already; only a defect would be news.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
@@ -119,15 +113,12 @@ export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect
     : Effect.fail(new UnsafeColumn({ reason: "unsafe", runtimes: [first, ...rest] }));
 };
 
-const refuse = (reason: BadConformance["reason"], message: string) =>
-  Effect.andThen(Console.error(`conformance: ${message}`), Effect.fail(new BadConformance({ reason, message })));
-
 const faultsOf = (only: ReadonlyArray<string>) => {
   const names = only.flatMap((list) => list.split(",")).filter((name) => name !== "");
   const unknown = names.find((name) => conformanceFaults.every(({ id }) => id !== name));
   return unknown === undefined
     ? Effect.succeed(conformanceFaults.map(({ id }) => id).filter((id) => names.length === 0 || names.includes(id)))
-    : refuse("bad_option", `--only: no fault is called "${unknown}"`);
+    : fail("refused", `--only: no fault is called "${unknown}"`);
 };
 
 const columnsOf = Effect.fnUntraced(function* (asked: {
@@ -156,7 +147,7 @@ const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: Readonly
   const chosen = spoken.filter((protocol) => names.length === 0 || names.some((name) => protocol.includes(name)));
   return chosen.length > 0
     ? Effect.succeed(chosen)
-    : refuse("bad_option", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
+    : fail("refused", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
 };
 
 /** One column after the other: each has the machine to itself. */

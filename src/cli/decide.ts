@@ -6,8 +6,9 @@ import { Command, Flag } from "effect/cli";
 import * as Json from "../domain/Json.ts";
 import { parse } from "../policy/DecisionInput.ts";
 import { explain } from "../policy/Explanation.ts";
-import { type RecoveryPolicy, default as standard, strict } from "../policy/RecoveryPolicy.ts";
-import { type Line, LineSplitter, lineBytesMax } from "./terminal/Lines.ts";
+import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
+import { policyFlag } from "./command/Policy.ts";
+import { type InputLine, LineSplitter, lineBytesMax } from "./terminal/Lines.ts";
 
 /** Some lines had no decision. Each was named on stderr when it came; the exit code is 2. */
 export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
@@ -17,15 +18,6 @@ export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
   override readonly [Runtime.errorExitCode] = 2;
   override readonly [Runtime.errorReported] = false;
 }
-
-const presets = { default: standard, strict } as const;
-
-/** The flag that names a preset. */
-export const policyFlag = Flag.Literals("policy", ["default", "strict"]).pipe(
-  Flag.withDescription("The preset that decides"),
-  Flag.withDefault("default"),
-  Flag.map((name): RecoveryPolicy => presets[name]),
-);
 
 /** The command `decide`: takes a decision input as JSON on stdin and prints the decision, with its rule and reason, as JSON. */
 export const decideCommand = Command.make(
@@ -54,7 +46,7 @@ const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, expla
   const stdio = yield* Stdio.Stdio;
   const splitter = new LineSplitter();
   let bad = 0;
-  const answerAll = Effect.fnUntraced(function* (lines: ReadonlyArray<Line>) {
+  const answerAll = Effect.fnUntraced(function* (lines: ReadonlyArray<InputLine>) {
     const answers = lines
       .filter((line) => line.tooLong || line.text !== "")
       .map((line) => answer(policy, explained, line));
@@ -70,7 +62,7 @@ const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, expla
 });
 
 /** The decision of a line as JSON, or what is wrong with the line. */
-const answer = (policy: RecoveryPolicy, explained: boolean, line: Line): Result.Result<string, string> => {
+const answer = (policy: RecoveryPolicy, explained: boolean, line: InputLine): Result.Result<string, string> => {
   if (line.tooLong) return Result.fail(`line ${line.number}: input: longer than ${lineBytesMax} bytes`);
   const document = Json.parse(line.text);
   if (document === undefined) return Result.fail(`line ${line.number}: input: not JSON`);

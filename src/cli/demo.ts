@@ -3,34 +3,28 @@
  */
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
+import { failing } from "./command/CommandFailed.ts";
 import { dbFlag } from "./command/Store.ts";
+import * as DemoStore from "./demo/DemoStore.ts";
 import { summary, table, totalsOf } from "./demo/DemoTable.ts";
 import { exchanges, exchangesOfRunsMax } from "./demo/ExchangeTable.ts";
 import { choose, document, story } from "./demo/IncidentStory.ts";
-import * as Kept from "./demo/Kept.ts";
+import { playRecordings } from "./demo/recordings/Player.ts";
 import { Recordings } from "./demo/recordings/Recordings.ts";
-import { playRecordings } from "./demo/recordings/RecordingsRun.ts";
-import * as RecordingsTable from "./demo/recordings/RecordingsTable.ts";
+import * as RecordingsTable from "./demo/recordings/Table.ts";
 import { judge } from "./demo/scenarios/Judge.ts";
+import { play } from "./demo/scenarios/Player.ts";
 import type { Scenario } from "./demo/scenarios/Scenario.ts";
-import { play } from "./demo/scenarios/ScenarioRun.ts";
 import { select } from "./demo/scenarios/Scenarios.ts";
-import { layer } from "./demo/stage/Answering.ts";
-import * as Progress from "./demo/stage/Progress.ts";
+import { layer } from "./demo/stage/ScriptedPerson.ts";
 import { inkFor } from "./terminal/Ink.ts";
+import * as Progress from "./terminal/Progress.ts";
 import { program } from "./terminal/Screen.ts";
 
 /** Runs that are played at the same time; their waits are real, their work is little. */
 export const runsAtOnce = 8;
 
-/** The demo was asked for something that does not exist. What, stands on stderr; the exit code is 2. */
-export class BadDemo extends Schema.TaggedError<BadDemo>()("BadDemo", {
-  reason: Schema.Literals(["bad_option", "bad_recordings"]),
-  message: Schema.String,
-}) {
-  override readonly [Runtime.errorExitCode] = 2;
-  override readonly [Runtime.errorReported] = false;
-}
+const fail = failing("demo");
 
 /** Some runs were not as expected. Each is named in the output; the exit code is 1. */
 export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
@@ -82,14 +76,14 @@ const cutsMax = 1_000;
 export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, seed, streams }) =>
   Effect.gen(function* () {
     const chosen = Option.isSome(seed) ? seed.value : yield* Random.nextIntBetween(1, 1_000_000);
-    const kept = yield* Kept.open(db, Option.isNone(streams));
+    const kept = yield* DemoStore.open(db, Option.isNone(streams));
     const played = Option.isSome(streams)
       ? recordings(streams.value, only, chosen, cuts, json)
       : scenarios(only, chosen, json, kept);
     return yield* played.pipe(Effect.provide(layer), Effect.provideContext(kept.recorder));
   }).pipe(
     Effect.scoped,
-    Effect.catchTag("ClientConfigError", ({ message }) => refuse("bad_option", message)),
+    Effect.catchTag("ClientConfigError", ({ message }) => fail("refused", message)),
     // The table tells every retry and stop already; only a defect would be news.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
@@ -104,17 +98,14 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
   ]),
 );
 
-const refuse = (reason: BadDemo["reason"], message: string) =>
-  Effect.andThen(Console.error(`demo: ${message}`), Effect.fail(new BadDemo({ reason, message })));
-
 const scenarios = Effect.fn("demo.scenarios")(function* (
   only: ReadonlyArray<string>,
   seed: number,
   json: boolean,
-  kept: Kept.Kept,
+  kept: DemoStore.DemoStore,
 ) {
   const selected = select(only);
-  if (Result.isFailure(selected)) return yield* refuse("bad_option", selected.failure);
+  if (Result.isFailure(selected)) return yield* fail("refused", selected.failure);
   const progress = Progress.make(process.stderr, selected.success.length);
   const playOne = (scenario: Scenario) =>
     Effect.gen(function* () {
@@ -137,7 +128,7 @@ const scenarios = Effect.fn("demo.scenarios")(function* (
     yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
     if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
     if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
-    const farewell = Kept.farewell(kept, told?.incident.run_id);
+    const farewell = DemoStore.farewell(kept, told?.incident.run_id);
     if (farewell !== "") yield* Console.log(`\n${farewell}`);
   }
   const wrong = totals.runs - totals.as_expected;
@@ -152,7 +143,7 @@ const recordings = Effect.fn("demo.recordings")(function* (
   json: boolean,
 ) {
   const read = yield* Effect.result(Recordings.read(folder, only));
-  if (Result.isFailure(read)) return yield* refuse("bad_recordings", read.failure.message);
+  if (Result.isFailure(read)) return yield* fail("refused", read.failure.message);
   const [took, results] = yield* timed(playRecordings(read.success, seed, cuts));
   const totals = RecordingsTable.totalsOf(results);
   if (json) {

@@ -1,20 +1,14 @@
 /**
  * Runs the fault provider as a server of its own: `stream-recovery faults --script file.json`.
  */
-import { Console, Effect, FileSystem, Option, Path, Runtime, Schedule, Schema } from "effect";
+import { Console, Effect, FileSystem, Option, Path } from "effect";
 import { Command, Flag } from "effect/cli";
 import { FaultProvider } from "../testing/faults/FaultProvider.ts";
 import { FaultScriptError, type FaultScriptInput, parse, scriptBytesMax } from "../testing/script/FaultScript.ts";
+import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 
-/** The server could not be started. Why stands on stderr, in one line; the exit code is 2. */
-export class BadFaults extends Schema.TaggedError<BadFaults>()("BadFaults", {
-  reason: Schema.Literals(["bad_script", "cannot_listen"]),
-  message: Schema.String,
-}) {
-  override readonly [Runtime.errorExitCode] = 2;
-  override readonly [Runtime.errorReported] = false;
-}
+const fail = failing("faults");
 
 const flags = {
   port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 takes any free one"), Flag.withDefault(0)),
@@ -44,12 +38,12 @@ export const faultsCommand = Command.make(
       const provider = yield* FaultProvider.make({ ...options, host, port });
       yield* Signals.endsNormally;
       yield* Console.log(`listening on ${provider.url}`);
-      yield* Effect.raceFirst(log ? printLog(provider) : Effect.never, deserted);
+      yield* Effect.raceFirst(log ? printLog(provider) : Effect.never, Signals.deserted);
     },
     Effect.scoped,
     Effect.catchTags({
-      FaultScriptError: (error) => refuse("bad_script", error.message),
-      FaultListenError: (error) => refuse("cannot_listen", error.message),
+      FaultScriptError: (error) => fail("refused", error.message),
+      FaultListenError: (error) => fail("refused", error.message),
     }),
   ),
 ).pipe(
@@ -69,22 +63,6 @@ export const faultsCommand = Command.make(
     },
   ]),
 );
-
-/**
- * Ends when npx has gone: a `kill` reaches npx and its shell and nobody behind them, and a server that nobody started would
- * keep the port. Started in any other way it never ends by itself.
- */
-const deserted = Effect.suspend(() => {
-  const parent = process.ppid;
-  if (process.env.npm_command !== "exec") return Effect.never;
-  return Effect.repeat(Effect.void, {
-    schedule: Schedule.spaced("500 millis"),
-    while: () => process.ppid === parent,
-  });
-});
-
-const refuse = (reason: BadFaults["reason"], message: string) =>
-  Effect.andThen(Console.error(`faults: ${message}`), Effect.fail(new BadFaults({ reason, message })));
 
 /** Reads a script; `raw_file` paths in it start at its own folder. */
 const readScript = Effect.fnUntraced(function* (file: string) {

@@ -4,7 +4,7 @@
 import { Console } from "effect";
 import { Command, Flag } from "effect/cli";
 import { markdown, table } from "../policy/PolicyTable.ts";
-import { policyFlag } from "./decide.ts";
+import { policyFlag } from "./command/Policy.ts";
 
 /** The command `policy`: prints the decision table from the rows that `decide` itself runs, so that it cannot go stale. */
 export const policyCommand = Command.make(

@@ -5,10 +5,13 @@ import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
-import { exitCodesHelp } from "./command/Outcome.ts";
+import { counted } from "../story/Times.ts";
+import { capital } from "../story/Words.ts";
+import { exitCodesHelp } from "./command/CommandFailed.ts";
 import { dbFlag, jsonFlag, toldToWait, withStore } from "./command/Store.ts";
-import { recoverText } from "./recover/RecoverText.ts";
-import type { Screen } from "./terminal/Screen.ts";
+import type { Tone } from "./terminal/Ink.ts";
+import { quoted, type Screen } from "./terminal/Screen.ts";
+import { type Cell, table } from "./terminal/Table.ts";
 
 /** `recover`. */
 export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFlag }, ({ db, json }) =>
@@ -24,15 +27,15 @@ export const recoverCommand = Command.make("recover", { db: dbFlag, json: jsonFl
   ]),
 );
 
-/** Runs after which there is progress on stderr: fewer are done before anybody looks. */
+/** Runs after which there is progress on stderr: fewer are done before a person looks. */
 const progressFromRuns = 200;
 
 /** Recovers, and prints what it found. */
 export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen) {
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
-  // Watching comes first: what is found then is taken at once. A process that was killed a moment ago is waited for too:
-  // whoever types this after a crash wants its runs, and not to be told that it lives.
+  // Watching comes first: what is found then is taken at once. A process that was killed a moment ago is waited for too: a
+  // person who types this after a crash wants its runs, and not the word that it lives.
   yield* toldToWait("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     onProgress: (runs) =>
@@ -58,4 +61,90 @@ const lately =
 const silentMax = 1_000;
 
 const leftText = (runs: number): string =>
-  `${runs === silentMax ? `${runs} runs or more` : runs === 1 ? "one run" : `${runs} runs`} of a process that is silent and whose lease is longer than this waits; run it again later`;
+  `${runs === silentMax ? `${runs} runs or more` : counted(runs, "run")} of a process that is silent and whose lease is longer than this waits; run it again later`;
+
+/** Most runs that are listed one by one; `runs list` has them all. */
+const listedMax = 30;
+
+/** Most questions whose command is spelt out. */
+const spelledMax = 5;
+
+/** Ids are never cut shorter, in characters. */
+const idCharactersMin = 20;
+
+/**
+ * The report in words.
+ *
+ * @param left runs whose process is silent and may still live
+ */
+const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): string => {
+  if (report.runs.length === 0)
+    return left === 0
+      ? "Nothing to recover: every run has ended, waits, or is driven by a living process."
+      : "Nothing to recover yet: a process that drove a run is silent, and its lease is not over.";
+  const ordered = report.runs.toSorted((a, b) => outcomes[a.outcome].order - outcomes[b.outcome].order);
+  const listed = ordered.slice(0, listedMax);
+  const rest = ordered.length - listed.length;
+  const columns = [
+    { head: "RUN", shrinksTo: idCharactersMin },
+    { head: "NOW" },
+    { head: "RULE", shrinksTo: 12 },
+    { head: "NEXT", shrinksTo: 16 },
+  ] as const;
+  return [
+    table(columns, listed.map(cells), screen.ink, screen.fits ? screen.columns : undefined),
+    ...(rest > 0 ? [screen.ink("quiet", `and ${rest} more`)] : []),
+    "",
+    summary(report),
+    ...questions(ordered, screen),
+    ...(report.more ? [`There are more: ${screen.ink("strong", screen.type("recover"))}`] : []),
+  ].join("\n");
+};
+
+interface Words {
+  readonly order: number;
+  readonly now: string;
+  readonly next: string;
+  readonly tone: Tone;
+}
+
+const outcomes: Readonly<Record<CrashRecovery.Outcome, Words>> = {
+  asked: { order: 0, now: "? asks you", next: "answer its question", tone: "careful" },
+  waiting: { order: 1, now: "? still asks", next: "answer its question", tone: "careful" },
+  offered: { order: 2, now: "‖ safe to retry", next: "StreamProcessor.takeUp", tone: "good" },
+  answered: { order: 3, now: "‖ answered", next: "StreamProcessor.takeUp", tone: "good" },
+  completed: { order: 4, now: "✓ completed", next: "nothing", tone: "good" },
+  stopped: { order: 5, now: "■ stopped", next: "nothing", tone: "quiet" },
+  skipped: { order: 6, now: "▸ held elsewhere", next: "nothing: another process has it", tone: "quiet" },
+};
+
+const cells = ({ outcome, rule, run_id }: CrashRecovery.Row): ReadonlyArray<Cell> => {
+  const { next, now, tone } = outcomes[outcome];
+  return [{ text: run_id, tone: "strong" }, { text: now, tone }, { text: rule ?? "-" }, { text: next }];
+};
+
+const summary = ({ counts, runs }: CrashRecovery.Report): string => {
+  const told = [
+    [counts.offered + counts.answered, "can be taken up by your program"],
+    [
+      counts.asked + counts.waiting,
+      counts.asked + counts.waiting === 1 ? "waits for your answer" : "wait for your answer",
+    ],
+    [counts.completed, "completed"],
+    [counts.stopped, "stopped"],
+    [counts.skipped, "held by another process"],
+  ] as const;
+  const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  return `${capital(counted(runs.length, "run"))}: ${parts.join(", ")}.`;
+};
+
+const questions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen): ReadonlyArray<string> => {
+  const asking = rows.filter(({ outcome }) => outcome === "asked" || outcome === "waiting");
+  if (asking.length === 0) return [];
+  const spelled = asking
+    .slice(0, spelledMax)
+    .map(({ run_id }) => `  ${ink("strong", type(`runs answer ${quoted(run_id)}`))}`);
+  const rest =
+    asking.length > spelledMax ? [`  ${ink("strong", type("runs list --state asking"))}  for all of them`] : [];
+  return ["", "The question, and what may be answered:", ...spelled, ...rest];
+};

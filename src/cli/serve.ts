@@ -1,24 +1,18 @@
 /**
  * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
  */
-import { Config, Console, Effect, Layer, Option, Redacted, Runtime, Schedule, Schema } from "effect";
+import { Config, Console, Effect, Layer, Option, Redacted } from "effect";
 import { Command, Flag } from "effect/cli";
 import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/config/GatewayOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
 import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
 
-/** The gateway could not start. Why stands on stderr, in one line; the exit code is 2. */
-export class BadServe extends Schema.TaggedError<BadServe>()("BadServe", {
-  reason: Schema.Literals(["bad_option", "cannot_listen", "store"]),
-  message: Schema.String,
-}) {
-  override readonly [Runtime.errorExitCode] = 2;
-  override readonly [Runtime.errorReported] = false;
-}
+const fail = failing("serve");
 
 const text = (name: string, variable: string, description: string) =>
   Flag.String(name).pipe(
@@ -190,14 +184,14 @@ export const serveCommand = Command.make(
       ...(Option.isSome(token) && Redacted.value(token.value) !== "" ? { token: Redacted.value(token.value) } : {}),
     };
     const foreign = foreignStore(program.db ?? defaultFile());
-    if (foreign !== undefined) return yield* refuse("bad_option", foreign);
+    if (foreign !== undefined) return yield* fail("refused", foreign);
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening, services)),
       Effect.scoped,
       Effect.catchTags({
-        GatewayError: ({ message, reason }) => refuse(reason, message),
-        ClientConfigError: ({ message }) => refuse("bad_option", message),
-        RecorderError: ({ message, reason }) => refuse("store", message === "" ? reason : message),
+        GatewayError: ({ message }) => fail("refused", message),
+        ClientConfigError: ({ message }) => fail("refused", message),
+        RecorderError: ({ message, reason }) => fail("refused", message === "" ? reason : message),
       }),
     );
   }),
@@ -238,18 +232,5 @@ const listening = Effect.gen(function* () {
     }),
   );
   yield* Console.log(`listening on ${gateway.url}`);
-  yield* Effect.raceFirst(Effect.never, deserted);
-});
-
-const refuse = (reason: BadServe["reason"], message: string) =>
-  Effect.andThen(Console.error(`serve: ${message}`), Effect.fail(new BadServe({ reason, message })));
-
-/** Ends when npx has gone: a `kill` reaches npx and its shell and nobody behind them, and the port would stay taken. */
-const deserted = Effect.suspend(() => {
-  const parent = process.ppid;
-  if (process.env.npm_command !== "exec") return Effect.never;
-  return Effect.repeat(Effect.void, {
-    schedule: Schedule.spaced("500 millis"),
-    while: () => process.ppid === parent,
-  });
+  yield* Signals.deserted;
 });

@@ -2,7 +2,7 @@
  * Serves the providers' own protocols on a local address, and recovers what breaks behind it.
  *
  * The server is plain `node:http`: what has to be the same as without it (header names, their order and repetition, bytes,
- * flushed heads, a broken connection where an answer broke) is what a framework takes over. Everything above it is Effect.
+ * flushed heads, a broken connection where a response broke) a framework would decide by itself. Everything above it is Effect.
  *
  * One request is one fiber. It is served by `RelayHandler` (a model request: a run of StreamProcessor), by `PassHandler`
  * (anything else) or by `PageHandler` (the gateway's own paths). A shutdown takes no new request, waits for what runs within a
@@ -15,15 +15,14 @@ import { Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "
 import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { Page } from "./api/Seam.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
 import { noProxy, targetOf } from "./proxy/Admission.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
-import { isOwn } from "./proxy/PageHandler.ts";
+import { isOwn, Page } from "./proxy/PageHandler.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import * as Upstream from "./proxy/Upstream.ts";
-import { type Desk, take } from "./Requests.ts";
+import { type RequestServing, take } from "./Requests.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<
@@ -69,7 +68,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const bodies = new BodyStore(limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const desk: Desk = {
+  const serving: RequestServing = {
     settings,
     upstream,
     bodies,
@@ -94,7 +93,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const server = serverOf(settings, (request, response) => {
     const client = new ClientResponse(response, limits.slowClientMs);
     const start = isOwn(targetOf(request.url ?? "", settings)) ? runPage : run;
-    start(take(request, client, desk));
+    start(take(request, client, serving));
   });
   const sockets = countSockets(server);
   const port = yield* Effect.acquireRelease(listen(server, settings), () =>
@@ -184,7 +183,7 @@ const drained = Effect.fnUntraced(function* (
   processor: StreamProcessor["Service"],
 ) {
   yield* Effect.sync(() => void server.close());
-  // Feeds have ended by now; what the page answers in one piece takes no longer than this.
+  // Feeds have ended by now; what the page sends in one piece takes no longer than this.
   yield* within(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
   yield* within(FiberSet.awaitEmpty(served), drainMs);

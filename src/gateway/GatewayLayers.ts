@@ -1,5 +1,5 @@
 /**
- * Puts a gateway together: its store, who answers its questions, its processor, its recovery and its server.
+ * Puts a gateway together: its store, what answers its questions, its processor, its recovery and its server.
  */
 import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
@@ -10,20 +10,21 @@ import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
-import type { Page, Traffic } from "./api/Seam.ts";
+import type { Traffic } from "./api/Traffic.ts";
 import type { GatewayError, GatewayOptions } from "./config/GatewayOptions.ts";
 import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
+import type { Page } from "./proxy/PageHandler.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 
-/** How long a question holds its client by default, in milliseconds: as long as the SDKs wait for an answer. */
+/** How long a question holds its client by default, in milliseconds: as long as the SDKs wait for a response. */
 export const holdMsDefault = 600_000;
 
 /** A gateway, and what stands behind it. */
 export interface GatewayProgram extends GatewayOptions {
   /** `memory`, or an SQLite file; left out the one that the commands read. */
   readonly db?: string;
-  /** `fail` (default): nobody is there, what is uncertain stops. `hold`: the client waits for an answer. */
+  /** `fail` (default): no person is asked, and what is uncertain stops. `hold`: the client waits for an answer. */
   readonly onQuestion?: "fail" | "hold";
   /** A question takes its default after so many milliseconds. */
   readonly holdMs?: number;
@@ -71,7 +72,7 @@ export const layer = (
 
 /**
  * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
- * the first byte of every answer would wait for the disk.
+ * the first byte of every response would wait for the disk.
  */
 const recorderOf = ({ db, leaseMs }: GatewayProgram): Layer.Layer<RunRecorder, RecorderError> =>
   db === inMemory

@@ -1,9 +1,9 @@
 /**
  * Decides what becomes of a gateway's runs when its process has died.
  *
- * Such a run cannot go on: its client saw the connection break and is gone, and a repeat of the client's own is a new run. So
- * it ends as `client_gone`. A question that stands on record, of a process that held it for its client, is ended by its
- * answer; where the gateway holds no questions (`--on-question fail`), it is answered `stop` at once.
+ * Such a run cannot go on: its client saw the connection break and is gone, and a repeat by the client is a new run. The run ends as
+ * `client_gone`. A question that a dead process held for its client ends the run by its answer; where the gateway holds no questions
+ * (`--on-question fail`), it is answered `stop` at once.
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
@@ -21,7 +21,7 @@ import { runIdPrefix } from "./proxy/RelayHandler.ts";
 export interface GatewayRecoveryOptions {
   /** Expiry and defaults of questions. */
   readonly terms?: QuestionTerms;
-  /** Nobody answers questions: they are answered `stop`. */
+  /** No person answers questions: the program answers them `stop`. */
   readonly headless: boolean;
   /** From one look to the next, in milliseconds. */
   readonly intervalMs?: number;
@@ -46,9 +46,9 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
 };
 
 /**
- * Ends the runs of gateways that nobody can go on with.
+ * Ends the runs of gateways that no process can go on with.
  *
- * @param headless also those whose question nobody answers
+ * @param headless also those whose question no person answers
  */
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
@@ -79,7 +79,7 @@ const stop = ({ questions, run_id }: RunRecord): Effect.Effect<void, RecorderErr
   if (revision === undefined) return Effect.void;
   return CrashRecovery.answer({ run_id, revision, choice: "stop", by: "program" }).pipe(
     Effect.asVoid,
-    // Somebody has answered it first, or it has ended.
+    // A person has answered it first, or it has ended.
     Effect.catchTag("AnswerRefused", () => Effect.void),
   );
 };

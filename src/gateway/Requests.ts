@@ -6,22 +6,21 @@ import { Cause, Effect, Exit, type Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import type { Page } from "./api/Seam.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import { type Admitted, admit, browsed, type Refused, targetOf } from "./proxy/Admission.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Bytes, decodedWhole, isEncoded } from "./proxy/ContentDecoding.ts";
 import { logged } from "./proxy/Defect.ts";
-import { isOwn, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
+import { pairsOf } from "./proxy/Headers.ts";
+import { isOwn, type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
-import { pairsOf } from "./proxy/Passing.ts";
-import { type RelayMeans, relay } from "./proxy/RelayHandler.ts";
+import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { type Route, routeOf } from "./proxy/Route.ts";
 import type { Upstream } from "./proxy/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface Desk extends RelayMeans {
+export interface RequestServing extends RelayServing {
   readonly settings: GatewaySettings;
   readonly upstream: Upstream;
   readonly bodies: BodyStore;
@@ -39,9 +38,9 @@ export interface Desk extends RelayMeans {
 export const take = (
   request: IncomingMessage,
   client: ClientResponse,
-  desk: Desk,
+  serving: RequestServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
-  served(request, client, desk).pipe(
+  served(request, client, serving).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
         ? client.settle
@@ -52,25 +51,25 @@ export const take = (
 const served = (
   request: IncomingMessage,
   client: ClientResponse,
-  desk: Desk,
+  serving: RequestServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.suspend(() => {
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
-    const admitted = admit({ method, target: request.url ?? "", headers }, desk.settings);
-    const refused = desk.draining() ? closing : "reason" in admitted ? admitted : undefined;
+    const admitted = admit({ method, target: request.url ?? "", headers }, serving.settings);
+    const refused = serving.draining() ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
-      return refuse(refused ?? closing, spokenBy(request, headers, refused, desk), client, desk);
+      return refuse(refused ?? closing, spokenBy(request, headers, refused, serving), client, serving);
     const { target } = admitted;
-    if (isOwn(target)) return own(request, { target, headers }, client, desk);
-    const route = routeOf(target, headers, desk.settings.upstreams);
+    if (isOwn(target)) return own(request, { target, headers }, client, serving);
+    const route = routeOf(target, headers, serving.settings.upstreams);
     const page = browsed({ headers }, target);
-    if (page !== undefined) return refuse(page, undefined, client, desk);
-    if ("refused" in route) return refuse(route.refused, route.upstream, client, desk);
+    if (page !== undefined) return refuse(page, undefined, client, serving);
+    if ("refused" in route) return refuse(route.refused, route.upstream, client, serving);
     const asked: Asked = { method, headers, ...route };
-    if (!mayBeRelayed(method, route.url, headers)) return through(request, asked, client, desk);
-    return Effect.scoped(kept(request, asked, client, desk)).pipe(
-      Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, desk)),
+    if (!mayBeRelayed(method, route.url, headers)) return through(request, asked, client, serving);
+    return Effect.scoped(kept(request, asked, client, serving)).pipe(
+      Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, serving)),
     );
   });
 
@@ -79,7 +78,7 @@ const spokenBy = (
   { url }: IncomingMessage,
   headers: RelayHeaders,
   refused: Refused | undefined,
-  { settings }: Desk,
+  { settings }: RequestServing,
 ): UpstreamName | undefined =>
   refused?.status === 426 || refused?.status === 405
     ? routeOf(targetOf(url ?? "/", settings), headers, settings.upstreams).upstream
@@ -87,27 +86,31 @@ const spokenBy = (
 
 type Asked = Route & Pick<RelayRequest, "method" | "headers">;
 
-const isAdmitted = (answer: Admitted | Refused): answer is Admitted => "target" in answer;
+const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "target" in admitted;
 
 /** A model request, it seems: its body is kept until its run has ended. */
 const kept = Effect.fnUntraced(function* (
   request: IncomingMessage,
   { headers, method, upstream, url }: Asked,
   client: ClientResponse,
-  desk: Desk,
+  serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const body = yield* desk.bodies.read(request);
-  const plan = yield* recognised({ method, url, headers, body }, body, desk);
+  const body = yield* serving.bodies.read(request);
+  const plan = yield* recognised({ method, url, headers, body }, body, serving);
   if (plan === undefined) {
-    desk.meter.count("passed_through");
-    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, desk.upstream);
+    serving.meter.count("passed_through");
+    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, serving.upstream);
   }
-  desk.meter.count("relayed");
-  yield* relay(plan, upstream, client, desk);
+  serving.meter.count("relayed");
+  yield* relay(plan, upstream, client, serving);
 });
 
 /** Clients that compress a body are recognised by a copy of it; what is sent is what they sent. */
-const recognised = (request: RelayRequest, body: Bytes, { settings }: Desk): Effect.Effect<RelayPlan | undefined> => {
+const recognised = (
+  request: RelayRequest,
+  body: Bytes,
+  { settings }: RequestServing,
+): Effect.Effect<RelayPlan | undefined> => {
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
   if (!isEncoded(encoding)) return Effect.sync(() => recognise(request));
   return Effect.map(
@@ -119,18 +122,23 @@ const recognised = (request: RelayRequest, body: Bytes, { settings }: Desk): Eff
   );
 };
 
-const through = (request: IncomingMessage, asked: Asked, client: ClientResponse, desk: Desk): Effect.Effect<void> => {
-  const { maxPassedBytes } = desk.settings.limits;
+const through = (
+  request: IncomingMessage,
+  asked: Asked,
+  client: ClientResponse,
+  serving: RequestServing,
+): Effect.Effect<void> => {
+  const { maxPassedBytes } = serving.settings.limits;
   const length = request.headers["content-length"];
-  if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, desk);
-  desk.meter.count("passed_through");
+  if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, serving);
+  serving.meter.count("passed_through");
   const body = hasBody(request) ? counted(request, maxPassedBytes) : undefined;
   const { headers, method, url } = asked;
   return pass(
     { method, url, headers, body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
-    desk.upstream,
+    serving.upstream,
   );
 };
 
@@ -140,21 +148,21 @@ const own = (
   request: IncomingMessage,
   asked: Pick<RelayRequest, "headers"> & Admitted,
   client: ClientResponse,
-  desk: Desk,
+  serving: RequestServing,
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     const body = hasBody(request) ? yield* pageBodies.read(request) : undefined;
-    yield* serve(request, { ...asked, body }, client, desk);
+    yield* serve(request, { ...asked, body }, client, serving);
   }).pipe(
     Effect.scoped,
-    Effect.catchTag("BodyRefused", (error) => refuseBody(error, undefined, client, desk)),
+    Effect.catchTag("BodyRefused", (error) => refuseBody(error, undefined, client, serving)),
   );
 
 const refuse = (
   refused: Refused,
   upstream: UpstreamName | undefined,
   client: ClientResponse,
-  { meter }: Desk,
+  { meter }: RequestServing,
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     meter.count("refused");
@@ -166,9 +174,9 @@ const refuseBody = (
   { reason }: BodyRefused,
   upstream: UpstreamName | undefined,
   client: ClientResponse,
-  desk: Desk,
+  serving: RequestServing,
 ): Effect.Effect<void> =>
-  reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, desk);
+  reason === "broken" ? client.break : refuse(reason === "busy" ? busy : tooLong, upstream, client, serving);
 
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Option } from "effect";
-import { type Consequence, consequencesOf } from "../../src/cli/backtest/Again.ts";
+import { type Consequence, consequencesOf } from "../../src/cli/backtest/Redecision.ts";
 import { backtest } from "../../src/cli/backtest.ts";
 import { blank } from "../../src/cli/terminal/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";

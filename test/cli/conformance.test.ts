@@ -196,7 +196,7 @@ describe("stream-recovery conformance", () => {
       assert.deepStrictEqual(protocol.errors, [
         'conformance: --protocol: expected a part of openai-chat, openai-responses, got "gemini"',
       ]);
-      for (const { exit } of [fault, protocol]) assert.include(String(exit), "BadConformance");
+      for (const { exit } of [fault, protocol]) assert.include(String(exit), "CommandFailed");
     }),
   );
 

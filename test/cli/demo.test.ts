@@ -6,13 +6,13 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { table } from "../../src/cli/demo/DemoTable.ts";
-import * as RecordedFrames from "../../src/cli/demo/recordings/RecordedFrames.ts";
-import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/recordings/RecordingJudge.ts";
+import * as Frames from "../../src/cli/demo/recordings/Frames.ts";
+import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/recordings/Judge.ts";
 import type { Recording } from "../../src/cli/demo/recordings/Recordings.ts";
-import type { Take } from "../../src/cli/demo/recordings/RecordingTake.ts";
+import type { Take } from "../../src/cli/demo/recordings/Take.ts";
 import { judge, type Row } from "../../src/cli/demo/scenarios/Judge.ts";
+import type { Outcome } from "../../src/cli/demo/scenarios/Player.ts";
 import { faultCharactersMax, guarded, recovered, type Scenario } from "../../src/cli/demo/scenarios/Scenario.ts";
-import type { Outcome } from "../../src/cli/demo/scenarios/ScenarioRun.ts";
 import { scenarios } from "../../src/cli/demo/scenarios/Scenarios.ts";
 import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
@@ -239,7 +239,7 @@ describe("the demo's judge", () => {
 
 const stream =
   'event: a\ndata: {"n":1}\n\n: ping\n\ndata: {"n":2}\ndata: é\n\ndata: {"choices":[{"finish_reason":"stop"}]}\n\n';
-const frames = RecordedFrames.read(Buffer.from(stream));
+const frames = Frames.read(Buffer.from(stream));
 
 const recording: Recording = {
   file: "a.sse",
@@ -284,8 +284,8 @@ describe("the judge of recordings", () => {
         ["message", '{"choices":[{"finish_reason":"stop"}]}', 56],
       ],
     );
-    assert.strictEqual(RecordedFrames.endOf("openai-chat", frames, 1_000), 56);
-    const crlf = RecordedFrames.read(Buffer.from("\ufeffdata: 1\r\n\r\ndata: 2\r\rdata: 3\n"));
+    assert.strictEqual(Frames.endOf("openai-chat", frames, 1_000), 56);
+    const crlf = Frames.read(Buffer.from("\ufeffdata: 1\r\n\r\ndata: 2\r\rdata: 3\n"));
     assert.deepStrictEqual(
       crlf.map(({ data, open }) => [data, open]),
       [

@@ -5,7 +5,8 @@ import { NodeServices } from "@effect/platform-node";
 import { assert, describe, it } from "@effect/vitest";
 import { Console, Deferred, Effect, Fiber } from "effect";
 import { Command } from "effect/cli";
-import { BadFaults, faultsCommand } from "../../src/cli/faults.ts";
+import { CommandFailed } from "../../src/cli/command/CommandFailed.ts";
+import { faultsCommand } from "../../src/cli/faults.ts";
 
 const run = (args: ReadonlyArray<string>) =>
   Command.runWith(faultsCommand, { version: "test" })(args).pipe(Effect.provide(NodeServices.layer));
@@ -63,7 +64,7 @@ describe("stream-recovery faults", () => {
       const { errors, record } = yield* recording;
       const { file } = yield* script('{"answers":[{"break":{"kind":"rts","at":"event"}}]}');
       const error = yield* Effect.flip(record(run(["--script", file])));
-      assert.instanceOf(error, BadFaults);
+      assert.instanceOf(error, CommandFailed);
       assert.strictEqual(Reflect.get(error, "~effect/Runtime/errorExitCode"), 2);
       assert.strictEqual(errors.length, 1);
       assert.match(errors[0] ?? "", /^faults: answers\[0\]\.break\.kind: .+$/);

@@ -4,9 +4,9 @@
 import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Context, Effect, Layer, Random, References, type Scope } from "effect";
-import type { Page } from "../../src/gateway/api/Seam.ts";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
+import type { Page } from "../../src/gateway/proxy/PageHandler.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";

@@ -81,7 +81,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   cli: [
     ["terminal"],
     ["command", "demo/stage"],
-    ["demo/scenarios", "runs", "recover", "backtest", "conformance"],
+    ["demo/scenarios", "runs", "backtest", "conformance"],
     ["demo/recordings"],
     ["demo"],
     [""],

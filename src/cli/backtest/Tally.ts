@@ -3,7 +3,7 @@
  */
 import type { Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { type Check, type Consequence, consequences, consequencesOf, sameVerdict } from "./Again.ts";
+import { type Check, type Consequence, consequences, consequencesOf, sameDecision } from "./Redecision.ts";
 
 /** Most violations that are named; what is more is counted. */
 const violationsMax = 100;
@@ -12,12 +12,12 @@ const violationsMax = 100;
 const examplesMax = 3;
 
 /** A decision in three words. */
-export type Verdict = Pick<Decision, "action" | "rule" | "mode">;
+export type DecisionSummary = Pick<Decision, "action" | "rule" | "mode">;
 
 /** Incidents that were decided one way and would be decided another way. */
 export interface Group {
-  readonly before: Verdict;
-  readonly now: Verdict;
+  readonly before: DecisionSummary;
+  readonly now: DecisionSummary;
   readonly incidents: number;
   readonly consequences: Readonly<Record<Consequence, number>>;
   /** Runs to look at. */
@@ -30,8 +30,8 @@ export interface Violation {
   readonly incident: string;
   readonly policy: string;
   readonly policy_version: string;
-  readonly stored: Verdict;
-  readonly again: Verdict;
+  readonly stored: DecisionSummary;
+  readonly again: DecisionSummary;
 }
 
 /** The sums. */
@@ -58,8 +58,8 @@ const none = (): Record<Consequence, number> =>
   Object.fromEntries(consequences.map((consequence) => [consequence, 0])) as Record<Consequence, number>;
 
 interface Growing {
-  readonly before: Verdict;
-  readonly now: Verdict;
+  readonly before: DecisionSummary;
+  readonly now: DecisionSummary;
   incidents: number;
   readonly consequences: Record<Consequence, number>;
   readonly examples: Array<string>;
@@ -93,11 +93,11 @@ export class Tally {
         incident: id,
         policy,
         policy_version: decision.policy_version,
-        stored: verdictOf(decision),
-        again: verdictOf(checked.again),
+        stored: summaryOf(decision),
+        again: summaryOf(checked.again),
       });
     }
-    if (sameVerdict(decision, now)) this.#unchanged += 1;
+    if (sameDecision(decision, now)) this.#unchanged += 1;
     else this.#change(incident, now);
   }
 
@@ -121,11 +121,11 @@ export class Tally {
   }
 
   #change(incident: RunIncident, now: Decision): void {
-    const before = verdictOf(incident.decision);
-    const key = [before, verdictOf(now)].flatMap(({ action, mode, rule }) => [action, rule, mode ?? ""]).join(" ");
+    const before = summaryOf(incident.decision);
+    const key = [before, summaryOf(now)].flatMap(({ action, mode, rule }) => [action, rule, mode ?? ""]).join(" ");
     const group: Growing = this.#groups.get(key) ?? {
       before,
-      now: verdictOf(now),
+      now: summaryOf(now),
       incidents: 0,
       consequences: none(),
       examples: [],
@@ -142,7 +142,7 @@ export class Tally {
   }
 }
 
-const verdictOf = ({ action, mode, rule }: Decision): Verdict => ({
+const summaryOf = ({ action, mode, rule }: Decision): DecisionSummary => ({
   action,
   rule,
   ...(mode === undefined ? {} : { mode }),

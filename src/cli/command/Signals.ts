@@ -6,7 +6,7 @@
  * to stop, it is the normal end: a service manager must not take it for a failure.
  */
 import { constants } from "node:os";
-import { Cause, Effect, Exit, Runtime } from "effect";
+import { Cause, Effect, Exit, Runtime, Schedule } from "effect";
 
 const codes = { SIGINT: 128 + constants.signals.SIGINT, SIGTERM: 128 + constants.signals.SIGTERM } as const;
 
@@ -35,3 +35,18 @@ export const teardown: Runtime.Teardown = (exit, onExit) => {
   if (Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)) return Runtime.defaultTeardown(exit, onExit);
   return onExit(isNormalEnd && first !== undefined ? 0 : codes[first ?? "SIGINT"]);
 };
+
+/**
+ * Ends when npx has gone: a `kill` reaches npx and its shell and no process behind them, and a server that has lost its starter
+ * would keep the port. A server that was started in any other way never ends by itself.
+ */
+export const deserted: Effect.Effect<void> = Effect.suspend(() => {
+  const parent = process.ppid;
+  if (process.env.npm_command !== "exec") return Effect.never;
+  return Effect.asVoid(
+    Effect.repeat(Effect.void, {
+      schedule: Schedule.spaced("500 millis"),
+      while: () => process.ppid === parent,
+    }),
+  );
+});

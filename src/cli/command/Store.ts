@@ -9,7 +9,7 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as Screen from "../terminal/Screen.ts";
-import { type CommandFailed, failing } from "./Outcome.ts";
+import { type CommandFailed, failing } from "./CommandFailed.ts";
 
 /** The word for a store that ends with its process. */
 export const inMemory = "memory";
@@ -75,7 +75,7 @@ export const withStore = <R>(
 /** Lease of a command, in milliseconds: it is short, so that a process that had a short lease is not watched for longer. */
 const leaseMs = 1_000;
 
-/** Looking forgets nothing: retention is for those who write. */
+/** A command that only looks forgets nothing: retention is for programs that write. */
 const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, leaseMs, retention: false });
 
 /** After so many milliseconds a command says what it waits for. */

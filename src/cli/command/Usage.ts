@@ -1,5 +1,5 @@
 /**
- * Says in one line on stderr what is wrong with what was typed, with the nearest word that there is. Help is for those who ask for it.
+ * Says in one line on stderr what is wrong with what was typed, with the nearest word that there is. Help is printed only where it is asked for.
  */
 import { Console } from "effect";
 import { type CliError, CliOutput } from "effect/cli";

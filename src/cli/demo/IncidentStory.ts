@@ -12,7 +12,7 @@ import { often } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import type { Row } from "./scenarios/Judge.ts";
-import type { Outcome } from "./scenarios/ScenarioRun.ts";
+import type { Outcome } from "./scenarios/Player.ts";
 
 /** A run with an incident to tell of. */
 export interface Told {

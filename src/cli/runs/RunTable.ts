@@ -11,7 +11,7 @@ import { type Cell, type Column, table } from "../terminal/Table.ts";
 /** Fewest characters of a random id in the table: what git shows of a commit, and one more. */
 const idCharactersMin = 8;
 
-/** Fewest characters of an id that somebody chose: it is there to be read. */
+/** Fewest characters of an id that a program chose: it is there to be read. */
 const nameCharactersMin = 18;
 
 const random = /^[0-9a-f-]{32,36}$/i;
@@ -41,7 +41,7 @@ export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: stri
   return [rows, ...asking(runs, screen), ...orphans(runs, screen), ...next(more, screen)].join("\n");
 };
 
-/** The width that a table must fit into; undefined where nobody looks. */
+/** The width that a table must fit into; undefined where no terminal shows it. */
 export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
 
 const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [

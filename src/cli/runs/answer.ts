@@ -10,12 +10,12 @@ import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { openQuestionOf, repeatsText } from "../../story/Question.ts";
 import { takeUpHint } from "../../story/Words.ts";
-import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, toldToWait, withStore } from "../command/Store.ts";
 import { broken } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
-import { findRun } from "./FindRun.ts";
 import { questionText } from "./QuestionText.ts";
+import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
 const fail = failing("runs answer");
@@ -104,7 +104,7 @@ const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
 const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
   error instanceof RecorderError && error.reason === "owned";
 
-/** What comes after an answer depends on who drives the run. */
+/** What comes after an answer depends on whether a process drives the run. */
 const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined

@@ -4,9 +4,9 @@
 import { Console, Effect, FileSystem, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import { encode, exportRun } from "../../recorder/export/IncidentExport.ts";
-import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, withStore } from "../command/Store.ts";
-import { findRun } from "./FindRun.ts";
+import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
 /** `runs export`. */

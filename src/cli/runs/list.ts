@@ -7,7 +7,7 @@ import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { statusOf } from "../../story/RunStatus.ts";
 import { summaryOf } from "../../story/RunSummary.ts";
-import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { type RunRow, runTable } from "./RunTable.ts";

@@ -6,10 +6,10 @@ import { Argument, Command, Flag } from "effect/cli";
 import { runDocument } from "../../gateway/page/RunDocument.ts";
 import { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
-import { findRun } from "./FindRun.ts";
+import { findRun } from "./RunLookup.ts";
 import { runText } from "./RunText.ts";
 
 /** The argument that names a run. */

@@ -8,11 +8,11 @@ import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { type RunStep, runSteps } from "../../story/RunSteps.ts";
 import { clockHere } from "../../story/Times.ts";
-import { exitCodesHelp, failing } from "../command/Outcome.ts";
+import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import * as Signals from "../command/Signals.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
-import { findRun } from "./FindRun.ts";
+import { findRun } from "./RunLookup.ts";
 
 /** Runs that are watched when none is named: the newest. */
 const watchedMax = 100;

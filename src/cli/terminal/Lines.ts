@@ -6,7 +6,7 @@
 export const lineBytesMax = 1_048_576;
 
 /** One line, trimmed. A line past the limit keeps its number only. */
-export interface Line {
+export interface InputLine {
   /** From 1. */
   readonly number: number;
   readonly text: string;
@@ -23,8 +23,8 @@ export class LineSplitter {
   #tooLong = false;
 
   /** The lines that these bytes complete. */
-  push(bytes: Uint8Array): ReadonlyArray<Line> {
-    const lines: Array<Line> = [];
+  push(bytes: Uint8Array): ReadonlyArray<InputLine> {
+    const lines: Array<InputLine> = [];
     let from = 0;
     for (let to = bytes.indexOf(newline); to >= 0; to = bytes.indexOf(newline, from)) {
       this.#hold(bytes.subarray(from, to));
@@ -36,7 +36,7 @@ export class LineSplitter {
   }
 
   /** The last line, where it has no line break. */
-  end(): ReadonlyArray<Line> {
+  end(): ReadonlyArray<InputLine> {
     return this.#heldBytes > 0 || this.#tooLong ? [this.#take()] : [];
   }
 
@@ -51,7 +51,7 @@ export class LineSplitter {
     this.#heldBytes += bytes.length;
   }
 
-  #take(): Line {
+  #take(): InputLine {
     // TextDecoder takes a byte order mark away; JSON has no place for one (RFC 8259, 8.1).
     const text = new TextDecoder().decode(Buffer.concat(this.#held)).trim();
     const line = { number: this.#number, text, tooLong: this.#tooLong };

@@ -1,5 +1,5 @@
 /**
- * Describes the API under `/recovery/api`: what runs and ran, its questions, and answering them. Its OpenAPI document stands at
+ * Describes the API under `/recovery/api`: the runs on record, their questions, and how to answer one. Its OpenAPI document stands at
  * `/recovery/api/openapi.json`.
  */
 import { Schema } from "effect";
@@ -10,12 +10,12 @@ import { Provider } from "../../domain/RunFacts.ts";
 import { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
 import { RunExport } from "../../recorder/export/ExportDocument.ts";
 import { Parked, RunRecord } from "../../recorder/RunRecord.ts";
-import { Totals } from "./ApiTotals.ts";
+import { Totals } from "./Totals.ts";
 
 /** Most runs of one page of a list. */
 export const listRunsMax = 500;
 
-/** The header that an answer must carry: no form of another site can send it without a preflight, which nobody grants. */
+/** The header that an answer must carry: a page of another site cannot send it without a preflight, which is never granted. */
 const answerHeader = "x-recovery-answer";
 
 /** There is nothing of this name. */
@@ -135,7 +135,7 @@ const runs = HttpApiGroup.make("runs")
     }),
     HttpApiEndpoint.get("export", "/runs/:id/export", { params: runId, success: RunExport, error: found }).annotate(
       OpenApi.Description,
-      "A run as JSON that may leave the house: no secret, prompt, path or id",
+      "A run as JSON that can be shared: no secret, prompt, path or id",
     ),
     HttpApiEndpoint.get("questions", "/questions", {
       success: Schema.Struct({ questions: Schema.Array(OpenQuestion) }),

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
-import type { TrafficStatus } from "./Seam.ts";
+import type { TrafficStatus } from "./Traffic.ts";
 
 /** The content type of the text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8";

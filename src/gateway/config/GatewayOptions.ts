@@ -44,8 +44,8 @@ export interface GatewayLimits {
 
 /**
  * The limits by default. Providers take request bodies up to 32 MB (Anthropic) and 50 MB (OpenAI); uploads up to 1 GiB are
- * not kept. 2,000 streams are a bar of this project, four times as many connections a limit. SDKs wait 10 minutes for an
- * answer, so that a client that reads nothing for 5 is gone.
+ * not kept. 2,000 streams are a bar of this project, four times as many connections a limit. SDKs wait 10 minutes for a
+ * response, so a client that reads nothing for 5 is gone.
  */
 export const limitsDefault: GatewayLimits = {
   maxBodyBytes: 64 * 1024 * 1024,
@@ -73,11 +73,11 @@ export interface GatewayOptions {
   /** What is held back from clients. Default `live`. */
   readonly reveal?: "live" | "on_complete";
   /**
-   * What a client gets where a shown answer breaks for good: an aborted connection (default), or its protocol's own error
+   * What a client gets where a shown response breaks for good: an aborted connection (default), or its protocol's own error
    * event before that, for clients that know no better.
    */
   readonly onBreak?: "abort" | "error_event";
-  /** Who does not bring it is refused. It is never forwarded. */
+  /** A client without it is refused. It is never forwarded. */
   readonly token?: string;
   /** Names besides this machine's own that a request's Host may say, such as `host.docker.internal`. */
   readonly allowedHosts?: ReadonlyArray<string>;

@@ -4,7 +4,7 @@
  *
  * What it needs of the DOM is declared here, so that the DOM's names stay out of the other sources.
  */
-import type { FeedMessage } from "../api/ApiFeed.ts";
+import type { FeedMessage } from "../api/Feed.ts";
 
 interface PageNode {
   readonly nodeType: number;
@@ -205,7 +205,7 @@ const answer = async (button: PageElement): Promise<void> => {
   }
   button.disabled = false;
   await refresh();
-  // Whoever pressed a button that is gone goes on from the view, not from the beginning of the document.
+  // A reader whose button is gone goes on from the view, not from the beginning of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 

@@ -1,7 +1,7 @@
 /**
- * Builds HTML of text that nobody vouches for: whatever is put into a template is escaped, unless it is HTML itself.
+ * Builds HTML of text that is not trusted: a value in a template is escaped, unless it is HTML itself.
  *
- * Every label of a record (provider, model, tool, call, code, finish reason) was chosen by somebody else. Attributes are always
+ * Every label of a record (provider, model, tool, call, code, finish reason) came from outside. Attributes are always
  * written in double quotes, so that one escape is right for text and attributes alike.
  */
 

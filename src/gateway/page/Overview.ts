@@ -7,7 +7,7 @@ import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
 import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
-import type { Totals } from "../api/ApiTotals.ts";
+import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { questionBox } from "./QuestionBox.ts";
 import { timelineOf } from "./Timeline.ts";

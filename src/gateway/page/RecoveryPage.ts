@@ -7,11 +7,12 @@ import { HttpApiBuilder } from "effect/http-api";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { Api } from "../api/Api.ts";
-import * as ApiFeed from "../api/ApiFeed.ts";
-import * as ApiHandlers from "../api/ApiHandlers.ts";
-import * as ApiTotals from "../api/ApiTotals.ts";
+import * as Feed from "../api/Feed.ts";
+import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
-import { Page, Traffic } from "../api/Seam.ts";
+import * as Totals from "../api/Totals.ts";
+import { Traffic } from "../api/Traffic.ts";
+import { Page } from "../proxy/PageHandler.ts";
 import * as BrowserScript from "./BrowserScript.ts";
 import { html } from "./Html.ts";
 import { type Filter, filters, overview, questionsMax } from "./Overview.ts";
@@ -23,18 +24,18 @@ import { style } from "./style/Style.ts";
 /** Runs of one page of the list. */
 export const pageRuns = 40;
 
-/** The page of the runs of this recorder. What the gateway does now is told where there is a gateway. */
+/** The page of the runs of this recorder. Where there is a gateway, the page says what it does now. */
 export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
   Page,
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
     const traffic = yield* Effect.serviceOption(Traffic);
     const context = yield* Effect.context<never>();
-    const totals = yield* ApiTotals.make(recorder);
+    const totals = yield* Totals.make(recorder);
     const script = BrowserScript.text();
     const api = HttpRouter.toWebHandler(
       HttpApiBuilder.layer(Api, { openapiPath: "/recovery/api/openapi.json" }).pipe(
-        Layer.provide(ApiHandlers.layer(totals)),
+        Layer.provide(Handlers.layer(totals)),
         Layer.provide(Layer.succeedContext(context)),
         Layer.provide(Layer.succeed(RunRecorder, recorder)),
         Layer.provide(HttpServer.layerServices),
@@ -42,33 +43,33 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
       { disableLogger: true },
     );
     yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
-    const house: House = { recorder, traffic, context, totals, script, api: api.handler };
-    return { handle: (request) => handle(house, request) };
+    const sources: PageSources = { recorder, traffic, context, totals, script, api: api.handler };
+    return { handle: (request) => handle(sources, request) };
   }),
 );
 
 /** What the page is made of. */
-interface House {
+interface PageSources {
   readonly recorder: RunRecorder["Service"];
   readonly traffic: Option.Option<Traffic["Service"]>;
   readonly context: Context.Context<never>;
-  readonly totals: Effect.Effect<ApiTotals.Totals, RecorderError>;
+  readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
   readonly api: (request: Request) => Promise<Response>;
 }
 
-const handle = (house: House, request: Request): Effect.Effect<Response | undefined> => {
+const handle = (sources: PageSources, request: Request): Effect.Effect<Response | undefined> => {
   const { pathname, searchParams } = new URL(request.url);
-  if (pathname.startsWith("/recovery/api/") && pathname !== "/recovery/api/events") return fromApi(house, request);
+  if (pathname.startsWith("/recovery/api/") && pathname !== "/recovery/api/events") return fromApi(sources, request);
   const serve = views[pathname];
   if (serve === undefined) return Effect.undefined;
   if (request.method !== "GET" && request.method !== "HEAD") {
     return Effect.succeed(
-      respond("Only GET is answered here.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
+      respond("This address takes GET and HEAD only.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
     );
   }
-  const answer = Effect.catchTag(serve(house, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
-  return request.method === "HEAD" ? Effect.flatMap(answer, headOf) : answer;
+  const response = Effect.catchTag(serve(sources, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
+  return request.method === "HEAD" ? Effect.flatMap(response, headOf) : response;
 };
 
 /** The same head without a body; a feed is not left running behind it. */
@@ -78,7 +79,7 @@ const headOf = ({ body, headers, status }: Response): Effect.Effect<Response> =>
     new Response(null, { status, headers }),
   );
 
-type View = (house: House, query: URLSearchParams) => Effect.Effect<Response, RecorderError>;
+type View = (sources: PageSources, query: URLSearchParams) => Effect.Effect<Response, RecorderError>;
 
 const plain = "text/plain; charset=utf-8";
 const document = "text/html; charset=utf-8";
@@ -86,17 +87,17 @@ const document = "text/html; charset=utf-8";
 const views: Readonly<Record<string, View>> = {
   // Relative: a token's prefix may stand before it.
   "/recovery": () => Effect.succeed(respond("", { status: 308, type: plain, more: { location: "recovery/" } })),
-  "/recovery/": (house, query) => {
+  "/recovery/": (sources, query) => {
     const run = query.get("run");
-    return run === null ? overviewPage(house, query) : runPage(house, run);
+    return run === null ? overviewPage(sources, query) : runPage(sources, run);
   },
   "/recovery/page.css": () => Effect.succeed(respond(style, { type: "text/css; charset=utf-8" })),
   "/recovery/page.js": ({ script }) => Effect.succeed(respond(script, { type: "text/javascript; charset=utf-8" })),
-  "/recovery/picture.html": (house, query) => pictureFile(house, query.get("run") ?? ""),
+  "/recovery/picture.html": (sources, query) => pictureFile(sources, query.get("run") ?? ""),
   "/recovery/api/events": ({ context, recorder, traffic }) =>
     Effect.succeed(
       // The gateway says of every event stream that a proxy must not collect it first.
-      respond(ApiFeed.make(recorder, traffic, context), { type: "text/event-stream" }),
+      respond(Feed.make(recorder, traffic, context), { type: "text/event-stream" }),
     ),
   "/metrics": ({ traffic }) =>
     Effect.gen(function* () {
@@ -111,7 +112,7 @@ interface Head {
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** What every response of the page says: nothing of it is kept, framed, guessed at or read by another site. */
+/** Headers of every response of the page: a browser must not keep, frame or guess at it, and no other site may read it. */
 const guarding = {
   "cache-control": "no-store",
   "content-security-policy": contentSecurityPolicy,
@@ -154,7 +155,7 @@ const overviewPage: View = ({ recorder, totals }, query) =>
 const narrowed = (filter: Filter) =>
   filter === "all" ? {} : filter === "broken" ? { broken: true } : ({ state: filter } as const);
 
-const runPage = ({ recorder }: House, runId: string): Effect.Effect<Response, RecorderError> =>
+const runPage = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
   Effect.gen(function* () {
     const record = yield* recorder.run(runId);
     const now = yield* Clock.currentTimeMillis;
@@ -163,7 +164,7 @@ const runPage = ({ recorder }: House, runId: string): Effect.Effect<Response, Re
     return respond(pageFrame(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
   });
 
-const pictureFile = ({ recorder }: House, runId: string): Effect.Effect<Response, RecorderError> =>
+const pictureFile = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
   Effect.gen(function* () {
     const record = yield* recorder.run(runId);
     const now = yield* Clock.currentTimeMillis;
@@ -192,24 +193,27 @@ const unreadable = (): Response =>
     { status: 503, type: document },
   );
 
-/** The API's answer, with what every response says. What it did not understand is told as JSON with a reason, too. */
-const fromApi = ({ api }: House, request: Request): Effect.Effect<Response> =>
+/** The API's response, with the headers of every response. A request that it did not understand gets JSON with a reason, too. */
+const fromApi = ({ api }: PageSources, request: Request): Effect.Effect<Response> =>
   Effect.promise(async () => {
-    const answer = await api(request);
-    const headers = new Headers(answer.headers);
+    const response = await api(request);
+    const headers = new Headers(response.headers);
     for (const [name, value] of Object.entries(guarding)) headers.set(name, value);
-    if (answer.status < 400 || headers.get("content-type")?.includes("json") === true) {
-      return new Response(answer.body, { status: answer.status, headers });
+    if (response.status < 400 || headers.get("content-type")?.includes("json") === true) {
+      return new Response(response.body, { status: response.status, headers });
     }
-    await answer.body?.cancel();
+    await response.body?.cancel();
     headers.set("content-type", "application/json");
     headers.delete("content-length");
-    return new Response(JSON.stringify(refusals[answer.status] ?? refusals[500]), { status: answer.status, headers });
+    return new Response(JSON.stringify(refusals[response.status] ?? refusals[500]), {
+      status: response.status,
+      headers,
+    });
   });
 
 const refusals: Readonly<Record<number, { readonly _tag: string; readonly reason: string; readonly message: string }>> =
   {
     400: { _tag: "ApiInvalid", reason: "invalid_request", message: "the request is not what api/openapi.json says" },
     404: { _tag: "ApiNotFound", reason: "unknown_address", message: "there is nothing at this address" },
-    500: { _tag: "ApiUnavailable", reason: "failed", message: "the request could not be answered" },
+    500: { _tag: "ApiUnavailable", reason: "failed", message: "the request could not be served" },
   };

@@ -3,7 +3,7 @@
  */
 import { grouped, momentUtc } from "../../story/Times.ts";
 import { actions } from "../../story/Words.ts";
-import type { Totals } from "../api/ApiTotals.ts";
+import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
 /** Most rows of a table; the others are in the API. */

@@ -1,5 +1,5 @@
 /**
- * Decides who may use the gateway at all: its token, the name that it was called by, and the page that a browser called from.
+ * Decides which requests the gateway takes: by their token, by the name that they call it, and by the page that a browser sends them from.
  *
  * A page on the web can make a browser call 127.0.0.1. Without a key it gains nothing from a provider, but it could read the
  * record of runs and answer questions. So a local gateway answers to this machine's names only (a rebound DNS name says its
@@ -8,7 +8,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
-import { tokenHeader } from "./Passing.ts";
+import { tokenHeader } from "./Headers.ts";
 
 /** A request that may go on. */
 export interface Admitted {
@@ -16,7 +16,7 @@ export interface Admitted {
   readonly target: string;
 }
 
-/** A request that may not, and why, in words for whoever set the client up. */
+/** A request that may not go on, and why, in words for the person who set the client up. */
 export interface Refused {
   readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
   readonly reason: string;
@@ -50,7 +50,7 @@ export const admit = (
     return {
       status: 403,
       reason: "host",
-      message: "The gateway does not answer to this Host; --allow-host names others.",
+      message: "The gateway does not serve this Host; --allow-host names others.",
     };
   if (isCrossSite(request))
     return {
@@ -125,7 +125,7 @@ const isKeyed = (headers: RelayHeaders, query: string): boolean =>
 const onlyPrograms: Refused = {
   status: 403,
   reason: "browser",
-  message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider answers.",
+  message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider sends.",
 };
 
 /** The path and query that a request asks for, without the token before them. */

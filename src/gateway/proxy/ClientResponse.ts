@@ -1,5 +1,5 @@
 /**
- * Writes one response to its client: as fast as the client takes it and no faster, whole, or broken so that nobody can take
+ * Writes one response to its client: as fast as the client takes it and no faster, whole, or broken so that no client can take
  * it for whole.
  */
 import type { ServerResponse } from "node:http";
@@ -8,7 +8,7 @@ import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { Refused } from "./Admission.ts";
 import type { Bytes } from "./ContentDecoding.ts";
-import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Passing.ts";
+import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Headers.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;
@@ -122,7 +122,7 @@ export class ClientResponse {
     return this.settle;
   }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
 
-  /** Answers with a document of the gateway's own, in the words that the provider's clients read. */
+  /** Responds with a document of the gateway's own, in the words that the provider's clients read. */
   refuse(
     { headers: demanded = [], message, reason, status }: Refused,
     upstream: UpstreamName | undefined,

@@ -1,5 +1,5 @@
 /**
- * Takes content encodings off (RFC 9110, 8.4): of answers that came encoded although plain ones were asked for, and of a copy
+ * Takes content encodings off (RFC 9110, 8.4): of responses that came encoded although plain ones were asked for, and of a copy
  * of requests that clients compress, which can be recognised in no other way.
  */
 import { Readable, type Transform } from "node:stream";
@@ -107,7 +107,7 @@ export const decodedWhole = async (encoding: string, body: Bytes, maxBytes: numb
         return undefined;
     }
   } catch {
-    // A body that nobody can read is the provider's to refuse: it passes through as it is.
+    // A body that cannot be read is the provider's to refuse: it passes through as it is.
     return undefined;
   }
 };

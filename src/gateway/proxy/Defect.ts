@@ -6,7 +6,7 @@ import { Cause, Effect } from "effect";
 import { label } from "../../domain/Limits.ts";
 
 /** What is known of a defect without its words. */
-export interface DefectTold {
+export interface DefectLabels {
   readonly class: string;
   readonly code?: string;
   readonly at?: string;
@@ -21,7 +21,7 @@ export const logged = (what: string, cause: Cause.Cause<unknown>): Effect.Effect
   Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, told(Cause.squash(cause)));
 
 /** What a log may say of an error. */
-export const told = (defect: unknown): DefectTold => {
+export const told = (defect: unknown): DefectLabels => {
   if (!(defect instanceof Error)) return { class: typeof defect };
   const at = framesOf(defect.stack ?? "");
   return {

@@ -1,16 +1,35 @@
 /**
- * Serves the gateway's own paths: hands the request to its page, and the answer to the client.
+ * Serves the gateway's own paths: hands the request to the page, and the page's response to the client.
+ *
+ * The server has done its part before: a token was checked and its `/t/TOKEN` prefix cut off, Host and Origin were checked, body and
+ * header limits hold. The page's links must therefore be relative.
  */
 import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import type { Page } from "../api/Seam.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
 import { logged } from "./Defect.ts";
-import { isEventStream, without } from "./Passing.ts";
+import { isEventStream, without } from "./Headers.ts";
 
-/** Most bytes of a request to the page: answers are short. */
+/**
+ * Serves `/recovery`, `/recovery/…` and `/metrics`. Left out, these paths are not found.
+ */
+export class Page extends Context.Service<
+  Page,
+  {
+    /**
+     * Serves a request. It may run as long as a live feed does: it is interrupted, and the response's body cancelled, when
+     * the client goes away or the gateway stops.
+     *
+     * @param request its URL has the path without a token's prefix; its body was read already and is bounded
+     * @returns undefined where there is nothing at this path
+     */
+    readonly handle: (request: Request) => Effect.Effect<Response | undefined>;
+  }
+>()("effect-stream-recovery/gateway/Page") {}
+
+/** Most bytes of a request to the page: an answer to a question is short. */
 export const pageBodyBytesMax = 64 * 1024;
 
 /** Whether a path is the gateway's own. */
@@ -24,18 +43,18 @@ export interface PageRequest {
 }
 
 /** What serving the page needs of the gateway. */
-export interface PageMeans {
+export interface PageServing {
   readonly page: Page["Service"] | undefined;
   /** Done when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
 }
 
-/** Serves a request to the end of its answer, which a live feed reaches when the client goes away. */
+/** Serves a request to the end of its response, which a live feed reaches when the client goes away. */
 export const serve = (
   request: IncomingMessage,
   asked: PageRequest,
   client: ClientResponse,
-  { closing, page }: PageMeans,
+  { closing, page }: PageServing,
 ): Effect.Effect<void> =>
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
@@ -49,7 +68,7 @@ export const serve = (
       const { status, statusText } = response;
       const headers = [...response.headers];
       client.head({ status, statusText, headers });
-      // A feed ends when its reader leaves or the gateway stops; any other answer has an end of its own.
+      // A feed ends when its reader leaves or the gateway stops; any other response has an end of its own.
       if (response.body !== null) yield* copied(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
     });

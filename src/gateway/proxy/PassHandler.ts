@@ -10,7 +10,7 @@ import { told } from "./Defect.ts";
 import { BodyRefused } from "./RequestBody.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
 
-/** The provider was not reached, or its answer broke. Of the error itself only class and code are told: it may name an address. */
+/** The provider was not reached, or its response broke. A log gets class and code of the error only: its message may name an address. */
 class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
   reason: Schema.Literals(["unreachable", "broken", "too_long"]),
   error: Schema.Unknown,
@@ -67,11 +67,11 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
   }
 });
 
-/** What a body that is given up still says concerns nobody. */
+/** A body that is given up may still fail: that no longer matters. */
 const ignored = (): void => undefined;
 
 const words: Readonly<Record<PassFailed["reason"], Refused>> = {
   unreachable: { status: 502, reason: "upstream_failed", message: "The provider could not be reached." },
-  broken: { status: 502, reason: "upstream_failed", message: "The provider's answer broke off." },
+  broken: { status: 502, reason: "upstream_failed", message: "The provider's response broke off." },
   too_long: { status: 413, reason: "body", message: "The request's body is longer than the gateway takes." },
 };

@@ -17,7 +17,7 @@ import { errorEvent } from "./ErrorEvent.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
-export interface RelayMeans {
+export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
     "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance"
@@ -27,7 +27,7 @@ export interface RelayMeans {
   readonly settings: Pick<GatewaySettings, "onBreak">;
 }
 
-/** Begins the id of every run of a gateway: nobody can go on with one after its process has died, its client is gone. */
+/** Begins the id of every run of a gateway: such a run cannot go on after its process has died, because its client is gone. */
 export const runIdPrefix = "gw_";
 
 /**
@@ -39,12 +39,12 @@ export const relay = (
   plan: RelayPlan,
   upstream: UpstreamName,
   client: ClientResponse,
-  means: RelayMeans,
+  serving: RelayServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.suspend(() => {
     const scope = Scope.makeUnsafe();
     return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
-      relayed(plan, upstream, client, means, scope, fiber),
+      relayed(plan, upstream, client, serving, scope, fiber),
     ).pipe(
       // Whatever ends this, the client must not take what it has for the whole.
       Effect.onInterrupt(() => client.break),
@@ -56,25 +56,27 @@ const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
   upstream: UpstreamName,
   client: ClientResponse,
-  { meter, options, settings }: RelayMeans,
+  { meter, options, settings }: RelayServing,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
   const services = yield* Effect.context<StreamProcessor>();
-  const told = telling(meter);
+  const told = reporting(meter);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
   const opening = Relay.open(plan, { ...options, runIdPrefix, onEvent: told.event });
-  const answer = yield* Scope.provide(opening, scope).pipe(
+  const response = yield* Scope.provide(opening, scope).pipe(
     Effect.catchTag("RelayInterrupted", (error) => Effect.as(refused(error, upstream, client), undefined)),
   );
-  if (answer === undefined) return;
+  if (response === undefined) return;
   // Once the marker has left, a client that goes away cancels nothing: the run is over, as its reader is.
-  const leave = Effect.flatMap(answer.cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
+  const leave = Effect.flatMap(response.cancel, (cancelled) =>
+    cancelled ? Effect.void : Scope.close(scope, Exit.void),
+  );
   const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
   client.whenGone(() => void Effect.runForkWith(services)(left));
-  client.head(answer.head, plan.streaming);
-  yield* Effect.catchTag(copied(answer, client), "RelayInterrupted", (error) => {
+  client.head(response.head, plan.streaming);
+  yield* Effect.catchTag(copied(response, client), "RelayInterrupted", (error) => {
     const tells = settings.onBreak === "error_event" && plan.streaming;
     // The provider's own error event was handed on already.
     return tells && error.failure.in_band !== true
@@ -83,15 +85,15 @@ const relayed = Effect.fnUntraced(function* (
   });
 });
 
-const copied = Effect.fnUntraced(function* (answer: Relay.RelayResponse, client: ClientResponse) {
+const copied = Effect.fnUntraced(function* (response: Relay.RelayResponse, client: ClientResponse) {
   for (;;) {
-    const chunks = yield* answer.read;
+    const chunks = yield* response.read;
     if (chunks === undefined) return yield* client.end;
     yield* client.write(chunks);
   }
 });
 
-/** A run that ended before a head: the provider's own answer where there is one. */
+/** A run that ended before a head: the provider's own response where there is one. */
 const refused = (error: RelayInterrupted, upstream: UpstreamName, client: ClientResponse): Effect.Effect<void> => {
   const { headers, response } = error;
   if (response !== undefined) return handedOn(response, headers, client);
@@ -117,7 +119,7 @@ const wordsOf = ({ failure, message, reason, rule }: RelayInterrupted): Refused 
 const userGone = Context.make(InterruptSignature, "user");
 
 /** Tells the meter what becomes of a run. */
-const telling = (meter: TrafficMeter["Service"]) => {
+const reporting = (meter: TrafficMeter["Service"]) => {
   let runId: string | undefined;
   return {
     event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {

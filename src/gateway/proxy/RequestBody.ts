@@ -58,7 +58,7 @@ const gathered = (
     const chunks: Array<Buffer> = [];
     const over = () => {
       request.off("data", data).off("end", end).off("close", broken).off("error", broken);
-      // What still comes is left in the socket; its sender is told to stop by the answer.
+      // What still comes is left in the socket; the response tells its sender to stop.
       request.pause();
     };
     const fail = (reason: BodyRefused["reason"]) => {

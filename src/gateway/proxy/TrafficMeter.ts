@@ -2,7 +2,7 @@
  * Counts what the gateway does and tells of changes, for its page and its metrics.
  */
 import { Clock, Context, Effect, Layer, PubSub, Stream } from "effect";
-import { changesMax, type RunChange, Traffic } from "../api/Seam.ts";
+import { changesMax, type RunChange, Traffic } from "../api/Traffic.ts";
 
 /** The writing side of `Traffic`. */
 export class TrafficMeter extends Context.Service<

@@ -10,7 +10,7 @@ import * as Connector from "../../client/connection/Connector.ts";
 import { Origins } from "../../client/connection/Origin.ts";
 import { connectMsDefault } from "../../client/ProviderClient.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { forwarded, handedOn, pairsOf } from "./Passing.ts";
+import { forwarded, handedOn, pairsOf } from "./Headers.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
 /** A request that passes through. */
@@ -24,7 +24,7 @@ export interface PassedRequest {
   readonly length: string | undefined;
 }
 
-/** Its answer. */
+/** Its response. */
 export interface PassedResponse {
   readonly head: RelayHead;
   readonly body: Readable;
@@ -33,7 +33,7 @@ export interface PassedResponse {
 /** The way to the providers. */
 export interface Upstream {
   readonly transport: RelayTransport;
-  /** Sends a request once, gives its answer as it comes, also encoded; rejects with undici's error. */
+  /** Sends a request once, gives its response as it comes, also encoded; rejects with undici's error. */
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
 }
 

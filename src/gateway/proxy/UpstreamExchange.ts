@@ -12,10 +12,10 @@ import type { Wire } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
-import { forwarded, handedOn, pairsOf, without } from "./Passing.ts";
+import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
 
 /** What an exchange needs of the gateway. */
-export interface UpstreamMeans {
+export interface ExchangeContext {
   readonly wire: Wire;
   readonly origin: Origin;
   /** Monotonic milliseconds. */
@@ -42,19 +42,19 @@ type HandlerOf = Parameters<Wire["agent"]["dispatch"]>[1];
 /** One request on its way. */
 export class UpstreamExchange implements RelayExchange {
   readonly #exchange: RawExchange;
-  readonly #means: UpstreamMeans;
+  readonly #context: ExchangeContext;
   #decoded: AsyncIterator<Bytes> | undefined;
 
-  constructor(request: RelayRequest, reporters: RelayReporters, means: UpstreamMeans) {
-    this.#means = means;
-    this.#exchange = new RawExchange(reporters, means.monotonicMs);
-    dispatch(means.wire, request, this.#exchange);
+  constructor(request: RelayRequest, reporters: RelayReporters, context: ExchangeContext) {
+    this.#context = context;
+    this.#exchange = new RawExchange(reporters, context.monotonicMs);
+    dispatch(context.wire, request, this.#exchange);
   }
 
   async head(): Promise<RelayHead> {
     const exit = await Effect.runPromiseExit(Effect.mapError(this.#exchange.head, this.#failed));
     if (Exit.isFailure(exit)) throw failureIn(exit);
-    this.#means.origin.reached = true;
+    this.#context.origin.reached = true;
     const head = this.#exchange.head_ ?? { ...exit.value, statusText: "", headers: [] };
     const encoding = headerOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
@@ -63,7 +63,7 @@ export class UpstreamExchange implements RelayExchange {
     if (source === undefined) {
       // A refusal says enough by its status, and leaves as it came.
       if (head.status < 200 || head.status > 299) return head;
-      // The next answer would come in the same encoding.
+      // The next response would come in the same encoding.
       throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });
     }
     this.#decoded = source[Symbol.asyncIterator]();
@@ -78,7 +78,7 @@ export class UpstreamExchange implements RelayExchange {
 
   abort(): void {
     this.#exchange.abort();
-    // What a decoder that is given up still says concerns nobody.
+    // A decoder that is given up may still fail: that no longer matters.
     this.#decoded?.return?.().catch(() => undefined);
   }
 
@@ -90,7 +90,7 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   readonly #failed = (broken: Broken): ProviderError =>
-    providerError(failureOf(broken, this.#means), this.#exchange.delivery, broken.error);
+    providerError(failureOf(broken, this.#context), this.#exchange.delivery, broken.error);
 }
 
 /** Writes a request with its own headers, in their spelling and order. */
@@ -114,7 +114,7 @@ const dispatch = ({ agent, connector }: Wire, request: RelayRequest, exchange: E
   }
 };
 
-const failureOf = ({ error, operation, unsendable }: Broken, { nowMs, origin }: UpstreamMeans): Failure => {
+const failureOf = ({ error, operation, unsendable }: Broken, { nowMs, origin }: ExchangeContext): Failure => {
   if (error instanceof ConnectStalled) return { kind: "stalled", clock: "connect" };
   if (unsendable) return { kind: "caller_failed" };
   return classify(error, { operation, reachedHostBefore: origin.reached, nowMs: nowMs() });

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
-import { Totals } from "../../../src/gateway/api/ApiTotals.ts";
+import { Totals } from "../../../src/gateway/api/Totals.ts";
 import { RunExport } from "../../../src/recorder/export/ExportDocument.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecord } from "../../../src/recorder/RunRecord.ts";

@@ -3,8 +3,8 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { Context, Effect, Layer, type Scope } from "effect";
-import { Page } from "../../../src/gateway/api/Seam.ts";
 import { layer } from "../../../src/gateway/page/RecoveryPage.ts";
+import { Page } from "../../../src/gateway/proxy/PageHandler.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 
 export interface PageServer {

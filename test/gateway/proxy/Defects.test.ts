@@ -14,7 +14,7 @@ import { type GatewaySettings, settingsOf } from "../../../src/gateway/config/Ga
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
-import { type Desk, take } from "../../../src/gateway/Requests.ts";
+import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -49,7 +49,7 @@ const relaying =
   });
 
 const passing =
-  (pass: Desk["upstream"]["pass"]): Change =>
+  (pass: RequestServing["upstream"]["pass"]): Change =>
   (desk) => ({ ...desk, upstream: { ...desk.upstream, pass } });
 
 const paging =
@@ -69,7 +69,7 @@ const changedMeter =
     meter: { ...desk.meter, ...change },
   });
 
-type Change = (desk: Desk) => Desk;
+type Change = (desk: RequestServing) => RequestServing;
 
 /** Reads of a stream that has shown text, and then has a defect. */
 const shownThenBroken = () => {
@@ -154,7 +154,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
     const logged: Array<string> = [];
     const log = Logger.layer([Logger.map(Logger.formatStructured, (line) => void logged.push(JSON.stringify(line)))]);
     const services = yield* Layer.build(Layer.merge(behind, log));
-    const desk: Desk = change({
+    const desk: RequestServing = change({
       settings: settings(),
       upstream: { transport: { open: () => exchange({}) }, pass: async () => ({ head, body: Readable.from([]) }) },
       bodies: new BodyStore(settings().limits),

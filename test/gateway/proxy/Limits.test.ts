@@ -1,7 +1,8 @@
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
-import { Page, Traffic } from "../../../src/gateway/api/Seam.ts";
+import { Traffic } from "../../../src/gateway/api/Traffic.ts";
+import { Page } from "../../../src/gateway/proxy/PageHandler.ts";
 import { bodies, front, fronted, post, recovery, send, serverOf } from "../GatewayCases.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);

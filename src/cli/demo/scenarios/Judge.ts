@@ -6,8 +6,8 @@ import type { ExchangeRecord } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
 import { decide } from "../../../policy/index.ts";
 import { FaultJudge, type RequestLog } from "../../../testing/index.ts";
+import type { Outcome } from "./Player.ts";
 import type { ConnectionUse, Expectation, Saw, Scenario } from "./Scenario.ts";
-import type { Outcome } from "./ScenarioRun.ts";
 
 /** A judged run: one row of the table. */
 export interface Row {

@@ -65,7 +65,7 @@ export interface Scenario {
   readonly answer?: Choice;
   /** The user cancels when this many text deltas have been shown. */
   readonly cancelAfter?: number;
-  /** The first attempt goes to a port where nobody listens. */
+  /** The first attempt goes to a port where no server listens. */
   readonly refusedFirst?: boolean;
   /**
    * A healthy request goes over the connection before the run begins. `kept`: the run meets that connection. `recycled`: the

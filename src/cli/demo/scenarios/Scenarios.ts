@@ -2,11 +2,11 @@
  * Puts the demo's runs together and finds those that `--only` names.
  */
 import { Result } from "effect";
+import { scenariosAnthropic } from "./Anthropic.ts";
+import { scenariosGemini } from "./Gemini.ts";
+import { scenariosChat } from "./OpenAiChat.ts";
+import { scenariosResponses } from "./OpenAiResponses.ts";
 import type { Scenario } from "./Scenario.ts";
-import { scenariosAnthropic } from "./ScenariosAnthropic.ts";
-import { scenariosChat } from "./ScenariosChat.ts";
-import { scenariosGemini } from "./ScenariosGemini.ts";
-import { scenariosResponses } from "./ScenariosResponses.ts";
 
 /** Every run of the demo, by protocol. */
 export const scenarios: ReadonlyArray<Scenario> = [

@@ -14,19 +14,19 @@ import { openQuestionOf } from "../../story/Question.ts";
 import { hasRecovered } from "../../story/RunStatus.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
 import { Api, ApiNotFound, ApiRefused, ApiUnavailable, type OpenQuestion, type RunSummary } from "./Api.ts";
-import type { Totals } from "./ApiTotals.ts";
-import { Traffic } from "./Seam.ts";
+import type { Totals } from "./Totals.ts";
+import { Traffic } from "./Traffic.ts";
 
 /** Most open questions that are listed. */
 export const questionsMax = 500;
 
-/** Runs that a list has when nobody says how many. */
+/** Runs of a list by default. */
 const listRunsDefault = 100;
 
 /**
  * The handlers of the API.
  *
- * @param totals what `ApiTotals.make` gives
+ * @param totals what `Totals.make` gives
  */
 export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
   HttpApiBuilder.group(Api, "runs", (handlers) =>
@@ -92,7 +92,7 @@ interface Given {
   readonly confirm_may_repeat?: boolean;
 }
 
-/** A retry that may run a call again is taken only from somebody who says that this is fine. */
+/** A retry that may run a call again is taken only where its sender says that this is fine. */
 const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service"], id: string, given: Given) {
   const question = questionOf(yield* findRun(recorder, id));
   const risky = given.choice === "retry" && question?.revision === given.revision && question.may_repeat.length > 0;

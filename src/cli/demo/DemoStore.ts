@@ -5,12 +5,12 @@ import { Console, type Context, Effect, Layer, Option, Random, type Scope } from
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
-import { failing } from "../command/Outcome.ts";
+import { failing } from "../command/CommandFailed.ts";
 import { foreignStore, inMemory, said } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
 /** Where a demo keeps its runs. */
-export interface Kept {
+export interface DemoStore {
   readonly recorder: Context.Context<RunRecorder>;
   /** The file; undefined when the runs end with this process. */
   readonly file: string | undefined;
@@ -41,7 +41,7 @@ export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept
     file: opened === undefined ? undefined : file,
     runId: (name: string) => `${name}-${suffix}`,
     screen: yield* Screen.make(named),
-  } satisfies Kept;
+  } satisfies DemoStore;
 });
 
 const openFile = (file: string): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
@@ -50,7 +50,7 @@ const openFile = (file: string): Effect.Effect<Context.Context<RunRecorder> | un
   );
 
 /** What to type to see the runs again; empty where they are gone with this process. */
-export const farewell = ({ file, screen }: Kept, runId: string | undefined): string => {
+export const farewell = ({ file, screen }: DemoStore, runId: string | undefined): string => {
   if (file === undefined) return "";
   const { ink, type } = screen;
   const commands = [

@@ -1,6 +1,6 @@
 /**
- * Plays one recording through the real client and StreamProcessor: whole, and broken at seeded places with the whole one
- * as the next answer.
+ * Plays recordings through the real client and StreamProcessor: each whole, and broken at seeded places with the whole one as the
+ * next response.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
@@ -12,21 +12,52 @@ import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
+import * as Progress from "../../terminal/Progress.ts";
+import { serverEndsMs } from "../scenarios/Player.ts";
 import type { Answers } from "../scenarios/Scenario.ts";
-import { serverEndsMs } from "../scenarios/ScenarioRun.ts";
-import { Answering } from "../stage/Answering.ts";
+import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
 import { Transcript } from "../stage/Transcript.ts";
-import * as RecordedFrames from "./RecordedFrames.ts";
-import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./RecordingJudge.ts";
-import { bytesOf, type Recording } from "./Recordings.ts";
-import type { Take } from "./RecordingTake.ts";
-import * as RecordingTake from "./RecordingTake.ts";
+import * as Frames from "./Frames.ts";
+import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./Judge.ts";
+import { bytesOf, type Recording, type Recordings } from "./Recordings.ts";
+import * as Takes from "./Take.ts";
 
 /** The clocks of a run whose provider falls silent, in milliseconds. */
 export const stallMs = 800;
 
 /** Takes of one recording that are played at the same time. */
 export const takesAtOnce = 8;
+
+/** Recordings that are played at the same time; their waits are real, their work is little. */
+export const recordingsAtOnce = 6;
+
+/**
+ * Plays the recordings, with progress on stderr.
+ *
+ * @param recordings what to play
+ * @param seed says where each breaks
+ * @param cuts breaks of each kind in each recording
+ */
+export const playRecordings = Effect.fn("demo.playRecordings")(function* (
+  { folder, list }: Recordings,
+  seed: number,
+  cuts: number,
+) {
+  const progress = Progress.make(process.stderr, list.length);
+  const rows = yield* Effect.forEach(
+    list,
+    (recording) =>
+      Effect.tap(playRecording(folder, recording, seed, cuts), (played) =>
+        progress.finished(
+          recording.file,
+          played.every((row) => row.problems.length === 0),
+        ),
+      ),
+    { concurrency: recordingsAtOnce },
+  );
+  yield* progress.done;
+  return rows.flat();
+});
 
 /**
  * Plays a recording in all its takes.
@@ -37,25 +68,23 @@ export const takesAtOnce = 8;
  * @param cuts breaks of each kind
  * @returns a judged row for every take, the whole one first
  */
-export const playRecording = Effect.fn("demo.playRecording")(
+const playRecording = Effect.fn("demo.playRecording")(
   function* (folder: string, recording: Recording, seed: number, cuts: number) {
     const { bytes, hash, problems } = yield* bytesOf(folder, recording);
-    const frames = RecordedFrames.read(bytes);
+    const frames = Frames.read(bytes);
     const healthy = recording.status >= 200 && recording.status <= 299;
-    const end = RecordedFrames.endOf(recording.protocol, frames, bytes.byteLength);
-    const takes = healthy ? RecordingTake.broken(recording, seed, cuts, end) : [];
+    const end = Frames.endOf(recording.protocol, frames, bytes.byteLength);
+    const takes = healthy ? Takes.broken(recording, seed, cuts, end) : [];
     const server = yield* FaultProvider.make({
       script: {
-        scripts: Object.fromEntries(
-          [RecordingTake.whole, ...takes].map((take) => [take.name, answersOf(recording, take)]),
-        ),
+        scripts: Object.fromEntries([Takes.whole, ...takes].map((take) => [take.name, answersOf(recording, take)])),
         after: "repeat",
       },
       directory: resolve(folder),
     });
     const client = yield* ProviderClient.make();
-    const play = (take: Take) => playTake(recording, take, client, server);
-    const heard = yield* play(RecordingTake.whole);
+    const play = (take: Takes.Take) => playTake(recording, take, client, server);
+    const heard = yield* play(Takes.whole);
     const first = judgeWhole(recording, frames, hash, heard, problems);
     const rows = yield* Effect.forEach(
       takes,
@@ -67,7 +96,7 @@ export const playRecording = Effect.fn("demo.playRecording")(
   (effect, _folder, recording, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${recording.file}`)),
 );
 
-const answersOf = (recording: Recording, { at, kind }: Take): Answers => {
+const answersOf = (recording: Recording, { at, kind }: Takes.Take): Answers => {
   const type = Object.entries(recording.response_headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
   const served = {
     raw_file: recording.file,
@@ -80,7 +109,7 @@ const answersOf = (recording: Recording, { at, kind }: Take): Answers => {
 /** Plays one take and tells what the caller heard. */
 const playTake = Effect.fnUntraced(function* (
   recording: Recording,
-  take: Take,
+  take: Takes.Take,
   client: ProviderClient["Service"],
   server: FaultProvider["Service"],
 ) {
@@ -88,7 +117,7 @@ const playTake = Effect.fnUntraced(function* (
   const guard = yield* ToolGuard;
   const runId = runIdOf(recording, take);
   const answer: Choice = take.kind === "whole" ? "stop" : take.caller.answer;
-  yield* Answering.use((answering) => answering.expect(runId, answer));
+  yield* ScriptedPerson.use((person) => person.expect(runId, answer));
   const transcript = new Transcript();
   let completed = false;
   const names = new Set(recording.tool_names.filter((name) => name !== null));
@@ -139,5 +168,5 @@ const playTake = Effect.fnUntraced(function* (
 });
 
 /** File names are longer than a run's id may be. */
-const runIdOf = ({ file }: Recording, { name }: Take): string =>
+const runIdOf = ({ file }: Recording, { name }: Takes.Take): string =>
   `${createHash("sha256").update(file).digest("hex").slice(0, 16)}.${name}`;

@@ -1,5 +1,5 @@
 /**
- * Plays the person who is asked: the answer of each run stands in its script.
+ * Plays the person: the answer to the question of each run stands in its script.
  */
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../domain/Decision.ts";
@@ -9,15 +9,15 @@ import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 
 /** The answers that are given, by run. A person who has said `retry` once does not say it again: then it is `stop`. */
-export class Answering extends Context.Service<
-  Answering,
+export class ScriptedPerson extends Context.Service<
+  ScriptedPerson,
   { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }
->()("effect-stream-recovery/cli/Answering") {}
+>()("effect-stream-recovery/cli/ScriptedPerson") {}
 
 const person = Layer.effectContext(
   Effect.sync(() => {
     const answers = new Map<string, Choice>();
-    return Context.make(Answering, {
+    return Context.make(ScriptedPerson, {
       expect: (runId: string, answer: Choice) => Effect.sync(() => void answers.set(runId, answer)),
     }).pipe(
       Context.add(UserDecisions, {
@@ -33,5 +33,5 @@ const person = Layer.effectContext(
 );
 
 /** A processor that keeps its runs where it is told, and a person whose answers are known beforehand. */
-export const layer: Layer.Layer<StreamProcessor | ToolGuard | Answering | UserDecisions, never, RunRecorder> =
+export const layer: Layer.Layer<StreamProcessor | ToolGuard | ScriptedPerson | UserDecisions, never, RunRecorder> =
   StreamProcessor.layer.pipe(Layer.provideMerge(person));

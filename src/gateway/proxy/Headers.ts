@@ -17,7 +17,7 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Headers of a request that concern the gateway and nobody behind it. `Expect` was answered here. */
+/** Headers of a request that end at the gateway. `Expect` was answered here. */
 const own: ReadonlySet<string> = new Set(["host", "expect", "content-length", "x-recovery-token"]);
 
 /** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */
@@ -78,7 +78,7 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
 /**
  * The headers of a request that go on.
  *
- * @param plain asks for an answer without content encoding: its events are read on the way
+ * @param plain asks for a response without content encoding: its events are read on the way
  */
 export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
   const passed = endToEnd(headers).filter(([name]) => !own.has(name.toLowerCase()) && !cookies.has(name.toLowerCase()));

@@ -1,28 +1,7 @@
 /**
- * What stands between the gateway's server and its page: the server asks `Page` for every path under `/recovery` and
- * `/metrics`, and tells `Traffic` what it does.
- *
- * The server has done its part before it asks: a token was checked and its `/t/TOKEN` prefix cut off, Host and Origin were
- * checked, body and header limits hold. A page's links must therefore be relative.
+ * Describes what the gateway's server tells its page: what it does at the moment, and what has changed.
  */
 import { Context, type Effect, type Stream } from "effect";
-
-/**
- * Serves `/recovery`, `/recovery/…` and `/metrics`. Left out, these paths are not found.
- */
-export class Page extends Context.Service<
-  Page,
-  {
-    /**
-     * Answers a request. It may run as long as a live feed does: it is interrupted, and the response's body cancelled, when
-     * the client goes away or the gateway stops.
-     *
-     * @param request its URL has the path without a token's prefix; its body was read already and is bounded
-     * @returns undefined where there is nothing at this path
-     */
-    readonly handle: (request: Request) => Effect.Effect<Response | undefined>;
-  }
->()("effect-stream-recovery/gateway/Page") {}
 
 /** Something happened to a run of this gateway: its record, or what is on the wire, is another than before. */
 export interface RunChange {

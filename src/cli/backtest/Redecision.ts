@@ -50,14 +50,14 @@ export const consequences = [
 /** One of them. */
 export type Consequence = (typeof consequences)[number];
 
-/** Whether two decisions are the same to whoever watches the run: waits and reasons may differ. */
-export const sameVerdict = (a: Decision, b: Decision): boolean =>
+/** Whether two decisions look the same in the run: waits and reasons may differ. */
+export const sameDecision = (a: Decision, b: Decision): boolean =>
   a.action === b.action && a.rule === b.rule && a.mode === b.mode;
 
 /** What the new decision would have meant, where it differs from the stored one. */
 export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyArray<Consequence> => {
   const { decision: before, facts } = incident;
-  if (sameVerdict(before, now)) return [];
+  if (sameDecision(before, now)) return [];
   const found: Array<Consequence> = [];
   // Only a replay repeats something; a retry that was taken before is no new risk.
   const replays = now.action === "auto_retry_once" && now.mode === "replay" && before.mode !== "replay";

@@ -4,8 +4,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Option, Queue, Stream } from "effect";
 import { TestClock } from "effect/testing";
-import * as ApiFeed from "../../../src/gateway/api/ApiFeed.ts";
-import { type RunChange, Traffic } from "../../../src/gateway/api/Seam.ts";
+import * as Feed from "../../../src/gateway/api/Feed.ts";
+import { type RunChange, Traffic } from "../../../src/gateway/api/Traffic.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "../page/PageRuns.ts";
 import { put } from "../page/Server.ts";
@@ -18,7 +18,7 @@ const none = Option.none<Traffic["Service"]>();
 const listening = (traffic: Option.Option<Traffic["Service"]> = none) =>
   Effect.gen(function* () {
     const context = yield* Effect.context<never>();
-    const body = ApiFeed.make(yield* RunRecorder, traffic, context);
+    const body = Feed.make(yield* RunRecorder, traffic, context);
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     yield* Effect.addFinalizer(() => Effect.promise(() => reader.cancel()));
     /** The next text, while the virtual clock goes on. */
@@ -30,7 +30,7 @@ const listening = (traffic: Option.Option<Traffic["Service"]> = none) =>
         return (yield* Effect.promise(() => read)).value;
       });
     /** The texts of the next looks. */
-    const looks = Effect.forEach([1, 2, 3], () => next(ApiFeed.lookMs));
+    const looks = Effect.forEach([1, 2, 3], () => next(Feed.lookMs));
     return { reader, next, looks };
   });
 
@@ -68,9 +68,9 @@ describe("the feed", () => {
       );
       const { next } = yield* listening(traffic);
       yield* next(0);
-      yield* next(ApiFeed.gatherMs);
+      yield* next(Feed.gatherMs);
       for (const run_id of ["a", "b", "a"]) yield* Queue.offer(changes, { run_id, what: "AttemptStarted" });
-      assert.strictEqual(yield* next(ApiFeed.gatherMs), 'data: {"runs":["a","b"]}\n\n');
+      assert.strictEqual(yield* next(Feed.gatherMs), 'data: {"runs":["a","b"]}\n\n');
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
@@ -87,10 +87,10 @@ describe("the feed", () => {
       };
       const { next, reader } = yield* Effect.provideService(listening(), RunRecorder, counted);
       yield* next(0);
-      yield* next(ApiFeed.lookMs);
+      yield* next(Feed.lookMs);
       yield* Effect.promise(() => reader.cancel());
       const before = looks;
-      yield* TestClock.adjust(ApiFeed.lookMs * 10);
+      yield* TestClock.adjust(Feed.lookMs * 10);
       assert.isAbove(before, 0);
       assert.strictEqual(looks, before);
     }).pipe(Effect.scoped, Effect.provide(memory)),

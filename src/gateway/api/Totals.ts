@@ -37,7 +37,7 @@ const Wasted = Schema.Struct({
 /** The totals. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
-  /** Runs that somebody drives now. */
+  /** Runs that a process drives now. */
   live: Schema.Natural,
   /** Runs with at least one incident. */
   broken: Schema.Natural,

@@ -1,5 +1,5 @@
 /**
- * Tells readers of `/recovery/api/events` that something is new: which runs, never what. Who hears it reads the record.
+ * Tells readers of `/recovery/api/events` that something is new: which runs, never what. A reader looks at the record.
  *
  * Changes of this process come at once; what other processes write to the same record is found by looking.
  */
@@ -7,14 +7,14 @@ import { type Cause, type Context, Duration, Effect, Option, Schedule, Stream } 
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
-import type { Traffic } from "./Seam.ts";
+import type { Traffic } from "./Traffic.ts";
 
 /** What the feed `api/events` sends: the runs of which something is new; none where only time has passed. */
 export interface FeedMessage {
   readonly runs: ReadonlyArray<string>;
 }
 
-/** Between two looks at the record, in milliseconds, while somebody listens. */
+/** Between two looks at the record, in milliseconds, while there is a reader. */
 export const lookMs = 1_000;
 
 /** Runs that a look compares, the newest. */
@@ -23,7 +23,7 @@ export const lookRunsMax = 50;
 /** Changes are told together after so many milliseconds. */
 export const gatherMs = 200;
 
-/** Most runs that one message names; whoever shows another run hears of it with the next one. */
+/** Most runs that one message names; a reader of another run is told with the next one. */
 export const messageRunsMax = 500;
 
 /** How long a browser waits before it connects again, in milliseconds. */
@@ -72,7 +72,7 @@ const look = (recorder: RunRecorder["Service"]): Effect.Effect<Prints> =>
     ),
   );
 
-/** The first look has nothing to compare with: who has just connected reads everything. */
+/** The first look has nothing to compare with: a reader that has just connected reads everything. */
 const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> =>
   before === undefined ? [] : [...now].filter(([runId, print]) => before.get(runId) !== print).map(([runId]) => runId);
 

@@ -5,8 +5,8 @@ import type { Ink, Tone } from "../terminal/Ink.ts";
 import { broken } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { cut } from "../terminal/Table.ts";
-import { type Consequence, consequences } from "./Again.ts";
-import type { Group, Totals, Verdict, Violation } from "./Tally.ts";
+import { type Consequence, consequences } from "./Redecision.ts";
+import type { DecisionSummary, Group, Totals, Violation } from "./Tally.ts";
 
 /** Most groups that are told; `--json` has them all. */
 const groupsMax = 25;
@@ -88,12 +88,12 @@ const groupLines = (
   ];
 };
 
-const coloured = (verdict: Verdict, ink: Ink): string => ink(tones[verdict.action], words(verdict));
+const coloured = (decision: DecisionSummary, ink: Ink): string => ink(tones[decision.action], words(decision));
 
-const words = ({ action, mode, rule }: Verdict): string =>
+const words = ({ action, mode, rule }: DecisionSummary): string =>
   `${action}${mode === undefined ? "" : ` (${mode})`} by ${rule}`;
 
-const tones: Readonly<Record<Verdict["action"], Tone>> = {
+const tones: Readonly<Record<DecisionSummary["action"], Tone>> = {
   auto_retry_once: "good",
   ask_user: "careful",
   do_not_retry: "quiet",

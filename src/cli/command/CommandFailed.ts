@@ -17,8 +17,8 @@ export const exitCodesHelp = [
 ].join("\n");
 
 /**
- * A command ended without its result: there was nothing or the answer is no (`negative`), it was asked for something that it
- * does not do (`refused`), or the file of runs failed (`store`). Why stands on stderr.
+ * A command ended without its result. `negative`: nothing was found, or the outcome is a no. `refused`: what was typed is wrong, or
+ * the command cannot start. `store`: the file of runs failed. The reason stands on stderr, in one line.
  */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   reason: Schema.Literals(["negative", "refused", "store"]),

@@ -4,7 +4,7 @@
 import { Effect, Stream } from "effect";
 import { runsOf } from "../../recorder/RunPages.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { failing } from "../command/Outcome.ts";
+import { failing } from "../command/CommandFailed.ts";
 
 /** Most runs whose ids are looked through, the newest first: older ones are found by their whole id. */
 export const prefixRunsMax = 10_000;

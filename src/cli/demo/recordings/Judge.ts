@@ -2,9 +2,9 @@
  * Judges what a caller heard of a recording against the recorded bytes, as `RecordedFrames` reads them.
  */
 import type { RequestLog } from "../../../testing/index.ts";
-import { endOf, type Frame, isWhole, same } from "./RecordedFrames.ts";
+import { endOf, type Frame, isWhole, same } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
-import type { Take } from "./RecordingTake.ts";
+import type { Take } from "./Take.ts";
 
 /** What came out of a take. */
 export interface Heard {

@@ -4,7 +4,7 @@
 
 import { protocols } from "../../../provider/Protocols.ts";
 import type { Ink } from "../../terminal/Ink.ts";
-import type { RecordingRow } from "./RecordingJudge.ts";
+import type { RecordingRow } from "./Judge.ts";
 
 /** What the rows add up to. */
 export interface RecordingTotals {
@@ -13,7 +13,7 @@ export interface RecordingTotals {
   readonly complete: number;
   /** Broken runs. */
   readonly broken: number;
-  /** Broken runs that recovered with nobody asked. */
+  /** Broken runs that recovered without a question. */
   readonly recovered: number;
   /** Broken runs that asked a person. */
   readonly asked: number;

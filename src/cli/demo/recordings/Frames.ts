@@ -56,7 +56,7 @@ export const read = (bytes: Uint8Array): ReadonlyArray<Frame> => {
 
 const utf8 = (latin1: string): string => Buffer.from(latin1, "latin1").toString("utf8");
 
-/** Whether two frames say the same; the blank behind a comment's colon belongs to nobody. */
+/** Whether two frames say the same; the blank behind a comment's colon does not count. */
 export const same = (a: Pick<Frame, "event" | "data">, b: Pick<Frame, "event" | "data">): boolean =>
   a.event === b.event && (a.event === "comment" ? a.data.trim() === b.data.trim() : a.data === b.data);
 

@@ -14,7 +14,7 @@ import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
-import { Answering } from "../stage/Answering.ts";
+import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 
@@ -27,7 +27,7 @@ const recycleGraceMs = 2_000;
 /** How often the demo looks whether something has happened, in milliseconds. */
 const lookEveryMs = 5;
 
-/** An address of this machine where nobody listens (port 1 is reserved for tcpmux, RFC 1078). */
+/** An address of this machine where no server listens (port 1 is reserved for tcpmux, RFC 1078). */
 const refusing = "http://127.0.0.1:1";
 
 /** What came of a run, as the caller, the recorder and the server tell it. */
@@ -75,7 +75,7 @@ export const play = Effect.fn("demo.play")(
       );
     }
     const before = (yield* server.log).length;
-    yield* Answering.use((answering) => answering.expect(runId, scenario.answer ?? "stop"));
+    yield* ScriptedPerson.use((person) => person.expect(runId, scenario.answer ?? "stop"));
     const caller = new Caller(scenario, runId, handlers, processor, yield* Clock.Clock);
     const exit = yield* processor.run(optionsOf(scenario, runId, client, server, handlers)).pipe(
       Stream.runForEach((event) => caller.take(event)),
@@ -85,7 +85,7 @@ export const play = Effect.fn("demo.play")(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
       Duration.millis(serverEndsMs),
     );
-    // An exchange is told of when its attempt has closed, which nobody waits for.
+    // An exchange is reported when its attempt has closed, and the run does not wait for that.
     yield* seen(
       Effect.sync(() => exchanges.length >= caller.attempts + before),
       serverEndsMs,

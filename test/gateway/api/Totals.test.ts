@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
-import * as ApiTotals from "../../../src/gateway/api/ApiTotals.ts";
+import * as Totals from "../../../src/gateway/api/Totals.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "../page/PageRuns.ts";
 import { put } from "../page/Server.ts";
@@ -31,7 +31,7 @@ describe("the totals", () => {
   it.effect("say what became of runs, by rule, by provider and model, and what was thrown away", () =>
     Effect.gen(function* () {
       yield* put(Runs.album());
-      const totals = yield* yield* ApiTotals.make(yield* RunRecorder);
+      const totals = yield* yield* Totals.make(yield* RunRecorder);
       assert.deepInclude(totals, {
         runs: 16,
         live: 1,
@@ -77,7 +77,7 @@ describe("the totals", () => {
         { _tag: "IncidentMarked", incident: "a.1", status: "acted_on" },
         { _tag: "RunEnded", end },
       ]);
-      const totals = yield* yield* ApiTotals.make(recorder);
+      const totals = yield* yield* Totals.make(recorder);
       assert.deepInclude(totals, { completed: 1, recovered: 0, asked: 1, open_questions: 0 });
     }).pipe(Effect.provide(memory)),
   );
@@ -90,7 +90,7 @@ describe("the totals", () => {
         ...Array.from({ length: 200 }, (_, n) => Runs.calm(`late_${n}`, Runs.now + n)),
       ]);
       const { given, recorder } = yield* counting;
-      const look = yield* ApiTotals.make(recorder);
+      const look = yield* Totals.make(recorder);
       assert.strictEqual((yield* look).runs, 1_201);
       assert.isAtLeast(given.records, 1_201);
       given.records = 0;
@@ -107,14 +107,14 @@ describe("the totals", () => {
 
   it.effect("are bounded, and say so", () =>
     Effect.gen(function* () {
-      yield* put(Array.from({ length: ApiTotals.totalsRunsMax + 60 }, (_, n) => Runs.calm(`run_${n}`, Runs.now + n)));
-      const look = yield* ApiTotals.make(yield* RunRecorder);
-      for (const expected of [ApiTotals.totalsRunsMax, ApiTotals.totalsRunsMax]) {
+      yield* put(Array.from({ length: Totals.totalsRunsMax + 60 }, (_, n) => Runs.calm(`run_${n}`, Runs.now + n)));
+      const look = yield* Totals.make(yield* RunRecorder);
+      for (const expected of [Totals.totalsRunsMax, Totals.totalsRunsMax]) {
         assert.deepInclude(yield* look, { runs: expected, complete: false });
       }
       yield* put([Runs.calm("newest", Runs.now + 900_000)]);
       const totals = yield* look;
-      assert.deepStrictEqual([totals.runs, totals.since], [ApiTotals.totalsRunsMax, Runs.now + 61]);
+      assert.deepStrictEqual([totals.runs, totals.since], [Totals.totalsRunsMax, Runs.now + 61]);
     }).pipe(Effect.provide(memory)),
   );
 
@@ -130,12 +130,12 @@ describe("the totals", () => {
           return pages === 2 ? Effect.as(recorder.claim("nobody"), []) : recorder.runs(query);
         },
       };
-      const look = yield* ApiTotals.make(failing);
+      const look = yield* Totals.make(failing);
       assert.strictEqual((yield* Effect.flip(look)).reason, "unknown_run");
       assert.strictEqual((yield* look).runs, 120);
       yield* recorder.prune({ keep: 10 });
       assert.strictEqual((yield* look).runs, 120);
-      yield* TestClock.adjust(ApiTotals.totalsRecountMs);
+      yield* TestClock.adjust(Totals.totalsRecountMs);
       assert.strictEqual((yield* look).runs, 10);
     }).pipe(Effect.provide(Layer.fresh(memory))),
   );
