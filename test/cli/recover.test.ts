@@ -40,7 +40,7 @@ describe("stream-recovery recover", () => {
           ["safe-to-retry", "‖ safe to retry", "nothing_shown", "StreamProcessor.takeUp"],
         ],
       );
-      assert.include(stdout, "2 runs: 1 can be resumed by your program, 1 waits for your answer.");
+      assert.include(stdout, "2 runs: 1 can be taken up by your program, 1 waits for your answer.");
       assert.include(stdout, "  npx stream-recovery runs answer in-a-tool");
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       const again = yield* printed(recover(false, screen));
@@ -53,7 +53,7 @@ describe("stream-recovery recover", () => {
       yield* abandoned(Array.from({ length: 40 }, (_, n) => `lost-${n}`));
       const text = yield* printed(recover(false, screen));
       assert.include(text.stdout, "and 11 more");
-      assert.include(text.stdout, "41 runs: 1 can be resumed by your program, 40 wait for your answer.");
+      assert.include(text.stdout, "41 runs: 1 can be taken up by your program, 40 wait for your answer.");
       assert.include(text.stdout, "npx stream-recovery runs list --state asking");
     }).pipe(Effect.provide(layer)),
   );
