@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { connectMsDefault } from "../../src/client/ProviderClient.ts";
 import { defaultBudget } from "../../src/domain/RunFacts.ts";
 import { markdown as policy } from "../../src/policy/PolicyTable.ts";
+import * as Writes from "../../src/recorder/Writes.ts";
 import * as Clocks from "../../src/runtime/contract/Clocks.ts";
 import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
 import { expectedOf } from "../../test/failure/provoked/Section.ts";
@@ -34,6 +35,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["commands", commands],
     ["flags", flags],
     ["errors", errorTables],
+    ["writes", ([of = ""]) => writeTable(of)],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
 };
@@ -111,6 +113,23 @@ const optionTable = (fields: ReadonlyArray<Named>): string =>
     ["option", "meaning"],
     fields.map(({ docstring, name, optional }) => [`${code(name)}${optional ? "" : ", required"}`, docstring]),
   );
+
+/** A row an occasion; what a write holds stands in its first one. */
+const writeTable = (of: string): string => {
+  if (of === "away") return wordTable("store away", named(Writes.away));
+  const writes: Readonly<Record<string, Writes.Write>> = of === "calls" ? Writes.calls : Writes.entries;
+  return table(
+    [of === "calls" ? "call" : "entry", "holds", "when", "before", "store away"],
+    Object.entries(writes).flatMap(([name, { holds, occasions }]) =>
+      occasions.map(({ away, before, when }, index) =>
+        index === 0 ? [code(name), holds, when, before, away] : ["", "", when, before, away],
+      ),
+    ),
+  );
+};
+
+const named = (words: Readonly<Record<string, string>>): ReadonlyArray<Named> =>
+  Object.entries(words).map(([name, docstring]) => ({ name, docstring, optional: false }));
 
 /** What the clients say, as the tests of test/failure/provoked expect it and find it. */
 const errorTables = (): string =>

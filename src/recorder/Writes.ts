@@ -1,0 +1,237 @@
+/**
+ * Says of every write to the store what it holds, when it is made, and what waits for it (law L8).
+ *
+ * A new kind of entry, or a new call of the store, does not compile before all of that is said. docs/writes.md is printed
+ * from here.
+ */
+import type { Entry } from "./RunRecord.ts";
+import type { RunRecorder } from "./RunRecorder.ts";
+
+/** What becomes of a write that a store which is away does not take. */
+export const away = {
+  kept: "What happened is kept, and written in its order as soon as the store takes writes again. Its actor goes on.",
+  waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
+  fails: "The call fails, and nothing has changed. The next look at the record finds the same to do.",
+} as const;
+
+/** One occasion of a write. */
+export interface Occasion {
+  /** What has happened, or is about to. */
+  readonly when: string;
+  /** What must not happen before the write is committed. */
+  readonly before: string;
+  readonly away: keyof typeof away;
+}
+
+/** A kind of write: what it holds, and its occasions. */
+export interface Write {
+  readonly holds: string;
+  readonly occasions: readonly [Occasion, ...Array<Occasion>];
+}
+
+/** The entries of a run's record. */
+export const entries: Readonly<Record<Entry["_tag"], Write>> = {
+  RunStarted: {
+    holds: "Id, provider, budget, policy, and the digest of what the request was built from.",
+    occasions: [
+      { when: "A run starts.", before: "The provider is asked. An id that is on record is refused.", away: "kept" },
+    ],
+  },
+  AttemptStarted: {
+    holds: "Number, mode, first facts, and the run's side of a decision: a crash is decided on it.",
+    occasions: [
+      { when: "A run starts.", before: "The provider is asked.", away: "kept" },
+      {
+        when: "A decision or an answer starts another attempt.",
+        before: "The provider is asked again.",
+        away: "waits",
+      },
+    ],
+  },
+  FactsRaised: {
+    holds: "All facts of one attempt. On record, too, facts only grow (L1).",
+    occasions: [
+      { when: "A part shows more than any before it.", before: "The part is handed over.", away: "kept" },
+      { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits" },
+      { when: "A handler has ended.", before: "Its outcome is returned.", away: "kept" },
+      { when: "An attempt breaks.", before: "The decision is acted on.", away: "kept" },
+      { when: "A run ends, or is parked.", before: "The caller is told.", away: "kept" },
+      { when: "A process is gone, and `recover` decides its run.", before: "The decision is acted on.", away: "fails" },
+    ],
+  },
+  CallHandedOver: {
+    holds: "Attempt, key, the provider's id and the tool of one call.",
+    occasions: [
+      {
+        when: "A part makes a call of a guarded or a read-only tool whole.",
+        before: "The part is handed over.",
+        away: "kept",
+      },
+      {
+        when: "A part makes any other call whole, and the store is durable.",
+        before: "The part is handed over.",
+        away: "waits",
+      },
+    ],
+  },
+  CallJudged: {
+    holds: "Whether a call of unknown outcome ran, and whose word that is.",
+    occasions: [
+      { when: "The tool's `verify`, or a person, has a word on it.", before: "The run is decided anew.", away: "kept" },
+      { when: "A person answers for a run whose process is gone.", before: "The run is decided anew.", away: "fails" },
+    ],
+  },
+  EvidenceNoted: {
+    holds: "One step of an attempt, with its time: the first and the last ones, and how many lie between.",
+    occasions: [
+      {
+        when: "Something is seen or done. It goes with the next write.",
+        before: "Nothing waits for it.",
+        away: "kept",
+      },
+    ],
+  },
+  IncidentOpened: {
+    holds: "One broken attempt with everything that `decide` took, and the decision (L9).",
+    occasions: [
+      { when: "An attempt breaks, and a retry is decided.", before: "The retry starts.", away: "waits" },
+      {
+        when: "An attempt breaks, and a question or the end is decided.",
+        before: "The question is put, the end told.",
+        away: "kept",
+      },
+      { when: "A call settles after its attempt was decided.", before: "Nothing waits for it.", away: "kept" },
+      { when: "A process is gone, and `recover` decides its run.", before: "The decision is acted on.", away: "fails" },
+    ],
+  },
+  IncidentMarked: {
+    holds: "What became of an incident, and the answer that it was given.",
+    occasions: [
+      {
+        when: "Its decision, or an answer, starts another attempt.",
+        before: "The provider is asked again.",
+        away: "waits",
+      },
+      { when: "An answer ends the run.", before: "The end is told.", away: "kept" },
+      {
+        when: "`recover` carries an answer out, or decides anew.",
+        before: "The run is parked or ends.",
+        away: "fails",
+      },
+    ],
+  },
+  QuestionAsked: {
+    holds: "Revision, choices, default, and when it expires.",
+    occasions: [
+      { when: "The policy leaves a decision to a person.", before: "`UserDecisions` is asked.", away: "kept" },
+      { when: "A process is gone, and `recover` asks for its run.", before: "The run is parked.", away: "fails" },
+    ],
+  },
+  QuestionAnswered: {
+    holds: "The choice, and who made it: a person, the expiry or the program.",
+    occasions: [
+      {
+        when: "The run's own `UserDecisions` answers with what starts something.",
+        before: "The answer is carried out.",
+        away: "waits",
+      },
+      { when: "The run's own `UserDecisions` answers with an end.", before: "The end is told.", away: "kept" },
+      {
+        when: "The command line, the page or the API answers, or the question expires.",
+        before: "The answer is confirmed.",
+        away: "fails",
+      },
+    ],
+  },
+  RunParked: {
+    holds: "Why no process drives the run.",
+    occasions: [
+      {
+        when: "A stream ends and its run is kept: its question is open, or its caller has left it.",
+        before: "The stream fails with `parked`.",
+        away: "kept",
+      },
+      {
+        when: "`recover` leaves a retry, an answer or a question for `takeUp`.",
+        before: "The run is given back.",
+        away: "fails",
+      },
+    ],
+  },
+  RunResumed: {
+    holds: "That a process drives the run again.",
+    occasions: [
+      { when: "`takeUp` has claimed the run and rebuilt it.", before: "Anything of the run goes on.", away: "waits" },
+    ],
+  },
+  RunEnded: {
+    holds: "State, reason, incident and time of the one end (L7).",
+    occasions: [
+      { when: "A run ends.", before: "The caller is told.", away: "kept" },
+      {
+        when: "A process is gone, and its run cannot go on or is given up.",
+        before: "The run is given back.",
+        away: "fails",
+      },
+    ],
+  },
+};
+
+/** Calls of the store that change nothing, and `write`, which takes the entries. */
+type Others = "durable" | "waitMs" | "claimWaitMs" | "write" | "run" | "runs" | "incidents" | "digest" | "onLost";
+
+/** What else changes the store: its other calls, and what a durable one does by itself. */
+export const calls: Readonly<
+  Record<Exclude<keyof RunRecorder["Service"], Others> | "open" | "heartbeat" | "retention" | "close", Write>
+> = {
+  claim: {
+    holds: "This process's lease, as the owner of one run.",
+    occasions: [
+      { when: "`takeUp` or `recover` takes a run over.", before: "What is due of it is read and done.", away: "fails" },
+    ],
+  },
+  release: {
+    holds: "No owner.",
+    occasions: [{ when: "A claimed run could not go on here.", before: "Another process may claim it.", away: "kept" }],
+  },
+  orphans: {
+    holds: "A fence for every lease that is over: its process writes nothing of its runs any more.",
+    occasions: [{ when: "`recover` looks for runs that no process drives.", before: "They are found.", away: "fails" }],
+  },
+  answer: {
+    holds: "`QuestionAnswered`, compared and set in one transaction.",
+    occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],
+  },
+  prune: {
+    holds: "Nothing: ended runs go, with their incidents and questions.",
+    occasions: [{ when: "`runs prune` is asked for.", before: "It says how many.", away: "fails" }],
+  },
+  open: {
+    holds: "Tables, their version, and the key of the digests.",
+    occasions: [{ when: "A database is opened that lacks them.", before: "Anything else is written.", away: "fails" }],
+  },
+  heartbeat: {
+    holds: "The lease: how often it was renewed, and when it ends by this machine's clock.",
+    occasions: [
+      {
+        when: "A first write needs a lease; then three times a lease, while runs are driven or watched.",
+        before: "A process that watches the lease takes it for over.",
+        away: "kept",
+      },
+    ],
+  },
+  retention: {
+    holds: "Nothing: old runs and leases go.",
+    occasions: [{ when: "At the start, and once an hour.", before: "Nothing waits for it.", away: "fails" }],
+  },
+  close: {
+    holds: "A fence for the own lease.",
+    occasions: [
+      {
+        when: "The recorder's scope closes.",
+        before: "The database is closed. Other processes may claim its runs at once.",
+        away: "fails",
+      },
+    ],
+  },
+};
