@@ -5,9 +5,9 @@ import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/Attempt
 import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
-import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import type * as RunRecord from "../../src/recorder/RunRecord.ts";
+import { call, decided, parked, questionOf } from "../recorder/Entries.ts";
 
 /** Wall clock of the first run, in milliseconds since the epoch. */
 export const startedAt = 1_790_000_000_000;
@@ -30,46 +30,26 @@ export const factsOf = (more: Partial<AttemptFacts>): AttemptFacts => ({
   ...more,
 });
 
-const bash = (phase: AttemptFacts["tools"][number]["phase"]): AttemptFacts["tools"][number] => ({
-  call: "0.0",
-  tool: "bash",
-  executor: "runtime",
-  effect: "mutating",
-  phase,
-});
-
 /** An incident as a policy decides it. */
 export const incidentOf = (
-  runId: string,
+  run_id: string,
   n: number,
   more: Partial<DecisionInput>,
   at = startedAt + 1_200,
   policy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.default,
-): RunIncident => {
-  const input: DecisionInput = {
-    facts: factsOf({}),
-    failure: { kind: "transport", code: "ECONNRESET" },
-    run: freshRun,
-    budget: defaultBudget,
-    jitter: 0.5,
-    ...more,
-  };
-  const decision = policy.decide(input);
-  return {
-    schema_version: 1,
-    id: `${runId}.${n}`,
-    run_id: runId,
-    attempt: n,
-    mode: input.run.mode,
-    at,
-    provider,
-    ...input,
-    policy: policy.name,
-    decision,
-    message: explain(decision, input.failure, input.facts),
-    status: "open",
-  };
-};
+): RunIncident =>
+  decided(
+    { id: `${run_id}.${n}`, run_id, attempt: n, at, provider },
+    {
+      facts: factsOf({}),
+      failure: { kind: "transport", code: "ECONNRESET" },
+      run: freshRun,
+      budget: defaultBudget,
+      jitter: 0.5,
+      ...more,
+    },
+    policy,
+  );
 
 export const begun = (run_id: string, at = startedAt): RunRecord.Entry => ({
   _tag: "RunStarted",
@@ -93,7 +73,7 @@ export const attempted = (attempt: number, facts: AttemptFacts, at_ms = 0): RunR
 
 /** A run that broke while a call was fenced, was replayed and came to its end. */
 export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
-  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
+  const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   const incident = incidentOf(runId, 1, { facts }, at + 1_200);
   return [
     begun(runId, at),
@@ -108,27 +88,15 @@ export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecor
 
 /** A run that asks what became of a call; `bash` was started and nobody knows its outcome. */
 export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
-  const facts = factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [bash("outcome_unknown")] });
+  const facts = factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [call("outcome_unknown")] });
   const incident = incidentOf(runId, 1, { facts, run: { ...freshRun, can_continue: true } }, at + 1_200);
   return [
     begun(runId, at),
     attempted(1, facts),
     { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "toolu_1", tool: "bash" },
     { _tag: "IncidentOpened", incident },
-    {
-      _tag: "QuestionAsked",
-      question: {
-        revision: 1,
-        incident: incident.id,
-        attempt: 1,
-        rule: incident.decision.rule,
-        choices: incident.decision.choices ?? ["stop"],
-        default_choice: "stop",
-        asked_at: at + 1_200,
-        expires_at: at + 10 * 365 * 24 * 3_600_000,
-      },
-    },
-    { _tag: "RunParked", reason: "question" },
+    questionOf(incident, { expires_at: at + 10 * 365 * 24 * 3_600_000 }),
+    parked("question"),
   ];
 };
 
@@ -141,26 +109,15 @@ export const unprovable = (runId: string, at = startedAt): ReadonlyArray<RunReco
     begun(runId, at),
     attempted(1, facts),
     { _tag: "IncidentOpened", incident },
-    {
-      _tag: "QuestionAsked",
-      question: {
-        revision: 1,
-        incident: incident.id,
-        attempt: 1,
-        rule: incident.decision.rule,
-        choices: incident.decision.choices ?? ["stop"],
-        default_choice: "stop",
-        asked_at: at + 1_200,
-      },
-    },
-    { _tag: "RunParked", reason: "question" },
+    questionOf(incident),
+    parked("question"),
   ];
 };
 
 /** A run in the middle of a tool: without its process it is an orphan. */
 export const halfway = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => [
   begun(runId, at),
-  attempted(1, factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [bash("dispatched")] })),
+  attempted(1, factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [call("dispatched")] })),
   { _tag: "CallHandedOver", attempt: 1, call: "0.0", id: "toolu_1", tool: "bash" },
 ];
 
@@ -187,18 +144,13 @@ export const stopped = (runId: string, at = startedAt): ReadonlyArray<RunRecord.
 
 /** A run whose replay was decided after a crash: it waits for a program to take it up. */
 export const offered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
-  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
+  const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   const incident = incidentOf(runId, 1, { facts }, at + 1_200);
-  return [
-    begun(runId, at),
-    attempted(1, facts),
-    { _tag: "IncidentOpened", incident },
-    { _tag: "RunParked", reason: "recovered" },
-  ];
+  return [begun(runId, at), attempted(1, facts), { _tag: "IncidentOpened", incident }, parked("recovered")];
 };
 
 /** A run that its program left in the middle, on record: a shutdown. */
 export const interrupted = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
-  const facts = factsOf({ call_through: 1, tools: [bash("handed_over")] });
-  return [begun(runId, at), attempted(1, facts), { _tag: "RunParked", reason: "interrupted" }];
+  const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
+  return [begun(runId, at), attempted(1, facts), parked("interrupted")];
 };

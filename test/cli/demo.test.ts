@@ -18,6 +18,7 @@ import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import { folder as recordingsFolder } from "../Recordings.ts";
+import { row } from "../testing/faults/Requests.ts";
 import { type Ended, run as runProcess } from "./CommandLine.ts";
 
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
@@ -134,28 +135,9 @@ const call = {
   input: '{"serial":"r2.t1","end":"r2.t1·"}',
 } as const;
 
-const request = (more: Partial<RequestLog>): RequestLog => ({
-  number: 1,
-  connection: 1,
-  reused: false,
-  script: "",
-  method: "POST",
-  path: "/v1/chat/completions",
-  protocol: "openai-chat",
-  header_names: [],
-  bytes_received: 10,
-  body_bytes: 10,
-  body_hash: "same",
-  bytes_sent: 10,
-  sent_hash: "",
-  text: [],
-  reasoning: [],
-  calls: [],
-  terminal: false,
-  outcome: "broken",
-  started_ms: 0,
-  ...more,
-});
+/** A request whose response broke before its first delta. */
+const request = (more: Partial<RequestLog>): RequestLog =>
+  row(1, { protocol: "openai-chat", text: [], terminal: false, outcome: "broken", ...more });
 
 const clean: Outcome = {
   completed: true,

@@ -56,8 +56,6 @@ describe("L5 no false success", () => {
 });
 
 describe("L5 what is not complete", () => {
-  const answer = [S.start, S.text("hello"), S.done];
-
   it.effect("is a stall where the stream falls silent after progress", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("half"), S.never]);
@@ -79,7 +77,7 @@ describe("L5 what is not complete", () => {
 
   it.effect("is retried while nothing was shown", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start], answer);
+      const provider = S.scripted([S.start], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
       assert.strictEqual(seen.lines.at(-1), "completed");
       assert.strictEqual((yield* S.recordOf("r")).incidents[0]?.failure.kind, "truncated");
@@ -88,7 +86,7 @@ describe("L5 what is not complete", () => {
 
   it.effect("is retried and held back whole by reveal on_complete", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.text("half")], answer);
+      const provider = S.scripted([S.start, S.text("half")], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { reveal: "on_complete" })));
       assert.strictEqual(provider.attempts.length, 2);
       assert.deepStrictEqual(seen.lines.slice(-4), ["start", "hello", "done", "completed"]);

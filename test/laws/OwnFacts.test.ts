@@ -8,13 +8,12 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../runtime/Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
 const bash: ToolBoundary = { name: "bash", executor: "runtime", effect: "mutating" };
 
 describe("L3 own facts", () => {
   it.effect("of a second attempt: text shown in it asks, however clean the first one was", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], [S.start, S.text("half"), S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], [S.start, S.text("half"), S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
       assert.deepStrictEqual(seen.lines, [
         "attempt 1 first",
@@ -55,7 +54,7 @@ describe("L3 own facts", () => {
             ran += 1;
           }),
         );
-        const provider = S.scripted([S.start, S.reset], [S.start, S.callReady("bash"), S.wait(10), S.reset], answer);
+        const provider = S.scripted([S.start, S.reset], [S.start, S.callReady("bash"), S.wait(10), S.reset], S.hello);
         const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash] })), (event) =>
           event._tag === "Part" && event.calls !== undefined
             ? Effect.forEach(event.calls, (call) => Effect.orDie(bash.run(call, undefined)))
@@ -68,7 +67,7 @@ describe("L3 own facts", () => {
 
   it.effect("of a clean attempt: a dirty one before it does not block its replay", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], [S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], [S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       assert.deepStrictEqual(seen.lines, [
         "attempt 1 first",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit } from "effect";
-import type { RequestLog } from "../../src/testing/index.ts";
+import { row } from "../testing/faults/Requests.ts";
 import { type Cell, none, protocols, whole } from "./Cell.ts";
 import { cutRules } from "./CutRules.ts";
 import { allCuts } from "./Cuts.ts";
@@ -80,29 +80,6 @@ describe("the matrix's own judge", () => {
     answers: () => [{}],
     expect: whole,
   };
-  const row = (number: number, more: Partial<RequestLog> = {}): RequestLog => ({
-    number,
-    connection: 1,
-    reused: false,
-    script: "",
-    method: "POST",
-    path: "/",
-    protocol: "openai-chat",
-    header_names: [],
-    bytes_received: 1,
-    body_bytes: 1,
-    body_hash: "same",
-    bytes_sent: 1,
-    sent_hash: "",
-    text: [`r${number}.0·`, `r${number}.1·`],
-    reasoning: [],
-    calls: [],
-    terminal: true,
-    outcome: "complete",
-    started_ms: 0,
-    ended_ms: 1,
-    ...more,
-  });
   const outcome = (more: Partial<Outcome>): Outcome => ({
     exit: Exit.void,
     text: "r1.0·r1.1·",

@@ -1,10 +1,12 @@
 /**
- * Makes the entries that recorder tests write.
+ * Makes entries, incidents and questions as runs record them: for the recorder's tests, and for the made-up runs that other
+ * tests show and recover.
  */
-import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
+import { type AttemptFacts, fresh as freshFacts, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
 import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
-import type { Evidence, RunEnd, RunIncident } from "../../src/domain/RunIncident.ts";
+import { type Evidence, type RunEnd, type RunIncident, schemaVersion } from "../../src/domain/RunIncident.ts";
+import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
@@ -17,6 +19,16 @@ export const begun = (run_id: string, at = 1_000): RunRecord.Entry => ({ _tag: "
 export const facts = (more: Partial<AttemptFacts> = {}): AttemptFacts => ({
   ...freshFacts,
   delivery: "accepted",
+  ...more,
+});
+
+/** A row of a ledger: a call of `bash`, unless it is said otherwise. */
+export const call = (phase: ToolRow["phase"], more: Partial<ToolRow> = {}): ToolRow => ({
+  call: "0.0",
+  tool: "bash",
+  executor: "runtime",
+  effect: "mutating",
+  phase,
   ...more,
 });
 
@@ -39,32 +51,39 @@ export const noted = (at_ms: number, event: Evidence["event"] = "progress", deta
   evidence: { at_ms, attempt: 1, event, ...(detail === undefined ? {} : { detail }) },
 });
 
-/** Incident number `n` of a run: text was shown, so that its decision is a question. */
-export const incident = (run_id: string, n: number, more: Partial<RunIncident> = {}): RunIncident => {
-  const input = {
-    facts: facts({ progress: "output", shown: "text", text_through: 1 }),
-    failure: { kind: "transport", code: "ECONNRESET" } as const,
-    run: freshRun,
-    budget: defaultBudget,
-    jitter: 0.25,
-  };
-  const decision = RecoveryPolicy.decide(input);
+/** An incident as a policy decides it. */
+export const decided = (
+  its: Pick<RunIncident, "id" | "run_id" | "attempt" | "at" | "provider">,
+  input: DecisionInput,
+  policy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.default,
+): RunIncident => {
+  const decision = policy.decide(input);
   return {
-    schema_version: 1,
-    id: incidentId(run_id, n),
-    run_id,
-    attempt: n,
-    mode: "first",
-    at: 1_000 + n,
-    provider,
+    schema_version: schemaVersion,
+    ...its,
+    mode: input.run.mode,
     ...input,
-    policy: "default",
+    policy: policy.name,
     decision,
     message: explain(decision, input.failure, input.facts),
     status: "open",
-    ...more,
   };
 };
+
+/** Incident number `n` of a run: text was shown, so that its decision is a question. */
+export const incident = (run_id: string, n: number, more: Partial<RunIncident> = {}): RunIncident => ({
+  ...decided(
+    { id: incidentId(run_id, n), run_id, attempt: n, at: 1_000 + n, provider },
+    {
+      facts: facts({ progress: "output", shown: "text", text_through: 1 }),
+      failure: { kind: "transport", code: "ECONNRESET" },
+      run: freshRun,
+      budget: defaultBudget,
+      jitter: 0.25,
+    },
+  ),
+  ...more,
+});
 
 export const incidentId = (run_id: string, n: number): string => `${run_id}.${n}`;
 
@@ -78,6 +97,21 @@ export const marked = (run_id: string, n: number, status: RunIncident["status"],
   incident: incidentId(run_id, n),
   status,
   ...(answer === undefined ? {} : { answer }),
+});
+
+/** The question that an incident's decision is. */
+export const questionOf = (it: RunIncident, more: Partial<RunRecord.QuestionRecord> = {}): RunRecord.Entry => ({
+  _tag: "QuestionAsked",
+  question: {
+    revision: 1,
+    incident: it.id,
+    attempt: it.attempt,
+    rule: it.decision.rule,
+    choices: it.decision.choices ?? [],
+    default_choice: "stop",
+    asked_at: it.at,
+    ...more,
+  },
 });
 
 export const asked = (run_id: string, revision: number): RunRecord.Entry => ({
@@ -94,6 +128,13 @@ export const answered = (revision: number, answer: Choice): RunRecord.Entry => (
   _tag: "QuestionAnswered",
   revision,
   answer,
+});
+
+export const parked = (
+  reason: Extract<RunRecord.Entry, { readonly _tag: "RunParked" }>["reason"],
+): RunRecord.Entry => ({
+  _tag: "RunParked",
+  reason,
 });
 
 export const ended = (more: Partial<RunEnd> = {}): RunRecord.Entry => ({
@@ -136,11 +177,3 @@ export const life = (run_id: string): ReadonlyArray<RunRecord.Entry> => [
   noted(50, "late_settle"),
   opened(run_id, 2, { status: "late" }),
 ];
-
-const call = (phase: "handed_over" | "settled"): AttemptFacts["tools"][number] => ({
-  call: "0.0",
-  tool: "bash",
-  executor: "runtime",
-  effect: "mutating",
-  phase,
-});

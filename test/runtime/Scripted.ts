@@ -47,6 +47,9 @@ export const ping = part("ping", Observation.ping);
 export const text = (it: string): Step => part(it, Observation.text(it.length));
 export const reasoning = (it: string): Step => part(`(${it})`, Observation.reasoning(it.length));
 export const done = part("done", Observation.terminal("stop"));
+/** A whole response. */
+export const hello: ReadonlyArray<Step> = [start, text("hello"), done];
+
 export const together = (...steps: ReadonlyArray<Step>): Step => ({
   parts: steps.flatMap((step) => ("part" in step ? [step.part] : [])),
 });

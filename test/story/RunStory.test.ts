@@ -8,8 +8,9 @@ import { runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
 import * as S from "../cli/Stored.ts";
 import * as Runs from "../gateway/page/PageRuns.ts";
+import { folded } from "../recorder/Entries.ts";
 
-const { now, recordOf } = Runs;
+const { now } = Runs;
 
 describe("how a run stands", () => {
   const kinds = {
@@ -23,12 +24,12 @@ describe("how a run stands", () => {
   };
 
   it("has one word for each kind of record", () => {
-    for (const [status, entries] of Object.entries(kinds)) assert.strictEqual(statusOf(recordOf(entries)), status);
+    for (const [status, entries] of Object.entries(kinds)) assert.strictEqual(statusOf(folded(entries)), status);
   });
 
   it("is an orphan where no process drives it, unless it has ended or asks", () => {
     const orphans = new Set(["r"]);
-    const told = Object.entries(kinds).map(([kind, entries]) => [kind, statusOf(recordOf(entries), orphans)]);
+    const told = Object.entries(kinds).map(([kind, entries]) => [kind, statusOf(folded(entries), orphans)]);
     assert.deepStrictEqual(
       told.filter(([, status]) => status === "orphan").map(([kind]) => kind),
       ["parked", "interrupted", "live"],
@@ -36,14 +37,14 @@ describe("how a run stands", () => {
   });
 
   it("stands in the list's JSON by the word that programs read", () => {
-    const standings = Object.values(kinds).map((entries) => summaryOf(recordOf(entries), new Set()).standing);
+    const standings = Object.values(kinds).map((entries) => summaryOf(folded(entries), new Set()).standing);
     assert.deepStrictEqual(standings, ["completed", "completed", "stopped", "asking", "parked", "parked", "live"]);
   });
 });
 
 describe("the story of a run", () => {
   it("says what each attempt sent, how it ended, and what was decided", () => {
-    const { attempts, end, head } = runStory(recordOf(Runs.recovered()), now);
+    const { attempts, end, head } = runStory(folded(Runs.recovered()), now);
     assert.deepStrictEqual(
       attempts.map(({ end, sent }) => [sent, end]),
       [
@@ -65,7 +66,7 @@ describe("the story of a run", () => {
   });
 
   it("says of the break that its open question is about that it waits for an answer", () => {
-    const record = recordOf(S.asking("r"));
+    const record = folded(S.asking("r"));
     const [attempt] = runStory(record, now).attempts;
     assert.deepInclude(attempt, { asks: true, answers: [] });
     assert.strictEqual(attempt?.incidents[0]?.became, "It waits for an answer.");
@@ -74,7 +75,7 @@ describe("the story of a run", () => {
   });
 
   it("names where an answer came from", () => {
-    const { answers } = runStory(recordOf(S.stopped("r")), now);
+    const { answers } = runStory(folded(S.stopped("r")), now);
     assert.deepStrictEqual(
       answers.map(({ by, question }) => [by, question.answer]),
       [["The program", "stop"]],

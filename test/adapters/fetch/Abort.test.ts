@@ -5,8 +5,7 @@ import { Effect, Fiber, ManagedRuntime } from "effect";
 import type { RelayRun } from "../../../src/adapters/fetch/FetchRecovery.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import type { RequestLog } from "../../../src/testing/index.ts";
-import type { Answer } from "../../../src/testing/script/FaultScript.ts";
+import { moments, sent, stalled } from "../../ClientAborts.ts";
 import { protocols, read, setup } from "./Cases.ts";
 import { clients, playTurn } from "./Clients.ts";
 
@@ -18,27 +17,8 @@ const reasonOf = (promise: Promise<unknown>) =>
     ),
   );
 
-/** The server has sent all that it will. */
-const sent = (row: RequestLog, answer: Partial<Answer>): boolean =>
-  row.body_hash !== "" && (answer.break?.at === "before_head" || row.bytes_sent > 0);
-
 /** Who aborts here is a caller of `fetch`, who knows nothing of Effect. */
 const abortController = (): AbortController => new AbortController();
-
-type Break = NonNullable<Answer["break"]>;
-
-const stalled = (at: Break["at"], n = 0): Partial<Answer> => ({
-  content: [{ text: 4 }, { tool: "pay" }],
-  break: { kind: "stall", at, n },
-});
-
-/** When the client goes: what the server has sent until then. */
-const moments: ReadonlyArray<readonly [string, Partial<Answer>]> = [
-  ["before the head", stalled("before_head")],
-  ["after the head", stalled("after_head")],
-  ["in the middle of the text", stalled("event", 4)],
-  ["while a call is held", stalled("tool_arguments")],
-];
 
 /** How a run ended, once that is on record; until then the loop turns. */
 const ended = (runtime: ManagedRuntime.ManagedRuntime<RunRecorder, never>, run: () => string) =>

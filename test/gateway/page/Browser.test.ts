@@ -14,6 +14,7 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/faults/FaultProvider.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
+import { folded } from "../../recorder/Entries.ts";
 import { browserTestMs, closed, contrast, missing, overflow, steps, tab } from "./Chromium.ts";
 import * as Runs from "./PageRuns.ts";
 import { pageServer, put } from "./Server.ts";
@@ -239,7 +240,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
         (it) => Effect.sync(() => rmSync(it, { recursive: true })),
       );
       const file = join(folder, "run.html");
-      writeFileSync(file, runDocument(Runs.recordOf(Runs.recovered()), Runs.now));
+      writeFileSync(file, runDocument(folded(Runs.recovered()), Runs.now));
       for (const width of [360, 1_180]) {
         const { complaints, page, requests } = yield* tab({ viewport: { width, height: 740 } });
         yield* steps(() => page.goto(`file://${file}`));

@@ -5,9 +5,8 @@ import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/Atte
 import type { Failure } from "../../../src/domain/Failure.ts";
 import { defaultBudget, fresh as freshRun, type Provider, type RunFacts } from "../../../src/domain/RunFacts.ts";
 import type { Evidence, RunIncident } from "../../../src/domain/RunIncident.ts";
-import { explain } from "../../../src/policy/Explanation.ts";
-import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
-import * as RunRecord from "../../../src/recorder/RunRecord.ts";
+import type * as RunRecord from "../../../src/recorder/RunRecord.ts";
+import * as E from "../../recorder/Entries.ts";
 
 /** Wall clock of the photograph, in milliseconds since the epoch. */
 export const now = Date.UTC(2026, 10, 22, 9, 30, 0);
@@ -37,7 +36,7 @@ export const call = (
   tool: string,
   effect: AttemptFacts["tools"][number]["effect"],
   phase: AttemptFacts["tools"][number]["phase"],
-): AttemptFacts["tools"][number] => ({ call: `0.${ordinal}`, tool, executor: "runtime", effect, phase });
+): AttemptFacts["tools"][number] => E.call(phase, { call: `0.${ordinal}`, tool, effect });
 
 export const begun = (run_id: string, provider: Provider, at: number): RunRecord.Entry => ({
   _tag: "RunStarted",
@@ -73,26 +72,17 @@ export const broken = (
     readonly failure?: Failure;
     readonly run?: Partial<RunFacts>;
   },
-): RunIncident => {
-  const failure = more.failure ?? { kind: "transport", operation: "body", code: "ECONNRESET" };
-  const run = { ...freshRun, ...more.run };
-  const input = { facts: more.facts, failure, run, budget: defaultBudget, jitter: 0.5 };
-  const decision = RecoveryPolicy.default.decide(input);
-  return {
-    schema_version: 1,
-    id: `${run_id}.${attempt}`,
-    run_id,
-    attempt,
-    mode: run.mode,
-    at,
-    provider: more.provider,
-    ...input,
-    policy: "default",
-    decision,
-    message: explain(decision, failure, more.facts),
-    status: "open",
-  };
-};
+): RunIncident =>
+  E.decided(
+    { id: `${run_id}.${attempt}`, run_id, attempt, at, provider: more.provider },
+    {
+      facts: more.facts,
+      failure: more.failure ?? { kind: "transport", operation: "body", code: "ECONNRESET" },
+      run: { ...freshRun, ...more.run },
+      budget: defaultBudget,
+      jitter: 0.5,
+    },
+  );
 
 /** Two breaks, one of them a stall, then the whole answer. */
 export const recovered = (run_id = "run_0600fi7k2m9q", at = now - 47_000): ReadonlyArray<RunRecord.Entry> => {
@@ -171,19 +161,8 @@ export const asking = (
     noted(8_201, 1, "decision", incident.decision.rule),
     { _tag: "CallHandedOver", attempt: 1, call: "0.1", id: "call_1", tool },
     { _tag: "IncidentOpened", incident },
-    {
-      _tag: "QuestionAsked",
-      question: {
-        revision: 1,
-        incident: incident.id,
-        attempt: 1,
-        rule: incident.decision.rule,
-        choices: incident.decision.choices ?? ["retry", "stop"],
-        default_choice: "stop",
-        asked_at: at + 8_200,
-      },
-    },
-    { _tag: "RunParked", reason: "question" },
+    E.questionOf(incident),
+    E.parked("question"),
   ];
 };
 
@@ -196,19 +175,8 @@ export const unprovable = (run_id: string, at = now - 190_000, provider = gpt): 
     begun(run_id, provider, at),
     attempted(1, its, 0),
     { _tag: "IncidentOpened", incident },
-    {
-      _tag: "QuestionAsked",
-      question: {
-        revision: 1,
-        incident: incident.id,
-        attempt: 1,
-        rule: incident.decision.rule,
-        choices: incident.decision.choices ?? ["retry", "stop"],
-        default_choice: "stop",
-        asked_at: at + 8_200,
-      },
-    },
-    { _tag: "RunParked", reason: "question" },
+    E.questionOf(incident),
+    E.parked("question"),
   ];
 };
 
@@ -273,15 +241,3 @@ export const album = (): ReadonlyArray<ReadonlyArray<RunRecord.Entry>> => [
   recovered(),
   running(),
 ];
-
-/** The record that entries give. */
-export const recordOf = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord => {
-  let record: RunRecord.RunRecord | undefined;
-  for (const entry of entries) {
-    const next = RunRecord.apply(record, entry);
-    if (typeof next === "string") throw new Error(`${entry._tag}: ${next}`);
-    record = next;
-  }
-  if (record === undefined) throw new Error("no entries");
-  return record;
-};

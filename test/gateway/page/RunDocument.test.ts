@@ -6,10 +6,11 @@ import { toolRowsMax } from "../../../src/domain/Limits.ts";
 import { runDocument } from "../../../src/gateway/page/RunDocument.ts";
 import { runView } from "../../../src/gateway/page/RunPicture.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { folded } from "../../recorder/Entries.ts";
 import * as Runs from "./PageRuns.ts";
 
 describe("the file of a run", () => {
-  const text = runDocument(Runs.recordOf(Runs.recovered("run_a")), Runs.now);
+  const text = runDocument(folded(Runs.recovered("run_a")), Runs.now);
 
   it("has no script, no address and no handler in it", () => {
     assert.notMatch(text, /<script|javascript:|\son\w+=|\ssrc=|<link|url\(|@import/i);
@@ -35,16 +36,16 @@ describe("the file of a run", () => {
   });
 
   it("says what the provider may run again, where nothing of the stream told of it", () => {
-    const asked = runDocument(Runs.recordOf(Runs.unprovable("run_a")), Runs.now);
+    const asked = runDocument(folded(Runs.unprovable("run_a")), Runs.now);
     assert.include(asked, "May run again: tools that the provider runs");
   });
 
   it("shows a question with its choices, and no button that could do nothing", () => {
-    const asked = runDocument(Runs.recordOf(Runs.asking("run_a")), Runs.now);
+    const asked = runDocument(folded(Runs.asking("run_a")), Runs.now);
     assert.include(asked, "<b>It did not run</b>");
     assert.include(asked, "May run again:");
     assert.notInclude(asked, "<button");
-    const view = runView(Runs.recordOf(Runs.asking("run_a")), Runs.now).markup;
+    const view = runView(folded(Runs.asking("run_a")), Runs.now).markup;
     assert.strictEqual(view.match(/<button/g)?.length, 6);
     assert.strictEqual(view.match(/data-confirm=/g)?.length, 1);
     assert.isAbove(view.indexOf(">Retry</button>"), view.indexOf(">Accept</button>"), "what may repeat stands behind");
@@ -62,7 +63,7 @@ describe("the file of a run", () => {
     };
     for (const entries of [Runs.recovered(), Runs.asking(), Runs.stopped("run_a", Runs.now)]) {
       // Of the shape of a record; its schema would refuse nothing but the words of a failure.
-      const record = poisoned({ ...Runs.recordOf(entries), retry_of: "run_b" }) as RunRecord;
+      const record = poisoned({ ...folded(entries), retry_of: "run_b" }) as RunRecord;
       for (const markup of [runDocument(record, Runs.now), runView(record, Runs.now).markup]) {
         assert.isAbove(markup.split("&lt;x y=z&gt;&amp;").length, 8);
         assert.notMatch(markup, /<x|"'>|z>&(?!amp;|lt;|gt;|quot;|#)/);
@@ -71,14 +72,14 @@ describe("the file of a run", () => {
   });
 
   it("is the same for the same record", () => {
-    assert.strictEqual(runDocument(Runs.recordOf(Runs.recovered("run_a")), Runs.now), text);
+    assert.strictEqual(runDocument(folded(Runs.recovered("run_a")), Runs.now), text);
   });
 
   it("stays small for a record that is as full as it can be", () => {
     const tools = Array.from({ length: toolRowsMax }, (_, n) => Runs.call(n, "t".repeat(128), "mutating", "settled"));
     const facts = Runs.facts({ tools });
     const attempts = Array.from({ length: 64 }, (_, n) => Runs.attempted(n + 1, facts, n * 1_000));
-    const full = Runs.recordOf([Runs.begun("run_a", Runs.claude, Runs.now), ...attempts]);
+    const full = folded([Runs.begun("run_a", Runs.claude, Runs.now), ...attempts]);
     assert.isBelow(runDocument(full, Runs.now + 99_000).length, 2_000_000);
   });
 });

@@ -5,15 +5,14 @@ import { assert, describe, it } from "@effect/vitest";
 import { timelineOf } from "../../../src/gateway/page/Timeline.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import { runStory } from "../../../src/story/RunStory.ts";
+import { folded } from "../../recorder/Entries.ts";
 import * as Runs from "./PageRuns.ts";
 
 const startedAt = 1_790_000_000_000;
 
 describe("the timeline of a run", () => {
   it("has a bar an attempt, from its start to its break or the end, and the waits between", () => {
-    const { bars, gaps, total } = timelineOf(
-      runStory(Runs.recordOf(Runs.recovered("run_a", startedAt)), startedAt + 99_000),
-    );
+    const { bars, gaps, total } = timelineOf(runStory(folded(Runs.recovered("run_a", startedAt)), startedAt + 99_000));
     assert.deepStrictEqual(
       bars.map(({ end, from, to }) => [from, to, end]),
       [
@@ -33,12 +32,12 @@ describe("the timeline of a run", () => {
   });
 
   it("lets what is under way last until now, and an ended run no longer than it did", () => {
-    const record = Runs.recordOf(Runs.running("run_a", startedAt));
+    const record = folded(Runs.running("run_a", startedAt));
     for (const ms of [5_000, 60_000]) {
       const [bar] = timelineOf(runStory(record, startedAt + ms)).bars;
       assert.deepStrictEqual([bar?.from, bar?.to, bar?.end], [0, ms, "running"]);
     }
-    const calm = Runs.recordOf(Runs.calm("run_b", startedAt));
+    const calm = folded(Runs.calm("run_b", startedAt));
     assert.deepStrictEqual(
       timelineOf(runStory(calm, startedAt + 9e9)).total,
       timelineOf(runStory(calm, startedAt + 7_000)).total,
@@ -47,9 +46,7 @@ describe("the timeline of a run", () => {
 
   it("draws a question that has been open for days shorter than the attempt before it", () => {
     const day = 24 * 3_600_000;
-    const { gaps, place, ticks } = timelineOf(
-      runStory(Runs.recordOf(Runs.asking("run_a", startedAt)), startedAt + 3 * day),
-    );
+    const { gaps, place, ticks } = timelineOf(runStory(folded(Runs.asking("run_a", startedAt)), startedAt + 3 * day));
     assert.deepStrictEqual(gaps, [{ from: 8_200, to: 3 * day, what: "question", open: true, shortened: true }]);
     assert.closeTo(place(8_200), 100 / 1.3, 0.01);
     assert.isTrue(
@@ -60,7 +57,7 @@ describe("the timeline of a run", () => {
 
   it("keeps order and stays on the paper, at every moment and for every record", () => {
     const records = [...Runs.album(), Runs.begun("run_a", Runs.claude, startedAt)].map((it) =>
-      Runs.recordOf(Array.isArray(it) ? it : [it as RunRecord.Entry]),
+      folded(Array.isArray(it) ? it : [it as RunRecord.Entry]),
     );
     for (const record of records) {
       for (const now of [
@@ -84,7 +81,7 @@ describe("the timeline of a run", () => {
 
   it("goes on behind a gap of hours, with ticks on both sides", () => {
     const hour = 3_600_000;
-    const record = Runs.recordOf([
+    const record = folded([
       ...Runs.asking("run_a", startedAt),
       { _tag: "QuestionAnswered", revision: 1, answer: "retry", by: "person" },
       Runs.attempted(2, Runs.facts({ terminal_seen: true }), 5 * hour),
@@ -108,7 +105,7 @@ describe("the timeline of a run", () => {
     const attempts = Array.from({ length: RunRecord.attemptsMax + 5 }, (_, n) =>
       Runs.attempted(n + 1, Runs.facts(), n * 100),
     );
-    const record = Runs.recordOf([Runs.begun("run_a", Runs.claude, startedAt), ...attempts]);
+    const record = folded([Runs.begun("run_a", Runs.claude, startedAt), ...attempts]);
     assert.lengthOf(timelineOf(runStory(record, startedAt + 10_000)).bars, RunRecord.attemptsMax);
   });
 });

@@ -3,29 +3,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import type { RequestLog } from "../../../src/testing/index.ts";
-import type { Answer } from "../../../src/testing/script/FaultScript.ts";
+import { moments, sent } from "../../ClientAborts.ts";
 import { seeded } from "../../Seeded.ts";
 import { bodies, front, fronted, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
-
-type Break = NonNullable<Answer["break"]>;
-
-const stalled = (at: Break["at"], n = 0): Partial<Answer> => ({
-  content: [{ text: 4 }, { tool: "pay" }],
-  break: { kind: "stall", at, n },
-});
-
-/** When the client goes: what the server has sent until then. */
-const moments: ReadonlyArray<readonly [string, Partial<Answer>]> = [
-  ["before the head", stalled("before_head")],
-  ["after the head", stalled("after_head")],
-  ["in the middle of the text", stalled("event", 4)],
-  ["while a call is held", stalled("tool_arguments")],
-];
-
-/** The server has sent all that it will. */
-const sent = (row: RequestLog, answer: Partial<Answer>): boolean =>
-  row.body_hash !== "" && (answer.break?.at === "before_head" || row.bytes_sent > 0);
 
 /** A client that can go away. */
 const client = (url: string, protocol: (typeof protocols)[number], headers: Record<string, string> = {}) => {

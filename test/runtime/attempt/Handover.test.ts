@@ -10,7 +10,6 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
 const overloaded = S.errorEvent({ kind: "overloaded" });
 const bash = { name: "bash", executor: "runtime", effect: "mutating" } as const;
 
@@ -31,7 +30,7 @@ describe("L4 shown means handed over", () => {
     "text that arrived together with the error was never shown: it is thrown away and replayed in silence",
     () =>
       Effect.gen(function* () {
-        const provider = S.scripted([S.start, S.together(S.text("half"), overloaded)], answer);
+        const provider = S.scripted([S.start, S.together(S.text("half"), overloaded)], S.hello);
         const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
         assert.deepStrictEqual(seen.lines, [
           "attempt 1 first",
@@ -74,7 +73,7 @@ describe("L4 shown means handed over", () => {
 
   it.effect("shown text is withdrawn only when its replay really starts", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], answer);
+      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       assert.deepStrictEqual(seen.lines.slice(3, 6), [
         "retry replay only_reasoning_shown",
@@ -202,7 +201,7 @@ describe("reveal on_complete", () => {
 describe("parts, for callers that cannot discard", () => {
   it.effect("holds the lifecycle prefix back, so that no caller sees two starts", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const names = yield* partsOf((yield* StreamProcessor).parts(S.options(provider)));
       assert.deepStrictEqual(names, ["start", "hello", "done", "completed"]);
     }).pipe(Effect.provide(S.processor())),
@@ -237,7 +236,7 @@ describe("parts, for callers that cannot discard", () => {
 
   it.effect("reasoning that was handed over counts as text: nothing is shown twice", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], answer);
+      const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], S.hello);
       const names = yield* partsOf((yield* StreamProcessor).parts(S.options(provider)));
       assert.deepStrictEqual(names, ["start", "(hm)", "text_shown"]);
       assert.strictEqual(provider.attempts.length, 1);
@@ -271,7 +270,7 @@ describe("L6 one live attempt", () => {
       let attempts = 0;
       const attempt = (): Stream.Stream<S.ScriptedPart, S.ProviderBroke> => {
         attempts += 1;
-        if (attempts > 1) return S.scripted(answer).attempt({} as AttemptContext);
+        if (attempts > 1) return S.scripted(S.hello).attempt({} as AttemptContext);
         return Stream.never.pipe(Stream.ensuring(Effect.never));
       };
       const seen = yield* S.played(
@@ -297,7 +296,7 @@ describe("L6 one live attempt", () => {
           Effect.sleep(800),
           Effect.sync(() => order.push(`closed ${name}`)),
         );
-        const steps = name === 1 ? [S.start, S.reset] : answer;
+        const steps = name === 1 ? [S.start, S.reset] : S.hello;
         return S.scripted(steps).attempt(context).pipe(Stream.ensuring(closing));
       };
       yield* S.played((yield* StreamProcessor).run(S.options({ attempt })));
@@ -311,7 +310,7 @@ describe("L6 one live attempt", () => {
       let attempts = 0;
       const attempt = (context: AttemptContext): Stream.Stream<S.ScriptedPart, S.ProviderBroke> => {
         attempts += 1;
-        if (attempts > 1) return S.scripted([...answer.slice(0, 2), S.wait(5_000), S.done]).attempt(context);
+        if (attempts > 1) return S.scripted([...S.hello.slice(0, 2), S.wait(5_000), S.done]).attempt(context);
         // Deaf to interruption: it says its word when somebody else has long taken over.
         const said = Effect.uninterruptible(Effect.as(Deferred.await(late), S.text("late")));
         return Stream.fromEffect(said).pipe(Stream.flatMap((step) => S.scripted([step]).attempt(context)));

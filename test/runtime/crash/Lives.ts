@@ -6,12 +6,12 @@ import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/Atte
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { Failure } from "../../../src/domain/Failure.ts";
 import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../../src/domain/RunFacts.ts";
-import { type RunIncident, schemaVersion } from "../../../src/domain/RunIncident.ts";
+import type { RunIncident } from "../../../src/domain/RunIncident.ts";
 import { snapshot } from "../../../src/domain/SideEffects.ts";
-import { explain } from "../../../src/policy/Explanation.ts";
-import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
-import { drives, type Entry, type QuestionRecord } from "../../../src/recorder/RunRecord.ts";
+import type { Question } from "../../../src/recorder/Question.ts";
+import { drives, type Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as E from "../../recorder/Entries.ts";
 import * as S from "../Scripted.ts";
 import { live, type Scenario } from "./Crashes.ts";
 
@@ -46,7 +46,7 @@ export const call = (
   phase: AttemptFacts["tools"][number]["phase"],
   key = "0.0",
   effect: AttemptFacts["tools"][number]["effect"] = "mutating",
-): AttemptFacts["tools"][number] => ({ call: key, tool: "bash", executor: "runtime", effect, phase });
+): AttemptFacts["tools"][number] => E.call(phase, { call: key, effect });
 
 export const text = { progress: "output", shown: "text", text_through: 1 } as const;
 export const dispatched = facts({ progress: "output", call_through: 1, tools: [call("dispatched")] });
@@ -89,41 +89,27 @@ export const incident = (
   number: number,
   its: AttemptFacts,
   more: { readonly failure?: Failure; readonly run?: Partial<RunFacts>; readonly attempt?: number } = {},
-): RunIncident => {
-  const failure = more.failure ?? reset;
-  const input = { facts: its, failure, run: { ...freshRun, ...more.run }, budget: defaultBudget, jitter: 0.5 };
-  const decision = RecoveryPolicy.decide(input);
-  return {
-    schema_version: schemaVersion,
-    id: `${runId}.${number}`,
-    run_id: runId,
-    attempt: more.attempt ?? 1,
-    mode: input.run.mode,
-    at: 10,
-    provider: { id: "scripted", model: "m" },
-    ...input,
-    policy: "default",
-    decision,
-    message: explain(decision, failure, its),
-    status: "open",
-  };
-};
+): RunIncident =>
+  E.decided(
+    {
+      id: `${runId}.${number}`,
+      run_id: runId,
+      attempt: more.attempt ?? 1,
+      at: 10,
+      provider: { id: "scripted", model: "m" },
+    },
+    {
+      facts: its,
+      failure: more.failure ?? reset,
+      run: { ...freshRun, ...more.run },
+      budget: defaultBudget,
+      jitter: 0.5,
+    },
+  );
 
 export const opened = (it: RunIncident): Entry => ({ _tag: "IncidentOpened", incident: it });
 
-export const asked = (it: RunIncident, more: Partial<QuestionRecord> = {}): Entry => ({
-  _tag: "QuestionAsked",
-  question: {
-    revision: 1,
-    incident: it.id,
-    attempt: it.attempt,
-    rule: it.decision.rule,
-    choices: it.decision.choices ?? [],
-    default_choice: "stop",
-    asked_at: 10,
-    ...more,
-  },
-});
+export const asked = E.questionOf;
 
 export const answered = (answer: Choice, revision = 1): Entry => ({
   _tag: "QuestionAnswered",
@@ -139,9 +125,20 @@ export const marked = (it: RunIncident, status: RunIncident["status"], answer?: 
   ...(answer === undefined ? {} : { answer }),
 });
 
-export const parked = (reason: Extract<Entry, { readonly _tag: "RunParked" }>["reason"]): Entry => ({
-  _tag: "RunParked",
-  reason,
+export const parked = E.parked;
+
+/** The question of an incident that text was shown in, as a processor asks it. */
+export const textShown = (it: RunIncident): Question => ({
+  run_id: runId,
+  revision: 1,
+  incident: it.id,
+  rule: "text_shown",
+  message: it.message,
+  may_repeat: [],
+  choices: ["retry", "accept", "stop"],
+  default_choice: "stop",
+  asked_at: 0,
+  decision: it.decision,
 });
 
 /** A run that broke, asked by its rule, and was answered. */

@@ -139,20 +139,7 @@ describe("Processes that share one file", () => {
       yield* lived(asks, L.questioned(L.facts(L.text)), L.runId);
       const layer = UserDecisions.layerDurable().pipe(Layer.provide(Layer.succeed(RunRecorder, asks)));
       const decisions = Context.get(yield* Layer.build(layer), UserDecisions);
-      const fiber = yield* Effect.forkChild(
-        decisions.ask({
-          run_id: L.runId,
-          revision: 1,
-          incident: incident.id,
-          rule: "text_shown",
-          message: incident.message,
-          may_repeat: [],
-          choices: ["retry", "accept", "stop"],
-          default_choice: "stop",
-          asked_at: 0,
-          decision: incident.decision,
-        }),
-      );
+      const fiber = yield* Effect.forkChild(decisions.ask(L.textShown(incident)));
       const given = { run_id: L.runId, revision: 1, choice: "accept", by: "person" } as const;
       const record = yield* within(answers, CrashRecovery.answer(given));
       assert.deepStrictEqual([record.state, record.questions[0]?.answer], ["live", "accept"]);

@@ -17,19 +17,7 @@ const incident = L.incident(1, L.facts(L.text));
 /** A process asks: its question is on record, and it waits. */
 const asking = (recorder: Recorder, options: UserDecisions.DurableOptions = {}, more: Partial<Question> = {}) =>
   Effect.gen(function* () {
-    const question: Question = {
-      run_id: L.runId,
-      revision: 1,
-      incident: incident.id,
-      rule: "text_shown",
-      message: incident.message,
-      may_repeat: [],
-      choices: ["retry", "accept", "stop"],
-      default_choice: "stop",
-      asked_at: 0,
-      decision: incident.decision,
-      ...more,
-    };
+    const question: Question = { ...L.textShown(incident), ...more };
     const { default_choice, expires_at } = question;
     const terms = { default_choice, ...(expires_at === undefined ? {} : { expires_at }) };
     yield* recorder.write(L.runId, [L.begun(), L.attempt(1), L.opened(incident), L.asked(incident, terms)]);

@@ -6,7 +6,6 @@ import { Effect, Stream } from "effect";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
 const coded = (code: string) => Object.assign(new Error("read failed"), { code });
 
 /** Options that let the FailureClassifier read raw errors, as no SDK has wrapped them. */
@@ -20,7 +19,7 @@ const raw = (attempts: ReadonlyArray<Stream.Stream<S.ScriptedPart, unknown>>, ru
     observe: (part: S.ScriptedPart) => part.says,
   };
 };
-const healthyStream = Stream.suspend(() => S.scripted(answer).attempt(contextOf()));
+const healthyStream = Stream.suspend(() => S.scripted(S.hello).attempt(contextOf()));
 const contextOf = () => ({
   run_id: "r",
   attempt: 1,
@@ -65,7 +64,7 @@ describe("A transport's error", () => {
 describe("An abort", () => {
   it.effect("of the provider under a healthy caller is retried as a transport failure is (L10)", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, { interrupt: true }], answer);
+      const provider = S.scripted([S.start, { interrupt: true }], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
       assert.strictEqual(seen.lines.at(-1), "completed");
       assert.deepStrictEqual((yield* S.recordOf("r")).incidents[0]?.failure, { kind: "cancelled", by: "provider" });

@@ -7,12 +7,10 @@ import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
-
 describe("A retry", () => {
   it.effect("waits for Retry-After", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429, retry_after_ms: 7_000 })], answer);
+      const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429, retry_after_ms: 7_000 })], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       const scheduled = seen.events.find((it) => it._tag === "RetryScheduled");
       assert.isAtLeast(scheduled?.delay_ms ?? 0, 7_000);
@@ -22,7 +20,7 @@ describe("A retry", () => {
 
   it.effect("tells the caller attempt, mode, delay and reason", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       const event = seen.events.find((it) => it._tag === "RetryScheduled");
       assert.deepInclude(event, { attempt: 1, mode: "replay", rule: "nothing_shown", delay_ms: 375 });
@@ -56,7 +54,7 @@ describe("A retry", () => {
 
   it.effect("follows cut arguments of a call that was not handed over", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.errorEvent({ kind: "invalid_tool_input" })], answer);
+      const provider = S.scripted([S.start, S.errorEvent({ kind: "invalid_tool_input" })], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       assert.strictEqual(seen.lines.at(-1), "completed");
     }).pipe(Effect.provide(S.processor())),
@@ -67,7 +65,7 @@ describe("A retry", () => {
       const provider = S.scripted(
         [S.start, S.text("hal"), S.text("f"), S.reset],
         [S.start, S.text("half"), S.callStarts("bash")],
-        answer,
+        S.hello,
       );
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { reveal: "on_complete" })));
       assert.deepStrictEqual(seen.lines, [
@@ -86,7 +84,7 @@ describe("A retry", () => {
 
   it.effect("leaves its incident as recovered, and never as the run's final one", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
       const record = yield* S.recordOf("r");
       assert.deepStrictEqual(
@@ -102,7 +100,7 @@ describe("A retry", () => {
 describe("A stall", () => {
   it.effect("is an incident on record with the clock's own name", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.never], answer);
+      const provider = S.scripted([S.start, S.never], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
       assert.strictEqual(seen.lines.at(-1), "completed");
       const record = yield* S.recordOf("r");

@@ -7,8 +7,6 @@ import { TestClock } from "effect/testing";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
-
 describe("A user's cancel", () => {
   it.effect("is recorded as one in the middle of a stream", () =>
     Effect.gen(function* () {
@@ -27,7 +25,7 @@ describe("A user's cancel", () => {
   it.effect("during the backoff is an abort, never a recovered success", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played(processor.run(S.options(provider, { runId: "r" })), (event) =>
         event._tag === "RetryScheduled" ? processor.cancel("r") : Effect.void,
       );
@@ -66,7 +64,7 @@ describe("A user's cancel", () => {
   it.effect("wins over an abort of the provider at the same time", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
-      const provider = S.scripted([S.start, S.wait(1_000), { interrupt: true }], answer);
+      const provider = S.scripted([S.start, S.wait(1_000), { interrupt: true }], S.hello);
       const fiber = yield* Effect.forkChild(S.watch(processor.run(S.options(provider, { runId: "r" }))));
       yield* TestClock.adjust(999);
       yield* processor.cancel("r");
@@ -81,7 +79,7 @@ describe("A lifecycle's close", () => {
   it.effect("before the break stops the retry", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
-      const provider = S.scripted([S.start, S.never], answer);
+      const provider = S.scripted([S.start, S.never], S.hello);
       const fiber = yield* Effect.forkChild(S.watch(processor.run(S.options(provider))));
       yield* TestClock.adjust("1 second");
       yield* processor.close("shutdown");
@@ -93,7 +91,7 @@ describe("A lifecycle's close", () => {
   it.effect("during the backoff stops the retry, and the message is recomputed", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const messages: Array<string> = [];
       const seen = yield* S.played(processor.run(S.options(provider)), (event) => {
         if (event._tag !== "RetryScheduled") return Effect.void;
@@ -122,7 +120,7 @@ describe("A lifecycle's close", () => {
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       yield* processor.close("shutdown");
-      const seen = yield* S.played(processor.run(S.options(S.scripted(answer))));
+      const seen = yield* S.played(processor.run(S.options(S.scripted(S.hello))));
       assert.deepStrictEqual(seen.lines, ["end refused lifecycle_closed"]);
       assert.strictEqual(S.errorOf(seen.exit)?.message, "the processor is closed: shutdown");
     }).pipe(Effect.provide(S.processor())),

@@ -11,7 +11,6 @@ import { Throttle, tokensMax, tokensPerSecond } from "../../../src/runtime/run/T
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
 /** Real jitter: with a fixed one every run would wait the same. */
 const jittered = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
@@ -50,7 +49,7 @@ const storm = (count: number, second: (open: () => void, answered: () => void) =
 describe("a storm", () => {
   it.effect("200 runs that break together do not retry in lockstep, and all recover", () =>
     Effect.gen(function* () {
-      const { opened, ends } = yield* storm(200, () => answer);
+      const { opened, ends } = yield* storm(200, () => S.hello);
       assert.strictEqual(opened.length, 200);
       assert.deepStrictEqual([...new Set(ends)], ["completed"]);
       const windows = new Map<number, number>();
@@ -67,7 +66,7 @@ describe("a storm", () => {
         { run: Effect.sync(open) },
         S.wait(20_000),
         { run: Effect.sync(answered) },
-        ...answer,
+        ...S.hello,
       ]);
       assert.strictEqual(most, unansweredMax);
       assert.strictEqual(opened.length, 80);
@@ -92,7 +91,7 @@ describe("a storm", () => {
         return Effect.forkChild(S.watch(processor.run(S.options(provider, { policy: wavering() }))));
       });
       yield* TestClock.adjust("2 minutes");
-      const last = yield* Effect.forkChild(S.watch(processor.run(S.options(S.scripted([S.reset], answer)))));
+      const last = yield* Effect.forkChild(S.watch(processor.run(S.options(S.scripted([S.reset], S.hello)))));
       yield* TestClock.adjust("2 minutes");
       assert.strictEqual((yield* Fiber.join(last)).lines.at(-1), "completed");
       yield* Fiber.interruptAll(asking);
@@ -158,7 +157,7 @@ describe("a storm", () => {
 
   it.effect("a healthy run is never held up by the gate", () =>
     Effect.gen(function* () {
-      const provider = S.scripted(answer);
+      const provider = S.scripted(S.hello);
       const events = yield* Stream.runCollect((yield* StreamProcessor).run(S.options(provider)));
       assert.strictEqual(events.at(-1)?._tag, "RunCompleted");
     }).pipe(Effect.provide(jittered)),

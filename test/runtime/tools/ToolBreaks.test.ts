@@ -9,7 +9,6 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
 const tool = (effect: ToolBoundary["effect"], executor: ToolBoundary["executor"] = "runtime"): ToolBoundary => ({
   name: "bash",
   executor,
@@ -20,7 +19,7 @@ describe("A tool that is only exposed", () => {
   it.effect("does not block a clean retry", () =>
     Effect.gen(function* () {
       // A disabled tool is not in `tools`; an exposed one of unknown effect was never called.
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [tool("unknown")] })));
       assert.strictEqual(seen.lines.at(-1), "completed");
     }).pipe(Effect.provide(S.processor())),
@@ -36,7 +35,7 @@ describe("A tool that is only exposed", () => {
 
   it.effect("by the provider makes a processed 5xx ask", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.fail({ kind: "server_error", status: 500 })], answer);
+      const provider = S.scripted([S.fail({ kind: "server_error", status: 500 })], S.hello);
       const seen = yield* S.played(
         (yield* StreamProcessor).run(S.options(provider, { tools: [tool("unknown", "provider")] })),
       );
@@ -48,7 +47,7 @@ describe("A tool that is only exposed", () => {
 describe("A call", () => {
   it.effect("whose input is complete and that is not whole is not replayed without a guard", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.callStarts("bash"), S.callComplete("bash"), S.reset], answer);
+      const provider = S.scripted([S.start, S.callStarts("bash"), S.callComplete("bash"), S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [tool("unknown")] })));
       assert.strictEqual(seen.lines.at(-1), "end stopped tool_input_shown");
       assert.strictEqual(provider.attempts.length, 1);

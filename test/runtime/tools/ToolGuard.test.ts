@@ -12,8 +12,6 @@ import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamPro
 import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-const answer = [S.start, S.text("hello"), S.done];
-
 /** Runs every ready call of an event in a fiber of its own, as a runtime that does not wait for its tools would. */
 const inBackground =
   <A, E>(tool: GuardedTool<undefined, A, E, never>) =>
@@ -140,7 +138,7 @@ describe("ToolGuard", () => {
 
   it.effect("L8: without a record of the incident there is no automatic retry, and the error is the provider's", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       assert.deepStrictEqual(seen.lines, ["attempt 1 first", "start", "end record_failed nothing_shown"]);
       assert.instanceOf(S.errorOf(seen.exit)?.cause, S.ProviderBroke);
@@ -150,7 +148,7 @@ describe("ToolGuard", () => {
 
   it.effect("L8: an attempt whose start cannot be recorded is not started", () =>
     Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.reset], answer);
+      const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
       assert.strictEqual(seen.lines.at(-1), "end record_failed nothing_shown");
       assert.strictEqual(provider.attempts.length, 1);
@@ -161,7 +159,7 @@ describe("ToolGuard", () => {
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const build = guard.mutating("build", () => Effect.sleep("10 minutes"));
-      const provider = S.scripted([S.start, S.callReady("build"), S.wait(1_000), S.reset], answer);
+      const provider = S.scripted([S.start, S.callReady("build"), S.wait(1_000), S.reset], S.hello);
       const seen = yield* S.played(
         (yield* StreamProcessor).run(S.options(provider, { tools: [build], canContinue: true })),
         inBackground(build),
@@ -206,7 +204,7 @@ describe("ToolGuard", () => {
       const guard = yield* ToolGuard;
       const over = yield* Deferred.make<void>();
       const build = guard.mutating("build", () => Deferred.await(over));
-      const provider = S.scripted([S.start, S.callReady("build"), S.wait(1_000), S.reset], answer);
+      const provider = S.scripted([S.start, S.callReady("build"), S.wait(1_000), S.reset], S.hello);
       const fiber = yield* Effect.forkChild(
         S.watch(
           (yield* StreamProcessor).run(S.options(provider, { tools: [build], canContinue: true })),
@@ -246,7 +244,7 @@ describe("ToolGuard", () => {
       let ran = 0;
       const guard = yield* ToolGuard;
       const bash = guard.mutating("bash", () => Effect.sync(() => ++ran));
-      const provider = S.scripted([S.start, S.callReady("bash"), S.reset], answer);
+      const provider = S.scripted([S.start, S.callReady("bash"), S.reset], S.hello);
       const outcomes: Array<unknown> = [];
       const calls: Array<ReadyCall> = [];
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash] })), (event) => {

@@ -14,7 +14,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { mortalClock } from "../../runtime/crash/MortalClock.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { Dice } from "../Dice.ts";
-import { type Process, providerOf, type Recorder, read, runId, toolsOf, type World } from "./Playing.ts";
+import { begin, type Process, providerOf, type Recorder, read, runId, toolsOf, type World } from "./Playing.ts";
 import type { Death, Story } from "./Story.ts";
 
 /** How a story ended. */
@@ -39,17 +39,7 @@ export const live = (story: Story): Effect.Effect<Lived, never, RunRecorder> =>
       digest: (content: string) => Effect.succeed(`digest of ${content}`),
     };
     const dice = new Dice(story.seed ^ 0x5eed);
-    const world: World = {
-      story,
-      screen: [],
-      started: [],
-      answers: [],
-      problems: [],
-      attempts: 0,
-      refusals: 0,
-      completed: false,
-      log: [],
-    };
+    const world = begin(story);
     let deaths = 0;
     let exit: Exit.Exit<void, RunInterrupted> | undefined;
     for (let life = 0; life < story.deaths.length + lastLivesMax; life += 1) {

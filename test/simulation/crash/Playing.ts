@@ -30,6 +30,19 @@ export interface World {
   readonly log: Array<string>;
 }
 
+/** A world in which nothing has happened. */
+export const begin = (story: Story): World => ({
+  story,
+  screen: [],
+  started: [],
+  answers: [],
+  problems: [],
+  attempts: 0,
+  refusals: 0,
+  completed: false,
+  log: [],
+});
+
 /** A process that can die. */
 export interface Process {
   readonly context: Context.Context<StreamProcessor | ToolGuard>;

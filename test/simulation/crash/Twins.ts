@@ -16,7 +16,7 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
-import { type Process, providerOf, type Recorder, responseOf, runId, type World } from "./Playing.ts";
+import { begin, type Process, providerOf, type Recorder, responseOf, runId, type World } from "./Playing.ts";
 import { ProcessClock } from "./ProcessClock.ts";
 import type { Twin, TwinStory } from "./TwinStory.ts";
 
@@ -84,17 +84,7 @@ export const liveTwins = (story: TwinStory): Effect.Effect<TwinsLived> =>
   Effect.gen(function* () {
     const folder = mkdtempSync(join(tmpdir(), "twins-"));
     const inner = yield* Clock.Clock;
-    const world: World = {
-      story: story.run,
-      screen: [],
-      started: [],
-      answers: [],
-      problems: [],
-      attempts: 0,
-      refusals: 0,
-      completed: false,
-      log: [],
-    };
+    const world = begin(story.run);
     const now = () => inner.currentTimeMillisUnsafe() - epochMs;
     yield* TestClock.setTime(epochMs);
     const deeds: Array<Deed> = [];

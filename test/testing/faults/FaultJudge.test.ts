@@ -1,27 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { FaultJudge, type RequestLog } from "../../../src/testing/index.ts";
+import { row } from "./Requests.ts";
 
-const row = (number: number, fields: Partial<RequestLog> = {}): RequestLog => ({
-  number,
-  connection: number,
-  reused: false,
-  script: "",
-  method: "POST",
-  path: "/v1/messages",
-  header_names: [],
-  bytes_received: 1,
-  body_bytes: 1,
-  body_hash: "same",
-  bytes_sent: 1,
-  sent_hash: "",
-  text: [`r${number}.0·`, `r${number}.1·`],
-  reasoning: [],
-  calls: [],
-  terminal: true,
-  outcome: "complete",
-  started_ms: 0,
-  ...fields,
-});
 const broken = { terminal: false, outcome: "broken" } as const;
 const call = (serial: string) => ({
   serial,
