@@ -1,8 +1,8 @@
 /**
- * An agent: asks a model, runs its tools, asks again, and keeps what was said, also when its process is killed in between.
+ * An agent: asks a model, runs its tools, asks again, and keeps the conversation, also when its process is killed in between.
  *
- * The loop is short because each request is a run of StreamProcessor: what breaks is recovered there. What is left to do here
- * is to write everything down before it is used, and to go on after a crash with the run that was open.
+ * The loop is short because each request is a run of StreamProcessor, which recovers breaks. The agent itself writes everything
+ * down before it is used, and goes on after a crash with the run that was open.
  */
 import { mkdirSync } from "node:fs";
 import { Effect, Random, type Scope } from "effect";
@@ -13,28 +13,28 @@ import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import type { TurnEnd, Watcher } from "./AgentEvent.ts";
 import { AgentError } from "./conversation/AgentError.ts";
-import type { Called } from "./conversation/ChatRun.ts";
-import { Transcript } from "./conversation/ChatState.ts";
-import { type Chat, type Ending, journalVersion, type Verdict } from "./conversation/Entry.ts";
+import type { StartedCall } from "./conversation/ChatRun.ts";
+import { ChatState } from "./conversation/ChatState.ts";
+import { type CallVerdict, type Chat, type Ending, journalVersion } from "./conversation/Entry.ts";
 import * as Journal from "./conversation/Journal.ts";
 import * as Endpoint from "./Endpoint.ts";
-import * as Step from "./ModelStep.ts";
+import * as ModelStep from "./ModelStep.ts";
 import * as OpenRun from "./OpenRun.ts";
 import * as Toolbox from "./Toolbox.ts";
 import * as FileTools from "./tools/FileTools.ts";
 import { Sandbox } from "./tools/Sandbox.ts";
-import * as Shell from "./tools/ShellTool.ts";
+import * as ShellTool from "./tools/ShellTool.ts";
 
-/** Requests of one turn at most, by default. */
+/** Most requests of one turn, by default. */
 export const stepsMaxDefault = 25;
 
-/** What a new chat is told to be. */
+/** The system prompt of a new chat, by default. */
 export const systemDefault =
   "You are a careful assistant with tools that work in one directory. Use them to do what the user asks, look at results before you go on, and say in a few words what you did.";
 
-/** What an agent is made of. What a chat has on record already need not be given again, and must not differ. */
+/** What an agent is made of. An option that the chat has on record may be left out, and must not differ. */
 export interface AgentOptions {
-  /** The chat's name: 1 to 64 letters, digits, `_` and `-`. One that exists is gone on with. */
+  /** The chat's name: 1 to 64 letters, digits, `_` and `-`. An existing chat is continued. */
   readonly chat: string;
   /** The folder of the chats' journals. */
   readonly folder: string;
@@ -52,16 +52,16 @@ export interface AgentOptions {
   readonly shell?: boolean;
   /** How long a command may run, in milliseconds. */
   readonly shellTimeoutMs?: number;
-  /** What a new chat is told to be. */
+  /** The system prompt of a new chat. */
   readonly system?: string;
-  /** Requests of one turn at most. */
+  /** Most requests of one turn. */
   readonly stepsMax?: number;
-  /** Whether an answer whose text broke off is gone on with unasked; default `ask`. */
+  /** Whether a response whose text broke off is continued without asking; default `ask`. */
   readonly continueText?: "ask" | "auto";
-  /** Told of everything that happens. */
+  /** Called with everything that happens. */
   readonly watch: Watcher;
-  /** Asked of a call whose outcome nobody knows and whose run has ended: the question that the run can no longer ask. */
-  readonly confirm: (call: Called) => Effect.Effect<Verdict | "parked">;
+  /** Asks a person about a call of unknown outcome whose run has ended: that run cannot ask any more. */
+  readonly confirm: (call: StartedCall) => Effect.Effect<CallVerdict | "parked">;
 }
 
 /** An agent with its chat. */
@@ -69,14 +69,14 @@ export interface Agent {
   readonly chat: Chat;
   /** The chat's file. */
   readonly file: string;
-  /** An earlier process left a turn that has not come to its end. */
+  /** Whether an earlier process left a turn that has not ended. */
   readonly isOpen: () => boolean;
-  /** Says something and goes on until the model has answered it. What an earlier process left open comes first. */
+  /** Sends what the user says, and goes on until the turn has ended. A turn that an earlier process left open comes first. */
   readonly say: (text: string) => Effect.Effect<TurnEnd, AgentError>;
-  /** Goes on with what an earlier process left open. */
+  /** Goes on with the turn that an earlier process left open. */
   readonly goOn: Effect.Effect<TurnEnd, AgentError>;
-  /** A call of the open run, with its input, by its key as questions name it; undefined where no tool began it. */
-  readonly called: (call: string) => Called | undefined;
+  /** Finds a call of the open run, with its input, by the key that questions name; undefined where no tool began it. */
+  readonly called: (call: string) => StartedCall | undefined;
   /** Cancels the running request in the user's name, its running tool with it. Returns whether there was one. */
   readonly cancel: Effect.Effect<boolean>;
 }
@@ -95,14 +95,14 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
       },
       catch: (cause) => refused("dir", cause),
     });
-    const shell = chat.shell ? [Shell.make(sandbox, options.shellTimeoutMs)] : [];
+    const shell = chat.shell ? [ShellTool.make(sandbox, options.shellTimeoutMs)] : [];
     const tools = [...FileTools.make(sandbox), ...shell];
-    const transcript = new Transcript(chat, tools, journal.append);
-    for (const entry of journal.entries) transcript.apply(entry);
-    const toolbox = yield* Toolbox.make(tools, transcript, options.watch);
-    const step: Step.StepOptions = {
+    const state = new ChatState(chat, tools, journal.append);
+    for (const entry of journal.entries) state.apply(entry);
+    const toolbox = yield* Toolbox.make(tools, state, options.watch);
+    const step: ModelStep.StepOptions = {
       chat,
-      transcript,
+      state,
       toolbox,
       watch: options.watch,
       keyEnv: options.keyEnv ?? protocols.get(chat.protocol).address.keyEnv,
@@ -111,25 +111,25 @@ export const open = (options: AgentOptions): Effect.Effect<Agent, AgentError, Se
     const processor = yield* StreamProcessor;
     const services = yield* Effect.context<Services>();
     const cancelled = { yes: false };
-    const turn = Effect.provideContext(turned(options, step, cancelled), services);
+    const turn = Effect.provideContext(runTurn(options, step, cancelled), services);
     return {
       chat,
       file: journal.file,
-      isOpen: () => transcript.isOpen,
+      isOpen: () => state.isOpen,
       say: (text) =>
         Effect.gen(function* () {
-          if (transcript.isOpen) {
+          if (state.isOpen) {
             const before = yield* turn;
             if (before.how === "parked") return before;
           }
-          transcript.add({ _tag: "User", text });
+          state.add({ _tag: "User", text });
           return yield* turn;
         }),
       goOn: turn,
-      called: (call) => transcript.answering?.newestStartOf(call),
+      called: (call) => state.openRun?.newestStartOf(call),
       cancel: Effect.suspend(() => {
         cancelled.yes = true;
-        const run = transcript.answering?.run;
+        const run = state.openRun?.run;
         return run === undefined ? Effect.succeed(false) : processor.cancel(run);
       }),
     };
@@ -170,15 +170,15 @@ const chatOf = (options: AgentOptions, journal: Journal.Journal): Effect.Effect<
 const refused = (field: string, why: unknown): AgentError =>
   new AgentError({ reason: "refused", message: `${field}: ${why instanceof Error ? why.message : String(why)}` });
 
-/** Asks until the model has nothing more to run. */
-const turned = (
+/** Runs a turn: asks the model until it calls no more tools. */
+const runTurn = (
   options: AgentOptions,
-  given: Step.StepOptions,
+  given: ModelStep.StepOptions,
   cancelled: { yes: boolean },
 ): Effect.Effect<TurnEnd, AgentError, Services> =>
   Effect.gen(function* () {
     cancelled.yes = false;
-    const { transcript, watch } = given;
+    const { state, watch } = given;
     const { stepsMax = stepsMaxDefault } = options;
     const ended = (how: TurnEnd["how"], run: string | undefined, message: string): TurnEnd => {
       const end: TurnEnd = { _tag: "TurnEnded", how, run, message };
@@ -186,16 +186,16 @@ const turned = (
       return end;
     };
     for (let step = 1; step <= stepsMax; step += 1) {
-      const left = transcript.answering?.run;
-      if (left === undefined && !transcript.goesOn) return ended("done", undefined, "");
-      const run = left ?? (yield* begun(transcript));
+      const left = state.openRun?.run;
+      if (left === undefined && !state.goesOn) return ended("done", undefined, "");
+      const run = left ?? (yield* beginRun(state));
       watch({ _tag: "StepStarted", run, step, resumed: left !== undefined });
-      const played = left === undefined ? yield* fresh(run, given) : yield* OpenRun.goOn(run, given);
-      const outcome = cancelled.yes ? played : yield* OpenRun.accounted(run, played, given, options.confirm);
+      const played = left === undefined ? yield* firstStep(run, given) : yield* OpenRun.goOn(run, given);
+      const outcome = cancelled.yes ? played : yield* OpenRun.judgeOpenCalls(run, played, given, options.confirm);
       if (outcome._tag === "ended") {
-        // An answer may be whole while its tool still runs: a cancel then ends the turn, not the run.
+        // A response may be whole while its tool still runs: a cancel then ends the turn, not the run.
         const ending: Ending = cancelled.yes ? "cancelled" : outcome.ending;
-        transcript.add({ _tag: "End", run, ending });
+        state.add({ _tag: "End", run, ending });
         watch({ _tag: "StepEnded", run, attempts: outcome.attempts, finish: outcome.finish });
         if (cancelled.yes) return ended("cancelled", run, "by the user");
         continue;
@@ -203,28 +203,28 @@ const turned = (
       const { reason, rule, message } = outcome.error;
       if (reason === "parked" || reason === "taken_over") return ended("parked", run, message);
       const ending: Ending = rule === "user_cancelled" ? "cancelled" : "stopped";
-      transcript.add({ _tag: "End", run, ending });
+      state.add({ _tag: "End", run, ending });
       return ended(ending, run, message);
     }
     const message = `the limit of ${stepsMax} requests a turn is reached; --resume goes on`;
-    return transcript.goesOn ? ended("steps", undefined, message) : ended("done", undefined, "");
+    return state.goesOn ? ended("steps", undefined, message) : ended("done", undefined, "");
   });
 
-/** Names a run, and writes its name down before anything is sent. Stores may be shared: the name is nobody else's. */
-const begun = (transcript: Transcript): Effect.Effect<string> =>
+/** Names a run, and writes its name down before the request is sent. Stores may be shared, so the name has a random part. */
+const beginRun = (state: ChatState): Effect.Effect<string> =>
   Effect.map(Random.next, (random) => {
     const own = Math.floor(random * 2 ** 32).toString(36);
-    const run = `${transcript.chat.chat}-${transcript.runs + 1}-${own}`;
-    transcript.add({ _tag: "Run", run });
+    const run = `${state.chat.chat}-${state.runs + 1}-${own}`;
+    state.add({ _tag: "Run", run });
     return run;
   });
 
-const fresh = (
+const firstStep = (
   run: string,
-  given: Step.StepOptions,
-): Effect.Effect<OpenRun.Outcome, never, StreamProcessor | ProviderClient> =>
+  given: ModelStep.StepOptions,
+): Effect.Effect<OpenRun.StepOutcome, never, StreamProcessor | ProviderClient> =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
-    const step = yield* Step.make(run, given);
+    const step = yield* ModelStep.make(run, given);
     return yield* OpenRun.outcomeOf(step.play(processor.run(step.options)));
   });

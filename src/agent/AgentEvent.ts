@@ -1,12 +1,12 @@
 /**
- * Describes what an agent tells whoever watches it. A terminal draws it, a program reads it as JSON.
+ * Describes the events of an agent. A terminal draws them, a program reads them as JSON.
  */
 import type { Choice } from "../domain/Decision.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { Question } from "../recorder/Question.ts";
-import type { Verdict } from "./conversation/Entry.ts";
+import type { CallVerdict } from "./conversation/Entry.ts";
 
-/** What happens while an agent works, in its order. */
+/** What happens while an agent works, in order. */
 export type AgentEvent =
   /** A request begins; `resumed` where an earlier process began it. */
   | { readonly _tag: "StepStarted"; readonly run: string; readonly step: number; readonly resumed: boolean }
@@ -19,13 +19,13 @@ export type AgentEvent =
       readonly ordinal: number;
       readonly text: string;
     }
-  /** What this attempt showed after `keep_through` is withdrawn. */
+  /** The parts that this attempt showed after `keep_through` are withdrawn. */
   | { readonly _tag: "Withdrawn"; readonly attempt: number; readonly keep_through: number }
   | { readonly _tag: "Retrying"; readonly mode: AttemptMode; readonly message: string; readonly delay_ms: number }
   | { readonly _tag: "Asked"; readonly question: Question }
   | { readonly _tag: "Answered"; readonly choice: Choice }
-  /** A tool's own word on a call that was cut off, or a person's. */
-  | { readonly _tag: "Judged"; readonly tool: string; readonly verdict: Verdict }
+  /** A tool, or a person, has said whether a call happened that was cut off. */
+  | { readonly _tag: "Judged"; readonly tool: string; readonly verdict: CallVerdict }
   | { readonly _tag: "ToolStarted"; readonly tool: string; readonly title: string }
   | { readonly _tag: "ToolEnded"; readonly tool: string; readonly output: string; readonly failed: boolean }
   /** A call that was not run: its attempt was given up, or the run was cancelled. */
@@ -34,7 +34,7 @@ export type AgentEvent =
   | TurnEnd;
 
 /**
- * How a turn ended. `done`: the model has answered. `stopped`: it did not, and what it said so far stands in the history.
+ * How a turn ended. `done`: the model's response is whole. `stopped`: it is not, and its kept parts stand in the history.
  * `parked`: a question is open, and the turn goes on once it is answered. `cancelled` by the user. `steps`: the limit of
  * requests was reached.
  */
@@ -45,5 +45,5 @@ export interface TurnEnd {
   readonly message: string;
 }
 
-/** Told of everything that happens. It must not fail, and what it waits for the agent waits for. */
+/** Called with every event. It must not throw, and the agent waits until it returns. */
 export type Watcher = (event: AgentEvent) => void;

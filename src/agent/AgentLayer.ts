@@ -9,7 +9,7 @@ import { SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 
-/** Lease of an agent's process, in milliseconds: so long after it was killed another one waits. */
+/** Lease of an agent's process, in milliseconds: after a kill the next process waits for so long. */
 export const leaseMsDefault = 3_000;
 
 /** What the services need. */

@@ -1,5 +1,5 @@
 /**
- * Says where a protocol's requests go and how they prove who asks.
+ * Says where a protocol's requests go, and which headers carry the key.
  */
 import { Config, Effect, Option, Redacted } from "effect";
 import type { RequestHeaders } from "../client/index.ts";
@@ -7,7 +7,7 @@ import { type ProtocolId, protocols } from "../provider/Protocols.ts";
 import { AgentError } from "./conversation/AgentError.ts";
 
 /**
- * Checks an address before it is stored: a key must not stand in it.
+ * Checks an address before it is stored: it must not contain a key.
  *
  * @param url a base address (`https://host/v1`), or a protocol's whole endpoint
  */
@@ -42,7 +42,7 @@ export const endpoint = (protocol: ProtocolId, url: string, model: string): stri
 };
 
 /**
- * The headers of a request; the key is read from the environment for every attempt, and held nowhere.
+ * The headers of a request; the key is read from the environment for every attempt, and is not kept.
  *
  * @param keyEnv the variable that holds the key; without a value no key is sent
  */

@@ -1,5 +1,5 @@
 /**
- * Plays one model request with its recoveries: what `StreamProcessor.run` is given, and what is done with its events.
+ * Plays one model request with its recoveries: makes the options of `StreamProcessor.run`, and takes the run's events.
  */
 import { Deferred, Effect, Result, Stream } from "effect";
 import { ProviderClient } from "../client/index.ts";
@@ -7,7 +7,7 @@ import { type Part, protocols } from "../provider/Protocols.ts";
 import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
 import type { Watcher } from "./AgentEvent.ts";
-import type { Transcript } from "./conversation/ChatState.ts";
+import type { ChatState } from "./conversation/ChatState.ts";
 import type { Chat } from "./conversation/Entry.ts";
 import { endpoint, headers } from "./Endpoint.ts";
 import type { Toolbox } from "./Toolbox.ts";
@@ -15,17 +15,17 @@ import type { Toolbox } from "./Toolbox.ts";
 /** What a step is played with. */
 export interface StepOptions {
   readonly chat: Chat;
-  readonly transcript: Transcript;
+  readonly state: ChatState;
   readonly toolbox: Toolbox;
   readonly watch: Watcher;
   /** The environment variable that holds the key. */
   readonly keyEnv: string;
-  /** Whether an answer whose text broke off is gone on with unasked. */
+  /** Whether a response whose text broke off is continued without asking. */
   readonly continueText: "ask" | "auto";
 }
 
 /** One request of a chat. */
-export interface Step {
+export interface ModelStep {
   readonly options: RunOptions<Part, unknown, never>;
   /** Takes the run's events to their end. */
   readonly play: (
@@ -36,26 +36,26 @@ export interface Step {
 /**
  * Makes a step.
  *
- * @param run the run's id: its own for `StreamProcessor.run`, that of the open run for `resume`
+ * @param run the run's id: a new one for `StreamProcessor.run`, that of the open run for `takeUp`
  */
 export const make = Effect.fn("Step.make")(function* (run: string, given: StepOptions) {
-  const { chat, continueText, toolbox, transcript } = given;
+  const { chat, continueText, toolbox, state } = given;
   const client = yield* ProviderClient;
   const reached = new Gates();
-  const step: Step = {
+  const step: ModelStep = {
     options: {
       runId: run,
       provider: { id: chat.protocol, model: chat.model },
       tools: toolbox.guarded,
-      transcript: transcript.answering?.transcript ?? "",
+      transcript: state.openRun?.transcript ?? "",
       canContinue: true,
       continueText,
       attempt: (context) =>
         Stream.unwrap(
           Effect.gen(function* () {
-            // Everything that was handed over and withdrawn before this attempt is in the transcript by then.
+            // Behind the gate the state holds everything that was handed over and withdrawn before this attempt.
             yield* reached.wait(context.attempt);
-            const body = transcript.begin(entryOf(run, context));
+            const body = state.begin(entryOf(run, context));
             if (Result.isFailure(body)) return yield* body.failure;
             return client.stream({
               protocol: protocols.get(chat.protocol),
@@ -85,7 +85,7 @@ const entryOf = (run: string, { attempt, calls, request }: AttemptContext) => ({
 const play = (
   events: Stream.Stream<RunEvent<Part>, RunInterrupted>,
   run: string,
-  { toolbox, transcript, watch }: StepOptions,
+  { toolbox, state, watch }: StepOptions,
   reached: Gates,
 ): Effect.Effect<RunCompleted | undefined, RunInterrupted> => {
   let completed: RunCompleted | undefined;
@@ -96,7 +96,7 @@ const play = (
         return reached.open(event.attempt);
       case "Part": {
         const { attempt, calls = [], ordinal, part } = event;
-        if (!part.observation.keep_alive) transcript.add(partEntry(run, attempt, ordinal, part));
+        if (!part.observation.keep_alive) state.add(partEntry(run, attempt, ordinal, part));
         for (const { choice, kind, text } of part.content) {
           if (choice !== 0) continue;
           if (kind === "text" && text !== "") watch({ _tag: "Text", attempt, ordinal, text });
@@ -106,17 +106,17 @@ const play = (
       }
       case "AttemptDiscarded": {
         const { attempt, keep_through } = event;
-        transcript.add({ _tag: "Discard", run, attempt, keep_through });
+        state.add({ _tag: "Discard", run, attempt, keep_through });
         watch({ _tag: "Withdrawn", attempt, keep_through });
         return Effect.void;
       }
       case "QuestionAnswered":
-        answered(event.choice, run, transcript);
+        judgeUnknown(event.choice, run, state);
         watch({ _tag: "Answered", choice: event.choice });
         return Effect.void;
       case "CallVerified": {
         const { attempt, call, tool, verdict } = event;
-        transcript.add({ _tag: "Judged", run, attempt, call, verdict });
+        state.add({ _tag: "Judged", run, attempt, call, verdict });
         watch({ _tag: "Judged", tool, verdict });
         return Effect.void;
       }
@@ -146,15 +146,15 @@ const partEntry = (run: string, attempt: number, ordinal: number, { event: { dat
   ...(id === undefined ? {} : { id }),
 });
 
-/** A person's word on the calls of unknown outcome is one on all of them. */
-const answered = (choice: string, run: string, transcript: Transcript): void => {
+/** A person's answer about calls of unknown outcome counts for all of them. */
+const judgeUnknown = (choice: string, run: string, state: ChatState): void => {
   if (choice !== "it_ran" && choice !== "it_did_not_run") return;
-  for (const { attempt, call } of transcript.answering?.unknown ?? []) {
-    transcript.add({ _tag: "Judged", run, attempt, call, verdict: choice });
+  for (const { attempt, call } of state.openRun?.unknown ?? []) {
+    state.add({ _tag: "Judged", run, attempt, call, verdict: choice });
   }
 };
 
-/** One gate an attempt: it opens when the consumer has come to it. */
+/** One gate for each attempt: it opens when the consumer has come to the attempt's start. */
 class Gates {
   readonly #gates = new Map<number, Deferred.Deferred<void>>();
 

@@ -8,7 +8,7 @@ import { Clock, Console, Effect, Option, Random, References, Runtime, Schema } f
 import { Command, Flag } from "effect/cli";
 import * as Chats from "../agent/conversation/Chats.ts";
 import { type AgentError, type AgentOptions, layer, open, stepsMaxDefault } from "../agent/index.ts";
-import * as Lines from "../agent/terminal/LineReader.ts";
+import * as LineReader from "../agent/terminal/LineReader.ts";
 import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
@@ -133,17 +133,17 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     rows: paper.rows || 24,
     colours: paper.isTTY === true && process.env.NO_COLOR === undefined,
   }));
-  const lines = Lines.make(stdin);
+  const lines = LineReader.make(stdin);
   const isTerminal = stdin.isTTY === true;
   const { line, prompt, typed } = view;
   // A question comes from a run of the chat, so never before the chat is open.
-  let called: Prompter.Desk["called"] = () => undefined;
-  const desk: Prompter.Desk = { lines, line, prompt, typed, isTerminal, called: (call) => called(call) };
+  let called: Prompter.PrompterOptions["called"] = () => undefined;
+  const prompter: Prompter.PrompterOptions = { lines, line, prompt, typed, isTerminal, called: (call) => called(call) };
   const ended = Effect.gen(function* () {
     const opened = yield* open({
       ...optionsOf(given, chat, folder),
       watch: given.json ? (event) => void stdout.write(`${JSON.stringify(event)}\n`) : view.watch,
-      confirm: (call) => Prompter.confirm(desk, call),
+      confirm: (call) => Prompter.confirm(prompter, call),
     });
     called = opened.called;
     view.line(`chat ${opened.chat.chat} · ${opened.chat.model} · works in ${opened.chat.dir}`);
@@ -155,7 +155,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     return how;
   }).pipe(
     Effect.scoped,
-    Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(desk, question) })),
+    Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(prompter, question) })),
     Effect.ensuring(Effect.sync(lines.close)),
     // What breaks is told where the person looks; a log line in the middle of an answer would tear it.
     Effect.provideService(References.MinimumLogLevel, "Error"),

@@ -1,5 +1,5 @@
 /**
- * Reads the client's settings: what the caller gave, else the environment, else the default.
+ * Reads the client's settings: from the caller, else from the environment, else the default.
  */
 import { Config, Effect, Option, Schema } from "effect";
 import { label } from "../domain/Limits.ts";

@@ -4,14 +4,14 @@
 import { Deferred, Duration, Effect } from "effect";
 import type { RequestHeaders } from "./ProviderRequest.ts";
 
-/** Longest time that a renewal may take, in milliseconds; then it has failed, and the next one may begin. */
+/** Longest time that a renewal may take, in milliseconds; after that it has failed, and the next one may begin. */
 export const refreshMs = 30_000;
 
 /** Where credentials come from. */
 export interface CredentialSource<E, R> {
-  /** The headers of one request, from wherever the credentials are kept. Run for every attempt. */
+  /** Reads the headers of a request from the place where the credentials are kept. Run for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
-  /** Puts new credentials there. */
+  /** Puts new credentials into that place. */
   readonly refresh: Effect.Effect<unknown, E, R>;
 }
 
@@ -29,8 +29,8 @@ export class CredentialsStalled extends Error {
 }
 
 /**
- * Makes credentials that many runs share. While one renewal runs, whoever asks for another waits for it: a renewal often
- * makes the token before it worthless. A run that is stopped leaves it running.
+ * Makes credentials that many runs share. While a renewal runs, every other run that asks for one waits for it, because a
+ * renewal often makes the token before it worthless. A run that is stopped leaves the renewal running.
  *
  * @param source how to read and how to renew
  */

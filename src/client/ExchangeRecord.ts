@@ -1,5 +1,5 @@
 /**
- * Describes what one exchange with a provider took: the telemetry of every attempt, also of those that were recovered.
+ * Describes one exchange with a provider in numbers: the telemetry of every attempt, also of recovered ones.
  */
 import type { Delivery } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
@@ -7,19 +7,19 @@ import { isPublic } from "../recorder/export/ExportLabel.ts";
 import type { Exchange } from "./connection/Exchange.ts";
 
 /**
- * One request and its answer, in numbers and names. No path, query, header, body or message stands in it; `code` is a word
- * that error codes are made of. All times are milliseconds of the monotonic clock, all sizes bytes.
+ * One request and its response, in numbers and names. It holds no path, query, header, body or message; `code` is a word that
+ * error codes are made of. All times are milliseconds of the monotonic clock, all sizes bytes.
  */
 export interface ExchangeRecord {
   /** Counts the exchanges of a client, from 1, in the order in which they began. */
   readonly number: number;
   /** Scheme, host and port; empty for an address that cannot be read. */
   readonly origin: string;
-  /** From the end of the previous call to this origin; 0 while one runs, undefined for the first. */
+  /** Since the end of the previous call to this origin; 0 while one runs, undefined for the first. */
   readonly idle_ms: number | undefined;
-  /** Kept connections to this origin that the client closed since its previous call: idle too long, or no longer trusted. */
+  /** Kept connections to this origin that the client has closed since its previous call: idle too long, or no longer trusted. */
   readonly recycled: number;
-  /** Counts the connections of a client, from 1; undefined where none was had. */
+  /** Counts the connections of a client, from 1; undefined where the exchange never got one. */
   readonly connection: number | undefined;
   /** The connection had carried a request before. */
   readonly reused: boolean;
@@ -40,7 +40,7 @@ export interface ExchangeRecord {
   readonly status: number | undefined;
   /** How far the request got. */
   readonly delivery: Delivery;
-  /** `complete` after the terminal marker, `failed`, or `aborted` by whoever read the stream. */
+  /** `complete` after the terminal marker, `failed`, or `aborted` by the reader of the stream. */
   readonly outcome: "complete" | "failed" | "aborted";
   /** The kind of the failure. */
   readonly failure: Failure["kind"] | undefined;
@@ -48,12 +48,12 @@ export interface ExchangeRecord {
   readonly code: string | undefined;
 }
 
-/** How an exchange came out, as its stream tells it. */
+/** How an exchange ended, as its stream reports it. */
 export type Ending =
   | { readonly outcome: "complete" | "aborted" }
   | { readonly outcome: "failed"; readonly failure: Failure };
 
-/** What is known of an exchange before it begins. */
+/** The facts of an exchange before it begins. */
 export interface Opening {
   readonly number: number;
   readonly origin: string;
@@ -93,5 +93,5 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
   };
 };
 
-/** A tenth of a millisecond is as much as an event loop can tell. */
+/** An event loop cannot measure less than a tenth of a millisecond. */
 const rounded = (ms: number): number => Math.round(ms * 10) / 10;

@@ -1,5 +1,5 @@
 /**
- * Tells of every exchange when it is over: to the client's `onExchange`, as a span of its own and as a line of debug log.
+ * Reports every exchange when it is over: to the client's `onExchange`, as a span of its own and as a line of the debug log.
  */
 import { Effect, type Scope } from "effect";
 import type { Failure } from "../domain/Failure.ts";
@@ -7,8 +7,8 @@ import type { Exchange } from "./connection/Exchange.ts";
 import type { Origin } from "./connection/Origin.ts";
 import { type Ending, type ExchangeRecord, recordOf } from "./ExchangeRecord.ts";
 
-/** What is said of one exchange while it runs. The first word on how it came out counts, and complete beats what comes after. */
-export interface Telling {
+/** The reports on one exchange while it runs. The first report of its end counts. */
+export interface ExchangeTelemetry {
   /** The exchange has begun. */
   readonly begin: (exchange: Exchange) => Exchange;
   /** Its terminal marker was seen. */
@@ -16,15 +16,15 @@ export interface Telling {
   readonly failed: (failure: Failure) => void;
 }
 
-/** Begins to tell of an exchange: the record is made when the scope closes, after the exchange was given up. */
-export type Teller = (name: string, origin: Origin) => Effect.Effect<Telling, never, Scope.Scope>;
+/** Begins to observe an exchange: the record is made when the scope closes, after the exchange was given up. */
+export type Observe = (name: string, origin: Origin) => Effect.Effect<ExchangeTelemetry, never, Scope.Scope>;
 
 /**
- * Makes the teller of a client.
+ * Makes the observer of a client's exchanges.
  *
  * @param now monotonic milliseconds
  */
-export const make = (now: () => number, onExchange: ((record: ExchangeRecord) => void) | undefined): Teller => {
+export const make = (now: () => number, onExchange: ((record: ExchangeRecord) => void) | undefined): Observe => {
   let number = 0;
   return Effect.fnUntraced(function* (name: string, origin: Origin) {
     const span = yield* Effect.makeSpanScoped("stream_recovery.exchange", { kind: "client" });
@@ -35,9 +35,9 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
         if (close === undefined) return Effect.void;
         const record = close(ending ?? { outcome: "aborted" });
         for (const [key, value] of attributesOf(record)) span.attribute(key, value);
-        // Whom it was with stands in the record for `onExchange`; a log says no address.
-        const { origin: _, ...told } = record;
-        return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", told));
+        // The record for `onExchange` has the origin; a log must not hold an address.
+        const { origin: _, ...logged } = record;
+        return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", logged));
       }),
     );
     return {
@@ -57,11 +57,11 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
       failed: (failure) => {
         ending ??= { outcome: "failed", failure };
       },
-    } satisfies Telling;
+    } satisfies ExchangeTelemetry;
   });
 };
 
-/** A reader's own error must not reach the stream: it is logged, and the exchange is what it was. */
+/** An error of `onExchange` must not reach the stream: it is logged, and does not change the exchange. */
 const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
   Effect.catchDefect(
     Effect.sync(() => onExchange?.(record)),

@@ -1,5 +1,5 @@
 /**
- * Makes idempotency keys that last as long as a request does: a replay keeps its key, a continuation gets one of its own.
+ * Makes idempotency keys that last as long as a request does: a replay keeps its key, a continuation gets a key of its own.
  */
 import { createHash } from "node:crypto";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
@@ -14,8 +14,8 @@ export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | 
  * @returns the key of an attempt's request: of all replays and resumptions of one request the same
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // The attempt that sent this request first. Replays repeat the request of the attempt before them (law L3); where that
-  // one was made by another process, only a first request is known to be the same.
+  // The attempt that sent this request first. A replay repeats the request of the attempt before it (L3); where another process
+  // made that attempt, only a first request is known to be the same.
   let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;

@@ -1,9 +1,9 @@
 /**
  * Reaches a provider: one streaming HTTP/1.1 request, decoded to parts, with a truthful report of its delivery.
  *
- * No timeout of undici is left on, nothing is retried below the caller, no redirect is followed and no connection idles for
- * more than ten seconds (a NAT drops idle connections in silence, and the next request then dies on a dead socket). When
- * the stream's scope closes, by the end, a failure or an interruption, a response that is not complete loses its socket.
+ * The client turns undici's timeouts off, retries no request, follows no redirect, and keeps no connection idle for more than ten
+ * seconds (a NAT drops idle connections in silence, and the next request then dies on a dead socket). When the stream's scope
+ * closes, by the end, a failure or an interruption, the socket of an incomplete response is destroyed.
  */
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
@@ -15,12 +15,12 @@ import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
 import * as Connections from "./connection/Connections.ts";
 import * as Connector from "./connection/Connector.ts";
-import { type Broken, Exchange, type Head } from "./connection/Exchange.ts";
+import { Exchange, type ExchangeBreak, type Head } from "./connection/Exchange.ts";
 import { type Origin, Origins } from "./connection/Origin.ts";
 import type { ExchangeRecord } from "./ExchangeRecord.ts";
-import * as Telling from "./ExchangeTelemetry.ts";
+import * as ExchangeTelemetry from "./ExchangeTelemetry.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
-import { originOf, type ProviderRequest, send, type Wire } from "./ProviderRequest.ts";
+import { type HttpConnections, originOf, type ProviderRequest, send } from "./ProviderRequest.ts";
 import {
   errorBodyBytesMax,
   isDocument,
@@ -47,7 +47,7 @@ export interface ProviderClientOptions {
   readonly connections?: number;
   /** For private certificate authorities and client certificates. */
   readonly tls?: Connector.TlsOptions;
-  /** Told of every exchange when it is over, however it came out. Called synchronously; what it throws is logged. */
+  /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
@@ -89,19 +89,19 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
     origins,
     now,
   });
-  const teller = Telling.make(now, options.onExchange);
-  const transport: Transport = { agent, connector, origins, now, teller };
+  const observe = ExchangeTelemetry.make(now, options.onExchange);
+  const transport: Transport = { agent, connector, origins, now, observe };
   return ProviderClient.of({
     stream: (request) =>
       Stream.unwrap(Effect.map(open(transport, request), (pull) => Stream.fromPull(Effect.succeed(pull)))),
   });
 });
 
-interface Transport extends Wire {
+interface Transport extends HttpConnections {
   readonly origins: Origins;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly teller: Telling.Teller;
+  readonly observe: ExchangeTelemetry.Observe;
 }
 
 type Parts<Id extends AnyProtocolId> = readonly [Part<Id>, ...Array<Part<Id>>];
@@ -113,13 +113,13 @@ const open = Effect.fnUntraced(function* <S, Id extends AnyProtocolId>(
 ) {
   const clock = yield* Clock.Clock;
   const origin = transport.origins.of(originOf(request.url));
-  const telling = yield* transport.teller(originOf(request.url), origin);
+  const telemetry = yield* transport.observe(originOf(request.url), origin);
   const exchange = yield* Effect.acquireRelease(
-    Effect.sync(() => telling.begin(new Exchange(request, transport.now))),
+    Effect.sync(() => telemetry.begin(new Exchange(request, transport.now))),
     (exchange) => Effect.sync(() => exchange.abort()),
   );
   yield* send(transport, request, exchange);
-  return reading(request, exchange, origin, telling, () => clock.currentTimeMillisUnsafe());
+  return reading(request, exchange, origin, telemetry, () => clock.currentTimeMillisUnsafe());
 });
 
 /** The pull that reads an exchange to its end. */
@@ -127,22 +127,22 @@ const reading = <S, Id extends AnyProtocolId>(
   request: ProviderRequest<S, Id>,
   exchange: Exchange,
   origin: Origin,
-  telling: Telling.Telling,
+  telemetry: ExchangeTelemetry.ExchangeTelemetry,
   nowMs: () => number,
 ): Pull.Pull<Parts<Id>, ProviderError> => {
   const decoder = decoderOf(request);
-  const { broken, fail } = failing(exchange, origin, telling, nowMs);
-  let answered: Head | undefined;
-  // The first bytes, until they prove to be a stream: an answer that is none says in them what it is.
+  const { broken, fail } = failing(exchange, origin, telemetry, nowMs);
+  let head: Head | undefined;
+  // The first bytes, until they prove to be a stream: a response that is no stream says in them what it is.
   let unproven: Array<Uint8Array> | undefined = [];
   let document: Uint8Array | undefined;
   let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;
 
   const begin = Effect.gen(function* () {
-    answered = yield* Effect.catch(exchange.head, broken);
+    head = yield* Effect.catch(exchange.head, broken);
     origin.reached = true;
-    if (mayBegin(answered, request.protocol.documents === true)) return;
-    if (request.protocol.documents !== true || !isDocument(answered)) last = yield* refused(answered, []);
+    if (mayBegin(head, request.protocol.documents === true)) return;
+    if (request.protocol.documents !== true || !isDocument(head)) last = yield* refused(head, []);
     else {
       document = yield* Effect.catch(readDocument(exchange), broken);
       if (document === undefined) last = fail({ kind: "protocol", reason: "oversize" });
@@ -162,19 +162,19 @@ const reading = <S, Id extends AnyProtocolId>(
   });
 
   return Effect.gen(function* () {
-    if (answered === undefined) yield* begin;
+    if (head === undefined) yield* begin;
     while (last === undefined) {
       const chunks = yield* arrived;
       let parts = chunks === undefined ? [] : decode(decoder, chunks);
       unproven?.push(...(chunks ?? []));
       const late = chunks === undefined ? decoder.end() : undefined;
       parts.push(...(late?.parts ?? []));
-      if (parts.some(isMarker)) telling.complete();
-      if (unproven !== undefined && answered !== undefined && isNoStream(decoder.failure))
-        last = yield* refused(answered, unproven);
-      else if (late !== undefined) last = late.end.complete ? done(telling) : fail(late.end.failure, evidence(parts));
+      if (parts.some(isMarker)) telemetry.complete();
+      if (unproven !== undefined && head !== undefined && isNoStream(decoder.failure))
+        last = yield* refused(head, unproven);
+      else if (late !== undefined) last = late.end.complete ? done(telemetry) : fail(late.end.failure, evidence(parts));
       else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
-      if (Decoder.isTold(decoder.failure)) parts = told(parts, decoder.failure);
+      if (Decoder.isTold(decoder.failure)) parts = withFailure(parts, decoder.failure);
       if (late === undefined && last !== undefined) exchange.abort();
       if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
       const [first, ...rest] = parts;
@@ -184,24 +184,29 @@ const reading = <S, Id extends AnyProtocolId>(
   });
 };
 
-/** Some servers send a stream as a document's type: the first bytes decide, but where a document is an answer too. */
+/** Some servers send a stream under a document's type: the first bytes decide, except where a document is a response too. */
 const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
 const decoderOf = <S, Id extends AnyProtocolId>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
-/** How a reader fails: every failure is told of before the stream ends with it. */
-const failing = (exchange: Exchange, origin: Origin, telling: Telling.Telling, nowMs: () => number) => {
+/** How a reader fails: the telemetry gets every failure before the stream ends with it. */
+const failing = (
+  exchange: Exchange,
+  origin: Origin,
+  telemetry: ExchangeTelemetry.ExchangeTelemetry,
+  nowMs: () => number,
+) => {
   const fail = (failure: Failure, cause?: unknown) => {
-    telling.failed(failure);
+    telemetry.failed(failure);
     return Effect.fail(providerError(failure, exchange.delivery, cause));
   };
-  const broken = (failed: Broken) => fail(failureOf(failed, origin, nowMs()), failed.error);
+  const broken = (failed: ExchangeBreak) => fail(failureOf(failed, origin, nowMs()), failed.error);
   return { fail, broken };
 };
 
-const done = (telling: Telling.Telling): Pull.Pull<never> => {
-  telling.complete();
+const done = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
+  telemetry.complete();
   return Cause.done();
 };
 
@@ -214,12 +219,12 @@ const decode = <Id extends AnyProtocolId>(
   return parts;
 };
 
-/** The JSON of the event that carried the failure: the provider's own words. */
+/** The JSON of the event that carried the failure, in the provider's own words. */
 const evidence = (parts: ReadonlyArray<Part<AnyProtocolId>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
-/** The event that failed with all that the provider said about it: the run decides on the first one that it sees. */
-const told = <Id extends AnyProtocolId>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
+/** Puts the whole failure into the event that reported it first, because the run decides on the first failure that it sees. */
+const withFailure = <Id extends AnyProtocolId>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
   const at = parts.findIndex(({ observation }) => observation.failure !== undefined);
   const part = parts[at];
   return part === undefined ? parts : parts.with(at, { ...part, observation: { ...part.observation, failure } });
@@ -231,7 +236,7 @@ const isMarker = ({ observation }: Part<AnyProtocolId>): boolean =>
 const isNoStream = (failure: Failure | undefined): boolean =>
   failure?.kind === "protocol" && failure.reason === "not_a_stream";
 
-const failureOf = ({ error, operation, unsendable }: Broken, { reached }: Origin, nowMs: number): Failure => {
+const failureOf = ({ error, operation, unsendable }: ExchangeBreak, { reached }: Origin, nowMs: number): Failure => {
   if (error instanceof Connector.ConnectStalled) return { kind: "stalled", clock: "connect" };
   if (unsendable) return { kind: "caller_failed" };
   return classify(error, { operation, reachedHostBefore: reached, nowMs });

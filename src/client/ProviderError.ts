@@ -1,5 +1,5 @@
 /**
- * Carries the failure of one attempt at a provider out of the client, with the original error as its cause.
+ * Carries the failure of one attempt out of the client, with the original error as its cause.
  */
 import { Schema } from "effect";
 import { Delivery } from "../domain/AttemptFacts.ts";
@@ -8,7 +8,7 @@ import { Failure } from "../domain/Failure.ts";
 /**
  * What a provider's stream failed with. `reason` is the classified failure, `delivery` how far the request got, `cause` the
  * original error unchanged: Node's or undici's error, a `ProviderResponse`, or the JSON of the event that carried it. The
- * message is made from `reason` alone: no header, no address and no content stands in it.
+ * message is made from `reason` alone: it holds no header, no address and no content.
  */
 export class ProviderError extends Schema.TaggedError<ProviderError>()("ProviderError", {
   reason: Failure,
@@ -17,7 +17,7 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** An answer that was no stream, as far as it was read. */
+/** A response that was no stream, as far as it was read. */
 export interface ProviderResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

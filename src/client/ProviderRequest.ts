@@ -10,7 +10,7 @@ import type { Exchange, Reporters } from "./connection/Exchange.ts";
 /** Header names and values. */
 export type RequestHeaders = Readonly<Record<string, string>>;
 
-/** One streaming request, and who wants to be told how far it got. `S` is the state of its protocol's fold. */
+/** One streaming request, and the reporters of its progress. `S` is the state of its protocol's fold. */
 export interface ProviderRequest<S, Id extends AnyProtocolId = ProtocolId> extends Reporters {
   readonly protocol: Protocol<S, Id>;
   readonly tolerance?: Tolerance;
@@ -19,30 +19,30 @@ export interface ProviderRequest<S, Id extends AnyProtocolId = ProtocolId> exten
   readonly method?: "POST" | "GET";
   /**
    * `content-type`, `accept` and `accept-encoding` have defaults. An Effect is run for every attempt, so that renewed
-   * credentials reach the next one; what it fails with is the caller's own failure, and nothing is sent.
+   * credentials reach the next one; where it fails, the failure is the caller's own and the request is not sent.
    */
   readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
   /**
-   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to give the first answer again. That is the
-   * meaning at Stripe, whose keys live for 24 hours. Whether a model's provider honours it, and for a stream, is the caller's
-   * to know: no decision of ours relies on it. `IdempotencyKey` makes keys that last as long as a request does.
+   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to give the first response again. That is the
+   * meaning at Stripe, whose keys live for 24 hours. No decision of this package relies on a model's provider honouring the key.
+   * `IdempotencyKey` makes keys that last as long as a request does.
    */
   readonly idempotencyKey?: string;
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
 }
 
-/** What is sent of a request. */
-type Sent = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
+/** The fields of a request that are sent. */
+type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
 
-/** Where requests go. */
-export interface Wire {
+/** The connections by which requests are sent. */
+export interface HttpConnections {
   readonly agent: Agent;
   readonly connector: Connector;
 }
 
-/** Reads the credentials and sends the request; what stops it on this side refuses the exchange. */
-export const send = (wire: Wire, request: Sent, exchange: Exchange): Effect.Effect<void> =>
+/** Reads the credentials and sends the request; an error on this side refuses the exchange. */
+export const send = (wire: HttpConnections, request: SentRequest, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),
     onFailure: (error) => exchange.refuse(error),
@@ -51,10 +51,10 @@ export const send = (wire: Wire, request: Sent, exchange: Exchange): Effect.Effe
 /** The origin of an address; empty where it cannot be read. */
 export const originOf = (url: string | URL): string => (URL.canParse(String(url)) ? new URL(url).origin : "");
 
-const headersOf = ({ headers = {} }: Sent): Effect.Effect<RequestHeaders, unknown> =>
+const headersOf = ({ headers = {} }: SentRequest): Effect.Effect<RequestHeaders, unknown> =>
   Effect.isEffect(headers) ? headers : Effect.succeed(headers);
 
-const dispatch = (wire: Wire, request: Sent, given: RequestHeaders, exchange: Exchange): void => {
+const dispatch = (wire: HttpConnections, request: SentRequest, given: RequestHeaders, exchange: Exchange): void => {
   try {
     const url = new URL(request.url);
     const [body, type] = bodyOf(request.body);

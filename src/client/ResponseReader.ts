@@ -1,32 +1,32 @@
 /**
- * Reads answers that are no event stream, within their limits, and says of a head whether a stream may follow.
+ * Reads responses that are no event stream, within their limits, and says whether a stream may follow a head.
  */
 import { Duration, Effect } from "effect";
-import type { Broken, Exchange, Head } from "./connection/Exchange.ts";
+import type { Exchange, ExchangeBreak, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";
 
-/** Most bytes that are read of an answer that is no stream. */
+/** Most bytes that are read of a response that is no stream. */
 export const errorBodyBytesMax = 64 * 1024;
 
-/** Longest wait for the body of an answer that is no stream, in milliseconds. */
+/** Longest wait for the body of a response that is no stream, in milliseconds. */
 export const errorBodyMs = 10_000;
 
-/** Most bytes of a JSON document that is an answer, the same as of one event. */
+/** Most bytes of a JSON document that is a response, the same as of one event. */
 export const documentBytesMax = 16 * 1024 * 1024;
 
 /**
- * Whether the body may be a stream. Gateways send healthy ones as text/plain, octet-stream, x-ndjson or without a type, so
- * that only JSON and pages are told by their type; of the rest the first bytes decide. A 204 or 205 has no body (RFC 9110).
- * Compressed bytes were not asked for and are no events.
+ * Whether the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a type, so
+ * the type rules out only JSON and pages; the first bytes decide on the rest. A 204 or 205 has no body (RFC 9110). The client
+ * asks for plain bytes, so compressed ones are no events.
  */
 export const mayStream = (head: Head): boolean =>
   mayHaveContent(head) && !documentTypes.test(head.headers["content-type"] ?? "");
 
-/** Whether the body is a JSON document that says yes. */
+/** Whether the body is a JSON document of a success. */
 export const isDocument = (head: Head): boolean =>
   mayHaveContent(head) && /^\s*application\/json\b/i.test(head.headers["content-type"] ?? "");
 
-/** Whether a head may have a body of events, whatever its type says: some servers send a stream as `application/json`. */
+/** Whether events may follow a head of any type: some servers send a stream as `application/json`. */
 export const mayHaveContent = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   const plain = encoding === undefined || /^\s*identity\s*$/i.test(encoding);
@@ -40,7 +40,7 @@ export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
   chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
 
 /**
- * Reads an answer that is no stream within its limits; what came until then counts, however it ended.
+ * Reads a response that is no stream within its limits; the bytes that came count, however the body ended.
  *
  * @param first what was read of it already
  */
@@ -73,7 +73,7 @@ export const readDocument = Effect.fnUntraced(function* (exchange: Exchange) {
 });
 
 /** Reads until the end, or until there is more than a limit in bytes. */
-const gather = (exchange: Exchange, chunks: Array<Uint8Array>, limit: number): Effect.Effect<void, Broken> =>
+const gather = (exchange: Exchange, chunks: Array<Uint8Array>, limit: number): Effect.Effect<void, ExchangeBreak> =>
   Effect.gen(function* () {
     let length = sizeOf(chunks);
     while (length <= limit) {

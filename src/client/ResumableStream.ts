@@ -1,5 +1,5 @@
 /**
- * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies what comes.
+ * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies the parts that come.
  */
 import { Effect, type Pull, Stream } from "effect";
 import type { AnyProtocolId, ProtocolId } from "../provider/Protocols.ts";
@@ -9,7 +9,7 @@ import type { ProviderClient } from "./ProviderClient.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
 import type { ProviderRequest, RequestHeaders } from "./ProviderRequest.ts";
 
-/** What of an attempt says whether it resumes. */
+/** The fields of an attempt that say whether it resumes. */
 type Attempt = Pick<AttemptContext, "request" | "cursor">;
 
 /**
@@ -19,7 +19,7 @@ type Attempt = Pick<AttemptContext, "request" | "cursor">;
  * @param client the client to send with
  * @param request the request that asks anew, `POST …/v1/responses`
  * @param attempt the attempt's context
- * @returns its parts, each once; it fails with ProviderError, `rejected` where the cursor was not honoured
+ * @returns its parts, each once; it fails with `ProviderError`, and with `rejected` where the cursor was not honoured
  */
 export const responses = <S, Id extends AnyProtocolId = ProtocolId>(
   client: ProviderClient["Service"],
@@ -49,7 +49,7 @@ export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
  * @param client the client to send with
  * @param request the request that asks anew
  * @param attempt the attempt's context
- * @param how how the server wants to be asked, and what its ids mean
+ * @param how the method by which the server is asked, and the meaning of its ids
  */
 export const events = <S, Id extends AnyProtocolId>(
   client: ProviderClient["Service"],
@@ -78,7 +78,7 @@ const withHeaders = (
 type Parts<Id extends AnyProtocolId> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
 
 /**
- * Puts a verifier into a stream. What came before a failure in the same chunk is handed over first.
+ * Puts a verifier into a stream. The parts before a failure in the same chunk are handed over first.
  *
  * @param stream the parts of one attempt
  * @param verifier of that attempt alone

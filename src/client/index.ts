@@ -1,5 +1,5 @@
 /**
- * Reaches providers over HTTP: the client, its errors, and what it reports while a request runs and when it is over.
+ * Reaches providers over HTTP: the client, its errors, and its reports while a request runs and when it is over.
  */
 export { ClientConfigError } from "./ClientConfig.ts";
 export * as Credentials from "./Credentials.ts";

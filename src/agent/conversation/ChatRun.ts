@@ -1,16 +1,16 @@
 /**
- * Folds the entries of one run: what was kept of each attempt's answer, and what became of its calls.
+ * Folds the entries of one run: the kept parts of each attempt's response, and the outcomes of its calls.
  */
 import { Result } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
 import type { Part, Protocol } from "../../provider/Protocols.ts";
-import type { Ending, Entry, Verdict } from "./Entry.ts";
+import type { CallVerdict, Ending, Entry } from "./Entry.ts";
 
 type Of<Tag extends Entry["_tag"]> = Extract<Entry, { readonly _tag: Tag }>;
 
-/** A call of the model, as the journal knows it. */
-export interface Called {
+/** A call of the model that its tool has begun, as the journal has it. */
+export interface StartedCall {
   readonly attempt: number;
   readonly call: string;
   readonly tool: string;
@@ -19,8 +19,8 @@ export interface Called {
   readonly before?: string;
 }
 
-/** One attempt: the request that it sent, and what was kept of its answer. */
-interface Taken {
+/** One attempt: the request that it sent, and the kept parts of its response. */
+interface ChatAttempt {
   readonly attempt: number;
   readonly body: Json.JsonRecord;
   readonly collector: Continuation.Collector;
@@ -30,14 +30,14 @@ interface Taken {
 }
 
 /** One run of a chat. */
-export class Answering {
+export class ChatRun {
   readonly run: string;
   readonly #protocol: Protocol<unknown>;
   readonly #first: Json.JsonRecord;
-  readonly #attempts: Array<Taken> = [];
+  readonly #attempts: Array<ChatAttempt> = [];
   readonly #started = new Map<string, Of<"Started">>();
   readonly #results = new Map<string, Continuation.CallResult>();
-  readonly #verdicts = new Map<string, Verdict>();
+  readonly #verdicts = new Map<string, CallVerdict>();
 
   /** @param first the request that the run began with */
   constructor(run: string, protocol: Protocol<unknown>, first: Json.JsonRecord) {
@@ -54,16 +54,16 @@ export class Answering {
   /**
    * An attempt begins.
    *
-   * @returns the request that it sends, or why none can be made of what is there
+   * @returns the request that it sends, or why no request can be made
    */
   begin({ attempt, calls, request }: Of<"Attempt">): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
-    // A first request asks for all of it again: nothing of an earlier attempt counts.
+    // A first request asks for the whole response again: no part of an earlier attempt counts.
     if (request === "first") this.#attempts.length = 0;
     for (const { attempt, call, outcome } of calls) {
       if (outcome === "it_ran" || outcome === "it_did_not_run") this.#verdicts.set(keyOf({ attempt, call }), outcome);
     }
     const body = request === "first" ? Result.succeed(this.#first) : this.#continued(calls);
-    // What cannot be continued is sent by nobody: the attempt fails, and the next one is built from what there is.
+    // A request that cannot be built is not sent: the attempt fails, and the next one is built from the kept parts.
     if (Result.isFailure(body)) return body;
     const collector = Continuation.collector(this.#protocol.id);
     const state = this.#protocol.initial();
@@ -110,20 +110,20 @@ export class Answering {
   }
 
   /** How a call began; undefined where its tool has not begun it. */
-  startOf(call: { readonly attempt: number; readonly call: string }): Called | undefined {
+  startOf(call: { readonly attempt: number; readonly call: string }): StartedCall | undefined {
     return this.#started.get(keyOf(call));
   }
 
-  /** The newest call of this key that a tool has begun, whatever attempt it is of. */
-  newestStartOf(call: string): Called | undefined {
+  /** The newest call of this key that a tool has begun, in any attempt. */
+  newestStartOf(call: string): StartedCall | undefined {
     return [...this.#started.values()].findLast((it) => it.call === call);
   }
 
   /**
-   * Calls that began and have neither a result nor a word on them: what they did is not known. Those of an answer that was
-   * asked for again from the start are none of them: a person has said that they may run again.
+   * Calls that began and have neither a result nor a verdict: their outcome is not known. A call of a response that was asked
+   * for again from the start is not among them: a person has said that it may run again.
    */
-  get unknown(): ReadonlyArray<Called> {
+  get unknown(): ReadonlyArray<StartedCall> {
     return [...this.#started.values()].filter((it) => {
       const key = keyOf(it);
       if (!this.#attempts.some(({ attempt }) => attempt === it.attempt)) return false;
@@ -132,9 +132,9 @@ export class Answering {
   }
 
   /**
-   * The request with all of the run in it, every call closed, and what has to happen next.
+   * The request with the whole run in it and every call closed.
    *
-   * @returns `goes_on`: the model has to be asked again, for its calls' results or for the rest of its answer
+   * @returns `goes_on`: the model has to be asked again, with its calls' results or for the rest of its response
    */
   end(ending: Ending): { readonly body: Json.JsonRecord; readonly goes_on: boolean } {
     const last = this.#attempts.at(-1);
@@ -146,7 +146,7 @@ export class Answering {
     return { body, goes_on: (ending === "completed" && called) || (ending === "cut" && (called || cut)) };
   }
 
-  /** The last attempt's request with what was kept of its answer; the same request where nothing was. */
+  /** The last attempt's request with the kept parts of its response; the same request where no part was kept. */
   #continued(
     calls: ReadonlyArray<Continuation.CallOutcome>,
   ): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
@@ -158,7 +158,7 @@ export class Answering {
     return Continuation.build(this.#protocol.id, { body: last.body, received, calls, results });
   }
 
-  /** What became of every call, by the journal alone. */
+  /** The outcome of every call, by the journal alone. */
   #outcomes(): ReadonlyArray<Continuation.CallOutcome> {
     return this.#attempts.flatMap(({ collector }) =>
       collector.received().items.flatMap(({ attempt, call }) => {

@@ -1,22 +1,23 @@
 /**
  * Folds a journal into the state of its chat: the next request, and the run that has not ended.
  *
- * Live and read back it is the same fold, so that a process that was killed goes on with exactly what it had.
+ * The same fold runs live and when the journal is read back, so that the process after a kill goes on with exactly what the
+ * killed one had.
  */
 import { Result } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
 import { protocols } from "../../provider/Protocols.ts";
-import { Answering } from "./ChatRun.ts";
+import { ChatRun } from "./ChatRun.ts";
 import { opened, type ToolDescription } from "./Conversation.ts";
 import type { Chat, Entry } from "./Entry.ts";
 
 /** The state of a chat. */
-export class Transcript {
+export class ChatState {
   readonly chat: Chat;
   readonly #write: (entry: Entry) => void;
   #body: Json.JsonRecord;
-  #answering: Answering | undefined;
+  #openRun: ChatRun | undefined;
   #goesOn = false;
   #runs = 0;
 
@@ -37,26 +38,26 @@ export class Transcript {
   }
 
   /** The run that has not ended. */
-  get answering(): Answering | undefined {
-    return this.#answering;
+  get openRun(): ChatRun | undefined {
+    return this.#openRun;
   }
 
-  /** The model has to be asked again before the user's turn comes. */
+  /** Whether the model has to be asked again before it is the user's turn. */
   get goesOn(): boolean {
     return this.#goesOn;
   }
 
-  /** The last turn has not come to its end. */
+  /** Whether the last turn has not ended. */
   get isOpen(): boolean {
-    return this.#answering !== undefined || this.#goesOn;
+    return this.#openRun !== undefined || this.#goesOn;
   }
 
-  /** Runs so far. */
+  /** The number of runs so far. */
   get runs(): number {
     return this.#runs;
   }
 
-  /** Writes an entry, and only then counts it. */
+  /** Writes an entry, and only then applies it. */
   add(entry: Exclude<Entry, { readonly _tag: "Attempt" }>): void {
     this.#write(entry);
     this.apply(entry);
@@ -67,10 +68,10 @@ export class Transcript {
     entry: Extract<Entry, { readonly _tag: "Attempt" }>,
   ): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
     this.#write(entry);
-    return this.#answering?.begin(entry) ?? Result.succeed(this.#body);
+    return this.#openRun?.begin(entry) ?? Result.succeed(this.#body);
   }
 
-  /** Counts an entry that is in the journal. */
+  /** Applies an entry that is in the journal. */
   apply(entry: Entry): void {
     switch (entry._tag) {
       case "Chat":
@@ -80,34 +81,34 @@ export class Transcript {
         this.#goesOn = true;
         return;
       case "Run":
-        this.#answering = new Answering(entry.run, protocols.get(this.chat.protocol), this.#body);
+        this.#openRun = new ChatRun(entry.run, protocols.get(this.chat.protocol), this.#body);
         this.#runs += 1;
         return;
       case "End": {
-        const ended = this.#answering?.end(entry.ending);
-        this.#answering = undefined;
+        const ended = this.#openRun?.end(entry.ending);
+        this.#openRun = undefined;
         if (ended === undefined) return;
         this.#body = ended.body;
         this.#goesOn = ended.goes_on;
         return;
       }
       case "Attempt":
-        this.#answering?.begin(entry);
+        this.#openRun?.begin(entry);
         return;
       case "Part":
-        this.#answering?.take(entry);
+        this.#openRun?.take(entry);
         return;
       case "Discard":
-        this.#answering?.discard(entry);
+        this.#openRun?.discard(entry);
         return;
       case "Started":
-        this.#answering?.started(entry);
+        this.#openRun?.started(entry);
         return;
       case "Result":
-        this.#answering?.settled(entry);
+        this.#openRun?.settled(entry);
         return;
       case "Judged":
-        this.#answering?.judged(entry);
+        this.#openRun?.judged(entry);
     }
   }
 }

@@ -5,13 +5,13 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Effect, Result } from "effect";
 import type { AgentError } from "./AgentError.ts";
-import { Transcript } from "./ChatState.ts";
+import { ChatState } from "./ChatState.ts";
 import * as Journal from "./Journal.ts";
 
-/** Most chats that are looked at, the newest. */
+/** Most chats that are read, the newest first. */
 export const chatsMax = 100;
 
-/** A chat whose last turn has not come to its end. */
+/** A chat whose last turn has not ended. */
 export interface OpenChat {
   readonly chat: string;
   readonly model: string;
@@ -42,9 +42,9 @@ export const find = Effect.fn("Chats.find")(function* (folder: string) {
     }
     const [first, ...others] = read.success;
     if (first?._tag !== "Chat") continue;
-    const transcript = new Transcript(first, [], () => undefined);
-    for (const entry of others) transcript.apply(entry);
-    if (transcript.isOpen) open.push({ chat, model: first.model, at });
+    const state = new ChatState(first, [], () => undefined);
+    for (const entry of others) state.apply(entry);
+    if (state.isOpen) open.push({ chat, model: first.model, at });
   }
   const chats: Chats = { all: files.length, open, unreadable };
   return chats;
@@ -57,7 +57,7 @@ const namesIn = (folder: string): ReadonlyArray<{ readonly chat: string; readonl
   return readdirSync(folder)
     .filter((name) => name.endsWith(suffix))
     .flatMap((name) => {
-      // Another process may have taken the file away since.
+      // Another process may have removed the file since.
       const found = statSync(join(folder, name), { throwIfNoEntry: false });
       return found === undefined ? [] : [{ chat: name.slice(0, -suffix.length), at: found.mtimeMs }];
     })

@@ -1,7 +1,7 @@
 /**
  * Writes how a conversation opens, in each of the four protocols.
  *
- * Everything behind it is written by `Continuation`: the answers of a model, the results of its calls, and the user's words.
+ * `Continuation` writes everything behind it: the model's responses, the results of its calls, and the user's words.
  */
 
 import type * as Json from "../../domain/Json.ts";
@@ -22,10 +22,10 @@ export interface Opening {
   readonly tools: ReadonlyArray<ToolDescription>;
 }
 
-/** Longest answer that is asked for, in tokens, where the protocol has no default (Anthropic Messages). */
+/** Longest response that is asked for, in tokens, where the protocol has no default (Anthropic Messages). */
 export const answerTokensMax = 8_192;
 
-/** The request before anybody has said anything. */
+/** The request before the user's first words. */
 export const opened = ({ model, protocol, system, tools }: Opening): Json.JsonRecord => {
   switch (protocol) {
     case "openai-chat":

@@ -1,8 +1,8 @@
 /**
  * Describes the lines of a chat's journal: what was said, what came of it, and what its tools did.
  *
- * An entry is written before anything is done with what it tells, so that a process that is killed leaves a history in
- * which nothing is missing that somebody saw.
+ * An entry is written before its content is used, so that a killed process leaves a history that holds everything that the user
+ * saw.
  */
 import { Schema } from "effect";
 import { protocols } from "../../provider/Protocols.ts";
@@ -14,12 +14,12 @@ const Protocol = Schema.Literals(protocols.ids);
 
 const Outcome = Schema.Literals(["settled", "not_run", "unknown", "it_ran", "it_did_not_run"]);
 
-/** Whether a call happened whose outcome nobody knew. */
-export const Verdict = Schema.Literals(["it_ran", "it_did_not_run"]);
-export type Verdict = typeof Verdict.Type;
+/** Whether a call of unknown outcome happened. */
+export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
+export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * How an answer ended: `completed` by the provider's marker, `cut` (its process died with the rest of it), `cancelled` by the
+ * How a response ended: `completed` by the provider's marker, `cut` (its process died before the rest came), `cancelled` by the
  * user, `stopped` for any other reason.
  */
 export const Ending = Schema.Literals(["completed", "cut", "cancelled", "stopped"]);
@@ -45,7 +45,7 @@ export const Entry = Schema.TaggedUnion({
   User: { text: Schema.String },
   /** A request begins. */
   Run: { run: Schema.String },
-  /** An attempt begins, with what became of the run's calls where it goes on after them. */
+  /** An attempt begins, with the outcomes of the run's calls where it continues after them. */
   Attempt: {
     ...inRun,
     request: Schema.Literals(["first", "continue", "resume"]),
@@ -59,15 +59,15 @@ export const Entry = Schema.TaggedUnion({
     data: Schema.String,
     id: Schema.optionalKey(Schema.String),
   },
-  /** What came after `keep_through` no longer counts. */
+  /** The attempt's parts after `keep_through` no longer count. */
   Discard: { ...inRun, keep_through: Schema.Natural },
-  /** A tool begins a call; nothing of it was done before this line. `before` is what it may check afterwards. */
+  /** A tool begins a call; it did nothing of it before this line. `before` is what the tool may check afterwards. */
   Started: { ...ofCall, tool: Schema.String, input: Schema.String, before: Schema.optionalKey(Schema.String) },
-  /** A call has its result; what it did was done before this line. */
+  /** A call has its result; the tool had done its work before this line. */
   Result: { ...ofCall, output: Schema.String, failed: Schema.Boolean },
-  /** A person's or a tool's own word on a call. */
-  Judged: { ...ofCall, verdict: Verdict },
-  /** The answer has ended; nothing of its run comes after this line. */
+  /** A person, or the tool itself, has said whether a call happened. */
+  Judged: { ...ofCall, verdict: CallVerdict },
+  /** The response has ended; no line of its run comes after this one. */
   End: { run: Schema.String, ending: Ending },
 });
 export type Entry = typeof Entry.Type;

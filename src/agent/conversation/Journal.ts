@@ -2,7 +2,7 @@
  * Keeps a chat in a file of lines that only grows.
  *
  * A line is one write, so that a killed process leaves it whole or not at all; a last line that was cut off is dropped when the
- * file is opened again. What survives the process is what counts here: a power loss may take the newest lines along.
+ * file is opened again. The journal survives its process, but a power loss may cost the newest lines.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync, truncateSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -16,17 +16,17 @@ export const journalBytesMax = 512 * 1024 * 1024;
 /** A chat's file: what it holds, and the way to add to it. */
 export interface Journal {
   readonly file: string;
-  /** What was in it when it was opened. */
+  /** The entries that it held when it was opened. */
   readonly entries: ReadonlyArray<Entry>;
-  /** Adds a line; it is in the file when this returns. What fails here is a defect: nothing may happen that is not on record. */
+  /** Adds a line; it is in the file when this returns. A failed write is a defect: the agent must not act without its record. */
   readonly append: (entry: Entry) => void;
 }
 
-const Line = Schema.fromJsonString(Entry);
-const decode = Schema.decodeUnknownEffect(Line);
-const encode = Schema.encodeSync(Line);
+const EntryJson = Schema.fromJsonString(Entry);
+const decode = Schema.decodeUnknownEffect(EntryJson);
+const encode = Schema.encodeSync(EntryJson);
 
-/** Names of chats: they are names of files too. */
+/** Names of chats: each is a file name too. */
 const chatPattern = /^[A-Za-z0-9][\w-]{0,63}$/;
 
 /**

@@ -1,14 +1,14 @@
 /**
- * Lays text out as a terminal does, so that what was withdrawn can be taken off the screen again.
+ * Computes where the cursor of a terminal stands behind a text, so that withdrawn text can be erased from the screen.
  */
 
-/** A position below and beside the place where the text began. */
-export interface Spot {
+/** A position, counted from the place where the text began. */
+export interface Position {
   readonly row: number;
   readonly column: number;
 }
 
-/** What a code point takes, in columns: two for East Asian and emoji, none for combining marks. */
+/** The columns of a code point: two for East Asian and emoji, none for combining marks. */
 const widthOf = (character: string): number => {
   if (/\p{Mark}|\u200d|\ufe0f/u.test(character)) return 0;
   return /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u.test(
@@ -28,7 +28,7 @@ const colours = /\u001b\[[0-9;]*m/g;
  * @param from where it stood before
  * @param columns width of the terminal
  */
-export const after = (text: string, from: Spot, columns: number): Spot => {
+export const after = (text: string, from: Position, columns: number): Position => {
   let { column, row } = from;
   for (const character of text.replace(colours, "")) {
     if (character === "\n") {

@@ -5,16 +5,16 @@ import { createInterface, type Interface } from "node:readline";
 import { Effect } from "effect";
 
 /** The lines of one input. */
-export interface Lines {
+export interface LineReader {
   /** The next line; undefined at the end of the input. */
   readonly next: Effect.Effect<string | undefined>;
-  /** Forgets what was typed and not taken: it was not meant for what is asked now. */
+  /** Drops lines that were typed and not read: they were not meant for the question that comes next. */
   readonly forget: () => void;
   readonly close: () => void;
 }
 
-/** Opens an input when its first line is wanted: what nobody asks for is left to others. */
-export const make = (input: NodeJS.ReadableStream): Lines => {
+/** Makes a reader that opens its input with the first read, so that an unread input stays available to other readers. */
+export const make = (input: NodeJS.ReadableStream): LineReader => {
   const waiting: Array<string> = [];
   let ended = false;
   let wake: (() => void) | undefined;

@@ -1,23 +1,23 @@
 /**
- * Talks with a person: reads what is typed, cancels on Ctrl-C, and ends with how the last turn ended.
+ * Talks with a person: reads typed lines, cancels on Ctrl-C, and returns how the last turn ended.
  */
 import { Deferred, Effect, type Scope } from "effect";
 import type { Agent } from "../Agent.ts";
 import type { TurnEnd } from "../AgentEvent.ts";
 import type { AgentError } from "../conversation/AgentError.ts";
-import type { Lines } from "./LineReader.ts";
+import type { LineReader } from "./LineReader.ts";
 
-/** What is done in a session: one thing said, an open turn ended, or whatever is typed. */
+/** What a session does: send one text, end an open turn, or read typed lines. */
 export type Task =
   | { readonly _tag: "say"; readonly text: string }
   | { readonly _tag: "resume" }
   | { readonly _tag: "talk" };
 
-/** Where a session takes place. */
+/** The agent and the terminal of a session. */
 export interface SessionOptions {
   readonly agent: Agent;
   readonly task: Task;
-  readonly lines: Lines;
+  readonly lines: LineReader;
   /** Shows that something can be typed. */
   readonly prompt: () => void;
   /** A line was typed. */
@@ -33,10 +33,10 @@ export const play = (options: SessionOptions): Effect.Effect<SessionEnd, AgentEr
   Effect.gen(function* () {
     const left = Deferred.makeUnsafe<"left">();
     const pressed = yield* interrupts(options, left);
-    return yield* Effect.raceFirst(done(options, pressed), Deferred.await(left));
+    return yield* Effect.raceFirst(converse(options, pressed), Deferred.await(left));
   }).pipe(Effect.scoped);
 
-const done = (options: SessionOptions, pressed: Pressed): Effect.Effect<SessionEnd, AgentError> =>
+const converse = (options: SessionOptions, pressed: Pressed): Effect.Effect<SessionEnd, AgentError> =>
   Effect.gen(function* () {
     const { agent, lines, prompt, task, typed: taken } = options;
     if (task._tag === "say") return (yield* agent.say(task.text)).how;
@@ -60,8 +60,8 @@ interface Pressed {
 }
 
 /**
- * Ctrl-C once cancels the running request in the user's name, twice leaves; what was open then stays on record. Who had
- * listened for it before does so again afterwards.
+ * Ctrl-C once cancels the running request in the user's name, twice leaves; an open turn then stays on record. Earlier listeners
+ * for Ctrl-C are put back afterwards.
  */
 const interrupts = (
   { agent, line }: SessionOptions,

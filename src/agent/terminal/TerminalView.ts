@@ -1,18 +1,18 @@
 /**
- * Draws what an agent does: text as it comes, a line a tool call, and what was withdrawn taken off the screen again.
+ * Draws what an agent does: text as it comes, and a line for each tool call.
  *
- * On a terminal withdrawn text is erased and a line says so in its place; in a pipe nothing can be taken back, and a line says
- * what no longer counts.
+ * On a terminal withdrawn text is erased and a line says so in its place; a pipe cannot erase text, so a line says which text
+ * no longer counts.
  */
 import { styleText } from "node:util";
 import type { AgentEvent, Watcher } from "../AgentEvent.ts";
 import { harmless, oneLine, wrapped } from "../tools/PlainText.ts";
-import * as Canvas from "./Cursor.ts";
+import * as Cursor from "./Cursor.ts";
 
-/** What is drawn on. */
-export interface Paper {
+/** The terminal or pipe that a view draws on. */
+export interface TerminalOutput {
   readonly write: (text: string) => void;
-  /** A terminal: what was written can be erased. */
+  /** Whether it is a terminal, where text can be erased. */
   readonly isTerminal: boolean;
   readonly columns: number;
   readonly rows: number;
@@ -26,30 +26,30 @@ const quotedMax = 60;
 /** Longest message of a recovery, in characters. */
 const messageMax = 400;
 
-/** Most pieces that can still be erased; what came before them has left the screen. */
+/** Most pieces that are kept to be erased; earlier ones have left the screen. */
 const piecesMax = 20_000;
 
 interface Piece {
   readonly text: string;
-  /** The part that it shows; undefined for lines of our own. */
+  /** The part that it shows; undefined for the view's own lines. */
   readonly of?: { readonly attempt: number; readonly ordinal: number };
 }
 
 type Tone = "dim" | "red" | "green" | "yellow" | "bold" | "cyan";
 
-/** Draws on a paper. */
+/** Draws the events of an agent. */
 export class TerminalView {
-  readonly #paper: () => Paper;
-  /** What this step has put on the screen, from its first line. */
+  readonly #output: () => TerminalOutput;
+  /** The pieces that this step has put on the screen, from its first line. */
   #pieces: Array<Piece> = [];
   #atLineStart = true;
   #reasoning = false;
-  /** An earlier process has shown something of this run, on a screen that is not this one. */
+  /** An earlier process has shown parts of this run, on another screen. */
   #before = false;
 
-  /** @param paper asked each time: a terminal may be resized */
-  constructor(paper: () => Paper) {
-    this.#paper = paper;
+  /** @param output read each time, because a terminal may be resized */
+  constructor(output: () => TerminalOutput) {
+    this.#output = output;
   }
 
   readonly watch: Watcher = (event) => {
@@ -85,18 +85,18 @@ export class TerminalView {
 
   /** Writes a line of its own, broken between words. */
   readonly line = (text: string, tone?: Tone): void => {
-    const { columns, isTerminal } = this.#paper();
+    const { columns, isTerminal } = this.#output();
     const indent = /^(\s*(\d+ +\w+ +|\S ))?/.exec(text)?.[0].length ?? 0;
     const fitting = isTerminal ? wrapped(text, columns - 1, Math.min(indent, columns / 2)) : text;
     this.#raw(tone === undefined ? fitting : this.#ink(tone, fitting));
   };
 
-  /** Writes without a line's end: what a person types stands behind it. */
+  /** Writes without a line end, so that typed text stands behind it. */
   readonly prompt = (text: string): void => this.#put({ text });
 
-  /** A person typed a line: the terminal has shown it. */
+  /** A person has typed a line, and the terminal has shown it. */
   readonly typed = (text: string): void => {
-    const { isTerminal } = this.#paper();
+    const { isTerminal } = this.#output();
     if (isTerminal) this.#keep({ text: `${text}\n` });
     else this.#put({ text: "\n" });
   };
@@ -146,11 +146,11 @@ export class TerminalView {
     if (quote === "" && this.#before) this.line("⤺ withdrawn: what the earlier process had shown of it", "dim");
     if (quote === "") return;
     const said = `⤺ withdrawn: “${quote}”`;
-    const { columns, isTerminal, rows, write } = this.#paper();
+    const { columns, isTerminal, rows, write } = this.#output();
     const kept = this.#pieces.slice(0, first);
     const rest = this.#pieces.slice(first).filter((piece) => !gone(piece));
-    const top = Canvas.after(textOf(kept), { row: 0, column: 0 }, columns);
-    const now = Canvas.after(textOf(this.#pieces), { row: 0, column: 0 }, columns);
+    const top = Cursor.after(textOf(kept), { row: 0, column: 0 }, columns);
+    const now = Cursor.after(textOf(this.#pieces), { row: 0, column: 0 }, columns);
     const up = now.row - top.row;
     if (!isTerminal || up >= rows - 1) {
       this.line(said, "dim");
@@ -164,7 +164,7 @@ export class TerminalView {
   }
 
   #put(piece: Piece): void {
-    this.#paper().write(piece.text);
+    this.#output().write(piece.text);
     this.#keep(piece);
   }
 
@@ -175,7 +175,7 @@ export class TerminalView {
   }
 
   #ink(tone: Tone, text: string): string {
-    return this.#paper().colours ? styleText(tone, text, { validateStream: false }) : text;
+    return this.#output().colours ? styleText(tone, text, { validateStream: false }) : text;
   }
 }
 

@@ -53,9 +53,9 @@ const readFile = (sandbox: Sandbox): AgentTool => ({
   effect: "read_only",
   title: titled("read_file"),
   run: (input) =>
-    answering(() => {
+    outputOf(() => {
       const file = sandbox.inside(Schema.decodeSync(Path)(input).path);
-      // Opened without following: what was checked is what is read.
+      // Opened without following links, so that the checked file is the one that is read.
       const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
       try {
         const { size } = regular(descriptor, file);
@@ -81,7 +81,7 @@ const listFiles = (sandbox: Sandbox): AgentTool => ({
   effect: "read_only",
   title: titled("list_files"),
   run: (input) =>
-    answering(() => {
+    outputOf(() => {
       const folder = sandbox.inside(Schema.decodeSync(PathDefaulted)(input === "" ? "{}" : input).path ?? ".");
       const names = readdirSync(folder, { withFileTypes: true })
         .map((entry) => `${entry.name}${entry.isDirectory() ? "/" : entry.isSymbolicLink() ? "@" : ""}`)
@@ -103,7 +103,7 @@ const writeFile = (sandbox: Sandbox): AgentTool => ({
   title: titled("write_file"),
   before: (input) => attempted(() => digestOf(sandbox.inside(Schema.decodeSync(Write)(input).path))),
   run: (input) =>
-    answering(() => {
+    outputOf(() => {
       const { content, path } = Schema.decodeSync(Write)(input);
       const bytes = Buffer.from(content);
       if (bytes.length > writeBytesMax) throw new Escape(`at most ${writeBytesMax} bytes, got ${bytes.length}`);
@@ -113,7 +113,7 @@ const writeFile = (sandbox: Sandbox): AgentTool => ({
       replace(file, bytes);
       return `Wrote ${bytes.length} bytes to ${sandbox.nameOf(file)}.`;
     }),
-  // Written beside and renamed, a file is either as it was or as it was to be: what it is now tells which.
+  // A file that is written beside and renamed has either its old content or its new one: reading it tells which.
   verify: ({ before, input }) => {
     const now = attempted(() => {
       const { content, path } = Schema.decodeSync(Write)(input);
@@ -149,8 +149,8 @@ const hash = (bytes: Uint8Array): string => createHash("sha256").update(bytes).d
 const digestOf = (file: string): string =>
   existsSync(file) && statSync(file).isFile() ? hash(readFileSync(file)) : "absent";
 
-/** What went wrong is the tool's answer: the model reads it and tries something else. */
-const answering = (work: () => string): Effect.Effect<ToolOutput> =>
+/** An error is an output too: the model reads it and tries something else. */
+const outputOf = (work: () => string): Effect.Effect<ToolOutput> =>
   Effect.sync(() => {
     try {
       return { output: work(), failed: false };
@@ -159,7 +159,7 @@ const answering = (work: () => string): Effect.Effect<ToolOutput> =>
     }
   });
 
-/** What cannot be looked at tells nothing; whatever is wrong shows when the tool runs. */
+/** The value, or undefined where it cannot be read; the error shows when the tool runs. */
 const attempted = <A>(look: () => A): A | undefined => {
   try {
     return look();

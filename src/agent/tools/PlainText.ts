@@ -1,5 +1,5 @@
 /**
- * Makes one line of what a model or a tool says: nothing that could move a cursor or colour a terminal is left in it.
+ * Makes plain text of what a model or a tool says: without characters that move a cursor or colour a terminal.
  */
 
 /** Longest line, in characters. */

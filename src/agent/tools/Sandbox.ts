@@ -1,8 +1,8 @@
 /**
  * Confines paths to one directory: by their text, and by where their symbolic links lead.
  *
- * It keeps a model from straying. It is no wall against a program that races it, or against the shell tool, which can do
- * whatever its user can.
+ * It keeps a model inside of its directory. It does not stop a program that races it, nor the shell tool, which can do whatever
+ * its user can.
  */
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
@@ -23,7 +23,7 @@ export class Sandbox {
   }
 
   /**
-   * The place that a path means.
+   * The place that a path names.
    *
    * @param path relative to the sandbox, or absolute and inside
    * @returns an absolute path whose every existing part lies inside
@@ -61,7 +61,7 @@ const realOf = (place: string): string | undefined => {
   try {
     return join(realpathSync(existing), ...missing);
   } catch {
-    // The entry is there and cannot be resolved: a link to nowhere, or a ring of links.
+    // The entry exists and cannot be resolved: a link to nowhere, or a ring of links.
     return undefined;
   }
 };

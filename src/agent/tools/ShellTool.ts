@@ -1,7 +1,7 @@
 /**
  * Runs shell commands in the sandbox directory.
  *
- * It is no security boundary: a command can read and change whatever its user can. What it gets is a working directory, an
+ * It is no security boundary: a command can read and change whatever its user can. A command gets a working directory, an
  * environment without keys, a time limit, a bounded output, and a process group of its own that dies with the call.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -16,10 +16,10 @@ export const timeoutMsDefault = 60_000;
 /** Most output that is kept of a command, in bytes: half of it from the start, half from the end. */
 export const outputBytesMax = 64 * 1024;
 
-/** How long its pipes are read after a command has ended: a daemon of its own session may hold them open for ever. */
+/** How long the pipes of an ended command are read, in milliseconds: a daemon that it started may hold them open for ever. */
 const lingerMs = 500;
 
-/** What a command finds in its environment: nothing that could be a key. */
+/** The variables of a command's environment: none of them holds a key. */
 const variables = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"] as const;
 
 const Input = Schema.fromJsonString(Schema.Struct({ command: Schema.String }));
@@ -83,7 +83,7 @@ const start = (cwd: string, command: string) => {
   }
   // A group of its own: a signal reaches everything that the command has started.
   const child = spawn("/bin/sh", ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  const kept = new Kept();
+  const kept = new BoundedOutput();
   child.stdout.on("data", (bytes: Buffer) => kept.add(bytes));
   child.stderr.on("data", (bytes: Buffer) => kept.add(bytes));
   child.once("error", (error) => Deferred.doneUnsafe(exited, Effect.succeed({ code: null, problem: error.message })));
@@ -101,8 +101,8 @@ const killGroup = (child: ChildProcess): void => {
   }
 };
 
-/** The start and the end of what came. */
-class Kept {
+/** Keeps the start and the end of an output. */
+class BoundedOutput {
   #head = Buffer.alloc(0);
   #tail = Buffer.alloc(0);
   #omitted = 0;

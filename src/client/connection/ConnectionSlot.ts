@@ -1,14 +1,14 @@
 /**
- * One place for a connection: knows which connection it holds, how often that was used and how long it has waited.
+ * Holds one connection at a time, and knows how often it was used and how long it has waited.
  */
 import type { Socket } from "node:net";
 import type { buildConnector, Dispatcher } from "@effect/platform-node/Undici";
 import { type Carrier, Exchange } from "./Exchange.ts";
-import type { Kept, Origin } from "./Origin.ts";
+import type { KeptConnection, Origin } from "./Origin.ts";
 import { Client } from "./Undici.ts";
 
-/** What a line needs of the client that it belongs to. */
-export interface LineHost {
+/** What a slot needs of the client that it belongs to. */
+export interface SlotHost {
   readonly origin: Origin;
   readonly connect: buildConnector.connector;
   /** The number of a connection that was opened just now. */
@@ -17,15 +17,15 @@ export interface LineHost {
   readonly now: () => number;
 }
 
-/** undici's client of one connection at a time. It opens the next when the last one has gone, so that its socket changes. */
-export class Line extends Client implements Carrier, Kept {
-  readonly #host: LineHost;
+/** undici's client for one connection at a time. It opens the next when the last one has gone, so its socket changes. */
+export class ConnectionSlot extends Client implements Carrier, KeptConnection {
+  readonly #host: SlotHost;
   readonly #held: { socket: Socket | undefined };
   #connection = 0;
   #requests = 0;
   #idleSince: number | undefined;
 
-  constructor(url: URL, options: object, host: LineHost) {
+  constructor(url: URL, options: object, host: SlotHost) {
     const held: { socket: Socket | undefined } = { socket: undefined };
     super(url, {
       ...options,
@@ -41,16 +41,16 @@ export class Line extends Client implements Carrier, Kept {
       this.#connection = host.number();
       this.#requests = 0;
       this.#idleSince = undefined;
-      host.origin.lines.add(this);
+      host.origin.connections.add(this);
     });
     this.on("disconnect", (_url, _targets, error) => {
-      host.origin.lines.delete(this);
-      // The only sign of a recycled socket: undici names the idle limit by this error's message alone.
+      host.origin.connections.delete(this);
+      // undici marks a recycled socket by this error's message alone.
       if (error.message === "socket idle timeout") host.origin.closedIdle();
     });
   }
 
-  /** Tells an exchange who carries it, before undici may begin to write it. */
+  /** Gives an exchange its carrier before undici may begin to write it. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (handler instanceof Exchange) handler.carrier = this;
     return super.dispatch(options, handler);
@@ -71,7 +71,7 @@ export class Line extends Client implements Carrier, Kept {
     this.#host.origin.distrust();
   }
 
-  /** Closes the connection if it only waits. A request that was given to it and not written goes over a fresh one. */
+  /** Closes the connection if it is idle. A request that was given to it and not yet written goes over a fresh one. */
   discard(): void {
     if (this.#idleSince === undefined || this.#held.socket === undefined) return;
     this.#idleSince = undefined;

@@ -1,9 +1,9 @@
 /**
- * Keeps the connections of a client: HTTP/1.1, one request at a time on each, no timeout of undici's own, nothing repeated.
+ * Keeps the connections of a client: HTTP/1.1, one request at a time on each, without undici's own timeouts and retries.
  */
 import type * as Undici from "@effect/platform-node/Undici";
 import { Effect, type Scope } from "effect";
-import { Line } from "./ConnectionSlot.ts";
+import { ConnectionSlot } from "./ConnectionSlot.ts";
 import type { Connector } from "./Connector.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
@@ -29,8 +29,8 @@ export const make = (options: ConnectionOptions): Effect.Effect<Undici.Agent, ne
 
 const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Undici.Agent => {
   let opened = 0;
-  const line = (url: URL, lineOptions: object): Line =>
-    new Line(url, lineOptions, {
+  const slot = (url: URL, slotOptions: object): ConnectionSlot =>
+    new ConnectionSlot(url, slotOptions, {
       origin: origins.of(url.origin),
       connect: connector.connect,
       now,
@@ -40,14 +40,14 @@ const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: Connec
       },
     });
   return new Agent({
-    // A pool also for one connection: a bare Client's connect error fails every request that waits behind it.
-    factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: line }),
+    // A pool also for one connection: a connect error of a bare Client fails every request that waits behind it.
+    factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: slot }),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
-    // The second is the limit for what a server's Keep-Alive header asks for: it may shorten the first, never widen it.
+    // With both equal, a server's Keep-Alive header may shorten the idle time and never lengthen it.
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });

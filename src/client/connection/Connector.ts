@@ -1,5 +1,5 @@
 /**
- * Opens sockets for the client: a connect clock that is exact, and the socket that a request is waiting for within reach.
+ * Opens sockets for the client: with an exact connect clock, and with access to the socket that a request waits for.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -7,13 +7,13 @@ import { Socket } from "node:net";
 import type * as Undici from "@effect/platform-node/Undici";
 import { buildConnector } from "./Undici.ts";
 
-/** Raised by the `connect` clock: no usable connection within its time. Nothing of a request was written. */
+/** Raised by the `connect` clock: there was no usable connection within its time, and no byte of a request was written. */
 export class ConnectStalled extends Error {
   override readonly name = "ConnectStalled";
   readonly code = "CONNECT_STALLED";
 }
 
-/** What a private certificate authority or a client certificate needs, in PEM. */
+/** A private certificate authority and a client certificate, in PEM. */
 export interface TlsOptions {
   readonly ca?: string | Array<string>;
   readonly cert?: string;
@@ -21,7 +21,7 @@ export interface TlsOptions {
   readonly servername?: string;
 }
 
-/** Someone who waits for a connection. */
+/** A request that waits for a connection. */
 export interface Waiting {
   /** The socket that is being opened for this request, until it is open. */
   connecting: Socket | undefined;

@@ -1,8 +1,8 @@
 /**
  * Carries one request and its response over undici: says how far the request got, holds what has arrived, aborts at once.
  *
- * undici calls `onRequestStart` immediately before it writes the first byte and never before it has a connection. Until
- * then nothing of the request can have left this process; from then on nothing proves that it did not.
+ * undici calls `onRequestStart` immediately before it writes the first byte and never before it has a connection. Until then no
+ * byte of the request can have left this process; from then on there is no proof that none has.
  */
 
 import type { Socket } from "node:net";
@@ -15,7 +15,7 @@ import type { Waiting } from "./Connector.ts";
 /** Response bytes that may wait unread before the socket is paused. */
 export const unreadBytesMax = 256 * 1024;
 
-/** Who wants to know about an exchange while it runs. Both are called synchronously and must not throw. */
+/** The reporters of an exchange while it runs. Both are called synchronously and must not throw. */
 export interface Reporters {
   /** `not_sent` when the exchange opens, `ambiguous` before the first byte is written, `accepted` at a response head. */
   readonly delivery?: (delivery: Delivery) => void;
@@ -29,15 +29,15 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What broke an exchange, and in which part of the request. */
-export interface Broken {
+/** The error that broke an exchange, and the part of the request in which it did. */
+export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
   /** The request itself was refused on this side: an address, header or body that cannot be sent. */
   readonly unsendable: boolean;
 }
 
-/** Which connection carries an exchange. */
+/** The connection that carries an exchange. */
 export interface Carried {
   /** Counts the connections of a client, from 1. */
   readonly connection: number;
@@ -47,17 +47,17 @@ export interface Carried {
   readonly idleMs: number;
 }
 
-/** Whoever carries exchanges, one at a time. */
+/** Carries exchanges, one at a time. */
 export interface Carrier {
   /** A request is about to be written. */
   readonly begin: () => Carried;
-  /** Its response has come whole. */
+  /** The response has come whole. */
   readonly free: () => void;
   /** The connection broke under it, or never answered. */
   readonly broke: () => void;
 }
 
-/** When what happened, in monotonic milliseconds. */
+/** The times of an exchange, in monotonic milliseconds. */
 interface Times {
   readonly openedAt: number;
   startedAt: number | undefined;
@@ -66,7 +66,7 @@ interface Times {
   carried: Carried | undefined;
 }
 
-/** One exchange. `head` and `read` are for one reader. */
+/** One exchange, for one reader. */
 export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   connecting: Socket | undefined = undefined;
   delivery: Delivery = "not_sent";
@@ -84,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   #chunks: Array<Uint8Array> = [];
   #unread = 0;
   #over = false;
-  #broken: Broken | undefined = undefined;
+  #broken: ExchangeBreak | undefined = undefined;
   #wake: (() => void) | undefined = undefined;
   #waking = false;
 
@@ -98,10 +98,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   }
 
   /** The response head. */
-  readonly head: Effect.Effect<Head, Broken> = this.#when(() => this.#head);
+  readonly head: Effect.Effect<Head, ExchangeBreak> = this.#when(() => this.#head);
 
   /** All bytes that have arrived since the last read, at least one array; undefined at the clean end of the body. */
-  readonly read: Effect.Effect<ReadonlyArray<Uint8Array> | undefined, Broken> = Effect.map(
+  readonly read: Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ExchangeBreak> = Effect.map(
     this.#when(() =>
       this.#chunks.length > 0 ? this.#take() : this.#over && this.#broken === undefined ? ended : undefined,
     ),
@@ -118,7 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#over) return;
     this.#over = true;
     this.#chunks = [];
-    // A request that was written and never answered: its connection may be dead, and those beside it with it.
+    // A request that was written and got no response: its connection may be dead, and the others of its origin too.
     if (this.delivery === "ambiguous") this.carrier?.broke();
     this.#controller?.abort(aborted());
     this.connecting?.destroy(aborted());
@@ -169,7 +169,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#break(error, false);
   }
 
-  /** The request cannot be sent as it is; nothing was written. */
+  /** The request cannot be sent as it is; no byte of it was written. */
   refuse(error: unknown): void {
     this.#break(error, true);
   }
@@ -182,7 +182,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#notify();
   }
 
-  /** Nothing below us repeats a request. undici has no reason to; if it ever finds one, the second copy is not written. */
+  /** Refuses a second dispatch of one request, so that undici cannot write a second copy of it. */
   #refuseRepeat(controller: Dispatcher.DispatchController): void {
     const error = new Error("The request was about to be written a second time");
     controller.abort(error);
@@ -210,9 +210,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return chunks;
   }
 
-  /** Waits for a value; what has arrived before an error comes before it. */
-  #when<A>(look: () => A | undefined): Effect.Effect<A, Broken> {
-    return Effect.callback<A, Broken>((resume) => {
+  /** Waits for a value; a value that arrived before an error is given first. */
+  #when<A>(look: () => A | undefined): Effect.Effect<A, ExchangeBreak> {
+    return Effect.callback<A, ExchangeBreak>((resume) => {
       const settle = () => {
         const found = look();
         if (found !== undefined) resume(Effect.succeed(found));

@@ -1,21 +1,21 @@
 /**
- * Remembers what the client knows of each origin: whether it ever answered, when it was last called, and its open connections.
+ * Remembers each origin of a client: whether it ever responded, when it was last called, and its open connections.
  */
 /** Most origins that are remembered; the one that was added first is forgotten. */
 export const originsMax = 1024;
 
-/** A kept connection, as its origin sees it. */
-export interface Kept {
+/** A connection that its origin can close while it is idle. */
+export interface KeptConnection {
   /** Closes the connection if it only waits for a request. */
   readonly discard: () => void;
 }
 
 /** One origin: scheme, host and port. */
 export class Origin {
-  /** It has answered: a name lookup that fails from now on is the network's fault. */
+  /** The origin has responded: a name lookup that fails from now on is the network's fault. */
   reached = false;
   /** Its open connections. */
-  readonly lines = new Set<Kept>();
+  readonly connections = new Set<KeptConnection>();
   /** Kept connections that this client closed since the previous call. */
   #recycled = 0;
   #running = 0;
@@ -47,9 +47,9 @@ export class Origin {
     this.#recycled += 1;
   }
 
-  /** Closes every connection that waits for a request: where one broke, the others are no better known. */
+  /** Closes every idle connection: where one broke, the others may be dead too. */
   distrust(): void {
-    for (const line of [...this.lines]) line.discard();
+    for (const connection of [...this.connections]) connection.discard();
   }
 }
 

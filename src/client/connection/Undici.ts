@@ -1,7 +1,7 @@
 /**
  * Gives the classes of undici that the client is built on.
  *
- * Bun answers `import "undici"` with a stub of its own, whose dispatchers dispatch nothing. The package itself runs there as it
+ * Bun resolves `import "undici"` to a stub of its own, whose dispatchers dispatch nothing. The package itself runs in Bun as it
  * does in Node, so under Bun it is loaded by its file.
  */
 import { createRequire } from "node:module";

@@ -5,10 +5,10 @@ import { Effect, Exit } from "effect";
 import type { RelayExchange, RelayHead, RelayReporters, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { headerOf, relayError } from "../../adapters/relay/RelayTransport.ts";
 import { ConnectStalled } from "../../client/connection/Connector.ts";
-import { type Broken, Exchange } from "../../client/connection/Exchange.ts";
+import { Exchange, type ExchangeBreak } from "../../client/connection/Exchange.ts";
 import type { Origin } from "../../client/connection/Origin.ts";
 import { type ProviderError, providerError } from "../../client/ProviderError.ts";
-import type { Wire } from "../../client/ProviderRequest.ts";
+import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
@@ -16,7 +16,7 @@ import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
 
 /** What an exchange needs of the gateway. */
 export interface ExchangeContext {
-  readonly wire: Wire;
+  readonly wire: HttpConnections;
   readonly origin: Origin;
   /** Monotonic milliseconds. */
   readonly monotonicMs: () => number;
@@ -37,7 +37,7 @@ class RawExchange extends Exchange {
   }
 }
 
-type HandlerOf = Parameters<Wire["agent"]["dispatch"]>[1];
+type HandlerOf = Parameters<HttpConnections["agent"]["dispatch"]>[1];
 
 /** One request on its way. */
 export class UpstreamExchange implements RelayExchange {
@@ -89,12 +89,12 @@ export class UpstreamExchange implements RelayExchange {
     return exit.value as ReadonlyArray<Bytes> | undefined;
   }
 
-  readonly #failed = (broken: Broken): ProviderError =>
+  readonly #failed = (broken: ExchangeBreak): ProviderError =>
     providerError(failureOf(broken, this.#context), this.#exchange.delivery, broken.error);
 }
 
 /** Writes a request with its own headers, in their spelling and order. */
-const dispatch = ({ agent, connector }: Wire, request: RelayRequest, exchange: Exchange): void => {
+const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, exchange: Exchange): void => {
   try {
     const { origin, pathname, search } = new URL(request.url);
     const body = typeof request.body === "string" ? Buffer.from(request.body) : (request.body ?? null);
@@ -114,7 +114,7 @@ const dispatch = ({ agent, connector }: Wire, request: RelayRequest, exchange: E
   }
 };
 
-const failureOf = ({ error, operation, unsendable }: Broken, { nowMs, origin }: ExchangeContext): Failure => {
+const failureOf = ({ error, operation, unsendable }: ExchangeBreak, { nowMs, origin }: ExchangeContext): Failure => {
   if (error instanceof ConnectStalled) return { kind: "stalled", clock: "connect" };
   if (unsendable) return { kind: "caller_failed" };
   return classify(error, { operation, reachedHostBefore: origin.reached, nowMs: nowMs() });

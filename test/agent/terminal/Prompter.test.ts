@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { Called } from "../../../src/agent/conversation/ChatRun.ts";
+import type { StartedCall } from "../../../src/agent/conversation/ChatRun.ts";
 import * as Prompter from "../../../src/agent/terminal/Prompter.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
 
@@ -31,20 +31,27 @@ const question = (more: Partial<Question["decision"]> = {}): Question => ({
   },
 });
 
-const shell: Called = { attempt: 1, call: "0.0", tool: "shell", input: '{"command":"pay \u001b[2J --now"}' };
+const shell: StartedCall = { attempt: 1, call: "0.0", tool: "shell", input: '{"command":"pay \u001b[2J --now"}' };
 
 /** Answers with what was typed; gives the answer, what was printed, and what was not read. */
 const play = (
   given: Question,
   typed: ReadonlyArray<string>,
-  called: (call: string) => Called | undefined = (call) => (call === "0.0" ? shell : undefined),
+  called: (call: string) => StartedCall | undefined = (call) => (call === "0.0" ? shell : undefined),
 ) =>
   Effect.gen(function* () {
     const left = [...typed];
     const printed: Array<string> = [];
     const line = (text: string) => void printed.push(text);
     const lines = { next: Effect.sync(() => left.shift()), forget: () => undefined, close: () => undefined };
-    const desk: Prompter.Desk = { lines, line, prompt: () => {}, typed: () => {}, isTerminal: false, called };
+    const desk: Prompter.PrompterOptions = {
+      lines,
+      line,
+      prompt: () => {},
+      typed: () => {},
+      isTerminal: false,
+      called,
+    };
     const choice = yield* Prompter.ask(desk, given);
     return { choice, printed: printed.join("\n"), left };
   });
