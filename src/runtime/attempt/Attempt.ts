@@ -20,6 +20,7 @@ import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
 import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
+import type { Rewrite } from "../contract/Taps.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
@@ -53,6 +54,7 @@ export interface AttemptHost<P> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
+  readonly rewrite: Rewrite<P> | undefined;
   readonly now: () => number;
   /**
    * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Whether
@@ -305,7 +307,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     });
   }
 
-  /** Waits until the consumer has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
+  /** Waits until the reader has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
   #parked(): Effect.Effect<ReadonlyArray<P>> {
     return Effect.callback((resume) => {
       if (!this.flow.full) return resume(Effect.succeed([]));

@@ -1,12 +1,17 @@
 /**
- * Hands events from a run to its one consumer, by demand.
+ * Is the one output of a run: everything that the run says leaves here, to one reader, by its demand.
  *
- * Events of the run itself wait in a short queue; parts wait in one slot, and count as shown only when the consumer has
- * taken them (law L4). While the slot is full nothing more is read, so at most one chunk of parts is in flight.
+ * Events of the run itself wait in a short queue; parts wait in one slot, and count as shown only when they are handed over
+ * (L4). While the slot is full the attempt reads nothing more, so at most one chunk of parts is in flight. Where the reader
+ * waits already, parts reach it in the step in which they arrive.
+ *
+ * A tee sees whatever leaves, in that same step (see Taps). While it takes the events itself, no effect runs for them: the
+ * reader waits on. What it refuses goes to the reader, and what comes until the reader asks again takes the slot.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import type { RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
+import type { Tee } from "../contract/Taps.ts";
 
 type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
 
@@ -23,15 +28,21 @@ export interface Slot<P> {
   readonly taken: () => void;
 }
 
-/** The way from one run to its one consumer. */
+/** The output of one run. */
 export class Handoff<P> {
   /** Undefined while nothing waits in it. */
   #queue: Array<RunEvent<P>> | undefined;
   #slot: Slot<P> | undefined;
   #end: Taken<P> | undefined;
   #waiting: ((effect: Taken<P>) => void) | undefined;
+  #tee: Tee<P> | undefined;
 
-  /** Whether the consumer waits right now, with nothing before it in line. */
+  /** @param tee sees what leaves the run, and may take it in the reader's stead */
+  constructor(tee?: Tee<P>) {
+    this.#tee = tee;
+  }
+
+  /** Whether the reader waits right now, with nothing before it in line. */
   get wanted(): boolean {
     return this.#waiting !== undefined && this.#queue === undefined;
   }
@@ -48,9 +59,9 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Gives parts to a consumer that waits for them. Only while `wanted`. */
+  /** Gives parts to the reader, which waits for them. Only while `wanted`. */
   give(events: ReadonlyArray<RunEvent<P>>): void {
-    if (isFilled(events)) this.#wake(Effect.succeed(events));
+    if (isFilled(events) && this.#tee?.(events) !== true) this.#wake(Effect.succeed(events));
   }
 
   /** Puts parts into the free slot. */
@@ -59,7 +70,7 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Takes the parts back that the consumer has not taken. */
+  /** Takes the parts back that the reader has not taken. */
   clear(): void {
     this.#slot = undefined;
   }
@@ -70,15 +81,18 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** What the consumer pulls. */
+  /** What the reader pulls. */
   readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
     const queue = this.#queue;
     if (queue !== undefined && isFilled(queue)) {
       this.#queue = undefined;
-      return Effect.succeed(queue);
+      return this.#leave(queue);
     }
     if (this.#slot !== undefined) return this.#takeSlot(this.#slot);
-    return this.#end ?? this.#awaited;
+    if (this.#end === undefined) return this.#awaited;
+    // The run may be kept for its calls, and must not keep a buffer with it (L11).
+    this.#tee = undefined;
+    return this.#end;
   });
 
   /** What comes next, where there is nothing to take now. */
@@ -103,7 +117,12 @@ export class Handoff<P> {
     this.#slot = undefined;
     const events = slot.deliver();
     slot.taken();
-    return isFilled(events) ? Effect.succeed(events) : this.take;
+    return isFilled(events) ? this.#leave(events) : this.take;
+  }
+
+  /** Gives events to the reader, unless the tee takes them: then the reader waits for the next ones. */
+  #leave(events: readonly [RunEvent<P>, ...Array<RunEvent<P>>]): Taken<P> {
+    return this.#tee?.(events) === true ? this.take : Effect.succeed(events);
   }
 
   #wake(effect: Taken<P>): void {

@@ -7,7 +7,9 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import { none } from "../../domain/Observation.ts";
 import type { PartEvent } from "../contract/RunEvent.ts";
+import type { Rewrite } from "../contract/Taps.ts";
 import type { ReadyCall } from "../contract/ToolCall.ts";
 import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "../tools/ToolLedger.ts";
 import type { Handoff, Slot } from "./Handoff.ts";
@@ -18,6 +20,8 @@ export interface FlowHost<P> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
+  /** The rewrite of the run's output, where one is set. */
+  readonly rewrite: Rewrite<P> | undefined;
 }
 
 /** What the flow needs of its attempt. */
@@ -45,7 +49,7 @@ export class PartFlow<P> {
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
-  #frozen: ReadonlyArray<Transit<P>> = none;
+  #frozen: ReadonlyArray<Transit<P>> = noParts;
   /** The write that is under way. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
@@ -74,7 +78,7 @@ export class PartFlow<P> {
     return this.#lastTextOrdinal;
   }
 
-  /** Whether parts wait for the consumer: nothing more is read meanwhile. */
+  /** Whether parts wait for the reader: nothing more is read meanwhile. */
   get full(): boolean {
     return this.#inSlot !== undefined;
   }
@@ -86,7 +90,7 @@ export class PartFlow<P> {
     );
   }
 
-  /** Hands parts to a consumer that waits, or leaves them in the slot. */
+  /** Hands parts to a reader that waits, or leaves them in the slot. */
   offer(batch: Batch<P>): void {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     const { handoff } = this.#host;
@@ -117,7 +121,7 @@ export class PartFlow<P> {
 
   /** Throws the frozen parts away. */
   discardFrozen(): void {
-    this.#frozen = none;
+    this.#frozen = noParts;
   }
 
   /**
@@ -147,7 +151,7 @@ export class PartFlow<P> {
   releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     return Effect.suspend(() => {
       const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
-      this.#frozen = none;
+      this.#frozen = noParts;
       const raising = kept.filter((transit) => this.#raises(transit));
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
@@ -222,9 +226,10 @@ export class PartFlow<P> {
     transit.counted = "handed_over";
   }
 
-  #events(transit: Transit<P>): Array<PartEvent<P>> {
-    const { ledger, runId } = this.#host;
+  #events(counted: Transit<P>): Array<PartEvent<P>> {
+    const { ledger, rewrite, runId } = this.#host;
     const owner = this.#owner;
+    const transit = rewrite === undefined ? counted : rewritten(counted, rewrite, owner.number);
     const attempt = owner.number;
     const events: Array<PartEvent<P>> = [];
     let index = 0;
@@ -253,8 +258,19 @@ export class PartFlow<P> {
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
 
+/** The parts as the reader gets them. What the provider's part proves stays with the last part that stands in its place. */
+const rewritten = <P>({ observations, parts }: Batch<P>, rewrite: Rewrite<P>, attempt: number): Batch<P> => {
+  const given = parts.flatMap((part, index) => {
+    const observation = observations[index] ?? none;
+    const instead = rewrite(part, observation, attempt);
+    const kept = instead.length === 0 && wholeCalls(observation.calls).length > 0 ? [part] : instead;
+    return kept.map((it, at) => ({ part: it, observation: at === kept.length - 1 ? observation : none }));
+  });
+  return { parts: given.map(({ part }) => part), observations: given.map(({ observation }) => observation) };
+};
+
 /** Shared by all attempts that have nothing frozen. */
-const none: ReadonlyArray<never> = [];
+const noParts: ReadonlyArray<never> = [];
 
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
   observations.flatMap(({ calls }) => wholeCalls(calls));

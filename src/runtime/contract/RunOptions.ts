@@ -10,6 +10,7 @@ import type { AttemptMode, Budget, Provider } from "../../domain/RunFacts.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { ClockOptions } from "./Clocks.ts";
+import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
 /** Parts of an attempt that no longer count: those behind `keep_through`. */
@@ -107,6 +108,8 @@ export interface RunOptions<P, E, R> {
   readonly budget?: Partial<Budget>;
   /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
+  /** @internal The taps of the run's output. */
+  readonly taps?: Taps<P>;
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }

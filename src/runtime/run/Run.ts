@@ -61,7 +61,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly services: Context.Context<R>;
   readonly policy: RecoveryPolicy.RecoveryPolicy;
   readonly budget: Runs.Budget;
-  readonly handoff = new Handoff<P>();
+  readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
   /** What was spent of the budget. */
@@ -98,6 +98,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#options = options;
     this.#discardable = discardable;
     this.shared = shared;
+    this.handoff = new Handoff(options.taps?.tee);
     this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
@@ -117,6 +118,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   get options(): RunOptions<P, E, R> {
     return this.#options;
+  }
+
+  get rewrite(): AttemptHost<P>["rewrite"] {
+    return this.#options.taps?.rewrite;
   }
 
   /** Whether the caller can throw away what it was shown. */
