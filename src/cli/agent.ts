@@ -29,7 +29,7 @@ const help = `Talk to a model that works with files and a shell in one directory
   The key is read from the environment, and never stored or printed.
 
   Exit codes:
-    0    the model has answered
+    0    the model has responded
     1    it has not: the run was stopped, or the limit of requests reached
     2    bad input, or refused
     3    the chat or the file of runs cannot be read or written
@@ -41,7 +41,7 @@ const text = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional);
 
 const flags = {
-  prompt: text("prompt", "Say this, and end when it is answered; without it what you type is said", "text"),
+  prompt: text("prompt", "Say this, and end with the response; without it what you type is said", "text"),
   chat: text("chat", "The chat to go on with, or the name of a new one", "id"),
   resume: Flag.Boolean("resume").pipe(
     Flag.withDescription(
@@ -75,7 +75,7 @@ const flags = {
     Flag.withDefault(stepsMaxDefault),
   ),
   continueText: Flag.Literals("continue-text", ["ask", "auto"]).pipe(
-    Flag.withDescription("Whether an answer whose text broke off is gone on with unasked"),
+    Flag.withDescription("Whether a response whose text broke off is continued without a question"),
     Flag.withDefault("ask" as const),
   ),
   leaseMs: Flag.Int("lease-ms").pipe(
@@ -157,7 +157,7 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
     Effect.scoped,
     Effect.provide(layer({ db, leaseMs: given.leaseMs, ask: (question) => Prompter.ask(prompter, question) })),
     Effect.ensuring(Effect.sync(lines.close)),
-    // What breaks is told where the person looks; a log line in the middle of an answer would tear it.
+    // A break is shown where the person looks; a log line in the middle of a response would tear it.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catchTags({
       AgentError: refused,

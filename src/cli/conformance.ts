@@ -15,7 +15,7 @@ import * as Progress from "./terminal/Progress.ts";
 
 const fail = failing("conformance");
 
-/** A column with this package has text twice, a tool run too many or cut, or a truncation told as success; the exit code is 1. */
+/** A column with this package has text twice, a tool run too many or cut, or a truncation that passes for success; the exit code is 1. */
 export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColumn", {
   reason: Schema.Literal("unsafe"),
   runtimes: Schema.NonEmptyArray(Schema.String),
@@ -46,7 +46,7 @@ const settings = {
   ),
   answer: Flag.Literals("answer", ["stop", "retry"]).pipe(
     Flag.withDescription(
-      "With this package: what is answered to the question whether text that was shown may be withdrawn and asked for again",
+      "With this package: the answer to the question whether text that was shown may be withdrawn and asked for again",
     ),
     Flag.withDefault("stop" as const),
   ),
@@ -60,7 +60,7 @@ const settings = {
   ),
   reveal: Flag.Literals("reveal", ["live", "on_complete"]).pipe(
     Flag.withDescription(
-      "With this package: show text as it comes (live), or only when the answer is whole (on_complete)",
+      "With this package: show text as it comes (live), or only when the response is whole (on_complete)",
     ),
     Flag.withDefault("live" as const),
   ),

@@ -46,23 +46,23 @@ const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, expla
   const stdio = yield* Stdio.Stdio;
   const splitter = new LineSplitter();
   let bad = 0;
-  const answerAll = Effect.fnUntraced(function* (lines: ReadonlyArray<InputLine>) {
-    const answers = lines
+  const decideAll = Effect.fnUntraced(function* (lines: ReadonlyArray<InputLine>) {
+    const results = lines
       .filter((line) => line.tooLong || line.text !== "")
-      .map((line) => answer(policy, explained, line));
-    const decisions = answers.filter(Result.isSuccess).map((decided) => decided.success);
-    const errors = answers.filter(Result.isFailure).map((refused) => refused.failure);
+      .map((line) => decideLine(policy, explained, line));
+    const decisions = results.filter(Result.isSuccess).map((decided) => decided.success);
+    const errors = results.filter(Result.isFailure).map((refused) => refused.failure);
     bad += errors.length;
     if (errors.length > 0) yield* Console.error(errors.join("\n"));
     if (decisions.length > 0) yield* Console.log(decisions.join("\n"));
   });
-  yield* Stream.runForEach(stdio.stdin, (bytes) => answerAll(splitter.push(bytes)));
-  yield* answerAll(splitter.end());
+  yield* Stream.runForEach(stdio.stdin, (bytes) => decideAll(splitter.push(bytes)));
+  yield* decideAll(splitter.end());
   if (bad > 0) return yield* new BadInput({ reason: "bad_lines", lines: bad });
 });
 
 /** The decision of a line as JSON, or what is wrong with the line. */
-const answer = (policy: RecoveryPolicy, explained: boolean, line: InputLine): Result.Result<string, string> => {
+const decideLine = (policy: RecoveryPolicy, explained: boolean, line: InputLine): Result.Result<string, string> => {
   if (line.tooLong) return Result.fail(`line ${line.number}: input: longer than ${lineBytesMax} bytes`);
   const document = Json.parse(line.text);
   if (document === undefined) return Result.fail(`line ${line.number}: input: not JSON`);

@@ -18,7 +18,7 @@ const flags = {
   ),
   script: Flag.String("script").pipe(
     Flag.withDescription(
-      "JSON file with the answers and where they break; without it every request gets a healthy answer",
+      "JSON file with the responses and where they break; without it every request gets a healthy response",
     ),
     Flag.optional,
   ),
@@ -28,7 +28,7 @@ const flags = {
   ),
 };
 
-/** `faults`: plays scripted answers in the four protocols and breaks them, until it is interrupted. */
+/** `faults`: plays scripted responses in the four protocols and breaks them, until it is interrupted. */
 export const faultsCommand = Command.make(
   "faults",
   flags,
@@ -48,7 +48,7 @@ export const faultsCommand = Command.make(
   ),
 ).pipe(
   Command.withDescription(
-    "Serve scripted provider answers over HTTP and break them: resets, cuts, clean ends without a terminal event, stalls, errors",
+    "Serve scripted provider responses over HTTP and break them: resets, cuts, clean ends without a terminal event, stalls, errors",
   ),
   Command.withExamples([
     { command: "stream-recovery faults", description: "A healthy provider in all four protocols" },

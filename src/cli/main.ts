@@ -45,7 +45,7 @@ export const root = Command.make("stream-recovery").pipe(
   Command.withSubcommands(commands),
 );
 
-/** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr: stdout is its answer. */
+/** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr, and stdout holds the result alone. */
 export const start = (): void => {
   Signals.watch();
   root.pipe(

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs`: looks at the runs on record, and answers what they ask.
+ * `stream-recovery runs`: looks at the runs on record, and answers their questions.
  */
 import { Command } from "effect/cli";
 import { answerCommand } from "./runs/answer.ts";

@@ -118,13 +118,13 @@ const flags = {
     "reveal",
     "STREAM_RECOVERY_REVEAL",
     ["live", "on_complete"],
-    "live: text goes out as it comes, calls once they are proven whole; on_complete: nothing goes out before the answer is proven whole, so that every break is recovered unseen",
+    "live: text goes out as it comes, calls once they are proven whole; on_complete: nothing goes out before the response is proven whole, so that every break is recovered unseen",
   ).pipe(Flag.withDefault("live" as const)),
   onBreak: word(
     "on-break",
     "STREAM_RECOVERY_ON_BREAK",
     ["abort", "error_event"],
-    "A shown answer that breaks for good ends as an aborted connection; error_event: with the protocol's own error event before it",
+    "A shown response that breaks for good ends as an aborted connection; error_event: with the protocol's own error event before it",
   ).pipe(Flag.withDefault("abort" as const)),
   doneCompletes: Flag.Boolean("done-completes").pipe(
     Flag.withDescription(

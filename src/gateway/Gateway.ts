@@ -135,7 +135,7 @@ const serverOf = (
   return server;
 };
 
-/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy is told. */
+/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy gets a response. */
 const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   const body = JSON.stringify(errorBody(noProxy));
   const head = [

@@ -33,7 +33,7 @@ export interface RequestServing extends RelayServing {
 
 /**
  * Serves one request to its end; whatever becomes of it stands in its response. Every request goes through here, so that no
- * defect behind one is silence (L11): it is logged, and the client is told or broken off.
+ * defect behind one is silence (L11): it is logged, and the client gets a status or a broken connection.
  */
 export const take = (
   request: IncomingMessage,
@@ -66,14 +66,14 @@ const served = (
     const page = browsed({ headers }, target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
     if ("refused" in route) return refuse(route.refused, route.upstream, client, serving);
-    const asked: Asked = { method, headers, ...route };
+    const asked: RoutedRequest = { method, headers, ...route };
     if (!mayBeRelayed(method, route.url, headers)) return through(request, asked, client, serving);
-    return Effect.scoped(kept(request, asked, client, serving)).pipe(
+    return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, serving)),
     );
   });
 
-/** A client that was admitted is told in its provider's words that its upgrade or method is not served. */
+/** A client that was admitted reads in its provider's words that its upgrade or method is not served. */
 const spokenBy = (
   { url }: IncomingMessage,
   headers: RelayHeaders,
@@ -84,14 +84,14 @@ const spokenBy = (
     ? routeOf(targetOf(url ?? "/", settings), headers, settings.upstreams).upstream
     : undefined;
 
-type Asked = Route & Pick<RelayRequest, "method" | "headers">;
+type RoutedRequest = Route & Pick<RelayRequest, "method" | "headers">;
 
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "target" in admitted;
 
-/** A model request, it seems: its body is kept until its run has ended. */
-const kept = Effect.fnUntraced(function* (
+/** A request that looks like one to a model: its body is kept until its run has ended. */
+const modelRequest = Effect.fnUntraced(function* (
   request: IncomingMessage,
-  { headers, method, upstream, url }: Asked,
+  { headers, method, upstream, url }: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
@@ -124,7 +124,7 @@ const recognised = (
 
 const through = (
   request: IncomingMessage,
-  asked: Asked,
+  asked: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> => {

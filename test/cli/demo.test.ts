@@ -10,8 +10,8 @@ import * as Frames from "../../src/cli/demo/recordings/Frames.ts";
 import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/recordings/Judge.ts";
 import type { Recording } from "../../src/cli/demo/recordings/Recordings.ts";
 import type { Take } from "../../src/cli/demo/recordings/Take.ts";
-import { judge, type Row } from "../../src/cli/demo/scenarios/Judge.ts";
-import type { Outcome } from "../../src/cli/demo/scenarios/Player.ts";
+import { type JudgedRun, judge } from "../../src/cli/demo/scenarios/Judge.ts";
+import type { PlayedRun } from "../../src/cli/demo/scenarios/Player.ts";
 import { faultCharactersMax, guarded, recovered, type Scenario } from "../../src/cli/demo/scenarios/Scenario.ts";
 import { scenarios } from "../../src/cli/demo/scenarios/Scenarios.ts";
 import { plain } from "../../src/cli/terminal/Ink.ts";
@@ -139,7 +139,7 @@ const call = {
 const request = (more: Partial<RequestLog>): RequestLog =>
   row(1, { protocol: "openai-chat", text: [], terminal: false, outcome: "broken", ...more });
 
-const clean: Outcome = {
+const clean: PlayedRun = {
   completed: true,
   error: undefined,
   withdrawn: false,
@@ -158,7 +158,7 @@ const clean: Outcome = {
   recoveryMs: 5,
 };
 
-const judged = (more: Partial<Outcome>, expect: Partial<Scenario["expect"]> = {}): Row =>
+const judged = (more: Partial<PlayedRun>, expect: Partial<Scenario["expect"]> = {}): JudgedRun =>
   judge({ ...scenario, expect: { ...scenario.expect, ...expect } }, { ...clean, ...more });
 
 describe("the demo's judge", () => {

@@ -11,7 +11,7 @@ export const exitCodesHelp = [
   "",
   "  Exit codes:",
   "    0  done",
-  "    1  nothing was found, or the answer is no",
+  "    1  nothing was found, or the result is a no",
   "    2  bad input, or refused",
   "    3  the store cannot be read or written",
 ].join("\n");

@@ -10,10 +10,10 @@ import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 /** The packages that are judged. */
 export const aiSdkPackages = ["ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/google"] as const;
 
-/** Most steps of a turn: a call, its repetition, and the answer to it. */
+/** Most steps of a turn: a call, its repetition, and the response to it. */
 const stepsMax = 4;
 
-/** Longest answer, in tokens; Anthropic's API wants one. */
+/** Longest response, in tokens; Anthropic's API wants one. */
 const maxTokens = 1_024;
 
 /** How the AI SDK is set up. */

@@ -11,7 +11,7 @@ import { ToolCalls } from "./ToolCalls.ts";
 /** The packages that are judged. */
 export const anthropicPackages = ["@anthropic-ai/sdk"] as const;
 
-/** Longest answer, in tokens; the API wants one. */
+/** Longest response, in tokens; the API wants one. */
 const maxTokens = 1_024;
 
 /** The Anthropic SDK over Messages. */

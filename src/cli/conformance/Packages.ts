@@ -74,7 +74,7 @@ const versionOf = (name: string): string | undefined => {
   return undefined;
 };
 
-/** A package that `require` cannot enter has a version all the same; it is only not told. */
+/** A package that `require` cannot enter has a version all the same: it is only left out. */
 const folderOf = (name: string): string | undefined => {
   try {
     return dirname(createRequire(import.meta.url).resolve(name));

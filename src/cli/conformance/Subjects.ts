@@ -21,9 +21,9 @@ export type SubjectName = (typeof subjectNames)[number];
 
 /** How this package is set up under an SDK. */
 export interface WithUsSettings {
-  /** Text as it comes, or only when the answer is whole. */
+  /** Text as it comes, or only when the response is whole. */
   readonly reveal: "live" | "on_complete";
-  /** What is answered to the question whether a text that was shown may be withdrawn and asked for again. */
+  /** The answer to the question whether a text that was shown may be withdrawn and asked for again. */
   readonly answer: "stop" | "retry";
   /** The clocks `first_progress` and `idle`, in milliseconds: longer than the silence that is healthy. */
   readonly stallMs: number;

@@ -4,7 +4,7 @@
 
 import { protocols } from "../../provider/Protocols.ts";
 import type { Ink, Tone } from "../terminal/Ink.ts";
-import type { Row } from "./scenarios/Judge.ts";
+import type { JudgedRun } from "./scenarios/Judge.ts";
 import { faultCharactersMax } from "./scenarios/Scenario.ts";
 
 const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
@@ -28,7 +28,7 @@ const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "D
  * @param rows judged runs
  * @param ink colours
  */
-export const table = (rows: ReadonlyArray<Row>, ink: Ink): string =>
+export const table = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("quiet", head),
     ...protocols.ids.flatMap((protocol) => {
@@ -39,7 +39,7 @@ export const table = (rows: ReadonlyArray<Row>, ink: Ink): string =>
     }),
   ].join("\n");
 
-const lines = (row: Row, ink: Ink): ReadonlyArray<string> => {
+const lines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
   const ok = row.problems.length === 0;
   const [first = "nothing broke", ...more] = row.decisions;
   const text = line(
@@ -83,8 +83,8 @@ export interface Totals {
 }
 
 /** Adds up the rows. */
-export const totalsOf = (rows: ReadonlyArray<Row>): Totals => {
-  const sum = (of: (row: Row) => number) => rows.reduce((total, row) => total + of(row), 0);
+export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
+  const sum = (of: (row: JudgedRun) => number) => rows.reduce((total, row) => total + of(row), 0);
   return {
     runs: rows.length,
     as_expected: sum((row) => (row.problems.length === 0 ? 1 : 0)),
@@ -98,7 +98,7 @@ export const totalsOf = (rows: ReadonlyArray<Row>): Totals => {
   };
 };
 
-const isRecovered = (row: Row): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
+const isRecovered = (row: JudgedRun): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
 
 /** The totals in a sentence or two. */
 export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink): string => {

@@ -1,9 +1,9 @@
 /**
- * Prints what the client told of its exchanges: which connection each had, how long that had idled, sizes and times.
+ * Prints what the client reported of its exchanges: which connection each had, how long that had idled, sizes and times.
  */
 import type { ExchangeRecord } from "../../client/index.ts";
 import type { Ink } from "../terminal/Ink.ts";
-import type { Row } from "./scenarios/Judge.ts";
+import type { JudgedRun } from "./scenarios/Judge.ts";
 
 /** Most runs whose exchanges are printed: more are a wall of numbers. */
 export const exchangesOfRunsMax = 3;
@@ -46,7 +46,7 @@ const head = line(
  * @param rows judged runs
  * @param ink colours
  */
-export const exchanges = (rows: ReadonlyArray<Row>, ink: Ink): string =>
+export const exchanges = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("strong", "Exchanges with the provider, as the client's onExchange is told of them"),
     ...rows.flatMap((row) => [

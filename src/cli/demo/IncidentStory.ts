@@ -11,19 +11,21 @@ import { incidentWords, retryWords } from "../../story/RunStory.ts";
 import { often } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import { paragraph } from "../terminal/Prose.ts";
-import type { Row } from "./scenarios/Judge.ts";
-import type { Outcome } from "./scenarios/Player.ts";
+import type { JudgedRun } from "./scenarios/Judge.ts";
+import type { PlayedRun } from "./scenarios/Player.ts";
 
 /** A run with an incident to tell of. */
-export interface Told {
-  readonly row: Row;
-  readonly outcome: Outcome;
+export interface ToldRun {
+  readonly row: JudgedRun;
+  readonly outcome: PlayedRun;
   readonly incident: RunIncident;
 }
 
 /** The story that shows most: a call that was handed over and fenced; else the first incident there is. */
-export const choose = (played: ReadonlyArray<{ readonly row: Row; readonly outcome: Outcome }>): Told | undefined => {
-  const told = played.flatMap(({ outcome, row }): ReadonlyArray<Told> => {
+export const choose = (
+  played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
+): ToldRun | undefined => {
+  const told = played.flatMap(({ outcome, row }): ReadonlyArray<ToldRun> => {
     const incident = outcome.incidents[0];
     return incident === undefined ? [] : [{ row, outcome, incident }];
   });
@@ -42,7 +44,7 @@ const columns = 96;
  * @param program how this program was started, for the command that decides again
  * @param ink colours
  */
-export const story = ({ incident, outcome, row }: Told, program: string, ink: Ink): string => {
+export const story = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
   const { broke, why } = incidentWords(incident);
   const { decision } = incident;
   const retry = retryWords(incident);
@@ -84,7 +86,7 @@ const changed = <A extends object>(value: A, byDefault: object): object => {
 
 const section = (name: string, fields: object): object => (Object.keys(fields).length === 0 ? {} : { [name]: fields });
 
-const next = (row: Row, outcome: Outcome): string => {
+const next = (row: JudgedRun, outcome: PlayedRun): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
   const end = outcome.completed
     ? `Attempt ${row.attempts} brought new content${took}, and the response came whole.`

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs export ID`: a run as JSON that may leave the house.
+ * `stream-recovery runs export ID`: a run as JSON that can be shared.
  */
 import { Console, Effect, FileSystem, Option } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -30,7 +30,7 @@ export const exportCommand = Command.make(
   Command.withDescription(
     `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md).${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Print a run as JSON that may leave the house"),
+  Command.withShortDescription("Print a run as JSON that can be shared"),
 );
 
 /**

@@ -20,10 +20,10 @@ export const lookMs = 1_000;
 /** Runs that a look compares, the newest. */
 export const lookRunsMax = 50;
 
-/** Changes are told together after so many milliseconds. */
+/** Changes are gathered for so many milliseconds into one message. */
 export const gatherMs = 200;
 
-/** Most runs that one message names; a reader of another run is told with the next one. */
+/** Most runs that one message names; the next message names the others. */
 export const messageRunsMax = 500;
 
 /** How long a browser waits before it connects again, in milliseconds. */

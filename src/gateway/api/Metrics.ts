@@ -12,7 +12,7 @@ export const contentType = "text/plain; version=0.0.4; charset=utf-8";
 /**
  * The text of all metrics.
  *
- * @param status what the gateway does now; left out, it is not told
+ * @param status what the gateway does now; left out, its metrics are left out
  */
 export const text = (status?: TrafficStatus): Effect.Effect<string> =>
   Effect.map(Effect.context<never>(), (context) => {

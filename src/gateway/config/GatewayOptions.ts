@@ -1,5 +1,5 @@
 /**
- * Describes what a gateway is told: where it listens, where requests go, what it holds back, and its limits.
+ * Describes the options of a gateway: where it listens, where requests go, what it holds back, and its limits.
  */
 import { Schema } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
@@ -63,7 +63,7 @@ export const limitsDefault: GatewayLimits = {
 /** How often a comment goes to a client that waits, in milliseconds: less than the 30 s that proxies are known to cut after. */
 export const keepAliveMsDefault = 15_000;
 
-/** What a gateway is told; everything has a default. */
+/** Options of a gateway; everything has a default. */
 export interface GatewayOptions {
   /** Default 127.0.0.1. Any address but this machine's own needs a token. */
   readonly host?: string;

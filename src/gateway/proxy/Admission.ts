@@ -26,7 +26,7 @@ export interface Refused {
 }
 
 /** What of a request is looked at. */
-export interface Asking {
+export interface RequestHead {
   readonly method: string;
   readonly target: string;
   readonly headers: RelayHeaders;
@@ -34,7 +34,7 @@ export interface Asking {
 
 /** Looks at a request. */
 export const admit = (
-  request: Asking,
+  request: RequestHead,
   settings: Pick<GatewaySettings, "allowedHosts" | "local" | "token">,
 ): Admitted | Refused => {
   if (!request.target.startsWith("/")) return noProxy;
@@ -62,7 +62,7 @@ export const admit = (
 };
 
 /** Methods and upgrades that the gateway does not serve at any path. What it cannot serve it does not turn into something else. */
-const unserved = ({ headers, method }: Asking): Refused | undefined => {
+const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
   // Both send a request back as it came, its credentials too, to whatever asked for it.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
   const upgrades = all(headers, "upgrade").flatMap((value) => value.split(","));
@@ -105,7 +105,7 @@ const isLoaded = (destination: string): boolean => destination !== "" && destina
  *
  * @returns undefined for a request of a program
  */
-export const browsed = ({ headers }: Pick<Asking, "headers">, query: string): Refused | undefined => {
+export const browsed = ({ headers }: Pick<RequestHead, "headers">, query: string): Refused | undefined => {
   const has = (name: string) => headerOf(headers, name) !== undefined;
   const navigates =
     /^(?:navigate|nested-navigate|websocket)$/.test(headerOf(headers, "sec-fetch-mode") ?? "") ||
@@ -133,7 +133,7 @@ export const targetOf = (target: string, { token }: Pick<GatewaySettings, "token
   token === undefined ? target : tokenOf({ method: "", headers: [], target }).target;
 
 /** A token in the path, `/t/TOKEN/…`, is for clients that can set a base URL and no header. */
-const tokenOf = ({ headers, target }: Asking): { readonly given: string | undefined; readonly target: string } => {
+const tokenOf = ({ headers, target }: RequestHead): { readonly given: string | undefined; readonly target: string } => {
   const path = /^\/t\/([^/?]+)(.*)$/s.exec(target);
   const given = headerOf(headers, tokenHeader) ?? path?.[1];
   const rest = path?.[2] ?? target;
@@ -169,7 +169,7 @@ const all = (headers: RelayHeaders, name: string): ReadonlyArray<string> =>
 const nameOf = (host: string | undefined): string | undefined =>
   host === undefined || !URL.canParse(`http://${host}`) ? undefined : new URL(`http://${host}`).hostname;
 
-const isCrossSite = ({ headers, method }: Asking): boolean => {
+const isCrossSite = ({ headers, method }: RequestHead): boolean => {
   const origins = all(headers, "origin");
   const host = headerOf(headers, "host");
   if (origins.length > 0)

@@ -52,7 +52,7 @@ const ofOrigin: ReadonlySet<string> = new Set([
   "x-sendfile",
 ]);
 
-/** What a browser is told of every response that an upstream wrote: it is no document, script or worker of this origin. */
+/** Headers of every response that an upstream wrote: for a browser it is no document, script or worker of this origin. */
 const guarding: RelayHeaders = [
   ["x-content-type-options", "nosniff"],
   ["content-security-policy", "sandbox; default-src 'none'"],
@@ -86,7 +86,7 @@ export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders =
   return [...without(passed, "accept-encoding"), ["accept-encoding", "identity"]];
 };
 
-/** The headers of an upstream's response that go on to a client, and what a browser is told of them. */
+/** The headers of an upstream's response that go on to a client, and those that guard a browser. */
 export const handedOn = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(headers).filter(([name]) => {
     const key = name.toLowerCase();

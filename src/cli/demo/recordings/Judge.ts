@@ -59,7 +59,7 @@ export const judgeWhole = (
 };
 
 /**
- * Judges a broken take: it never completes from the broken answer; when it completes, the whole recording is there once;
+ * Judges a broken take: it never completes from the broken response; when it completes, the whole recording is there once;
  * when it does not, a person was asked and what is kept is a part of the recording.
  */
 export const judgeBroken = (
@@ -74,7 +74,7 @@ export const judgeBroken = (
   const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
     ...(falseSuccess ? ["complete from a broken answer"] : []),
-    // On a busy machine the short clock of a stall may also take a healthy answer for a stalled one.
+    // On a busy machine the short clock of a stall may also take a healthy response for a stalled one.
     ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
       ? [`expected at most 2 requests, the server counted ${heard.log.length}`]
       : []),
@@ -89,11 +89,11 @@ export const judgeBroken = (
   return row(recording, take, frames, heard, falseSuccess, problems);
 };
 
-type Told = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };
+type PlayedTake = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };
 
 const row = (
   { file, protocol }: Recording,
-  { at, caller, kind }: Told,
+  { at, caller, kind }: PlayedTake,
   frames: ReadonlyArray<Frame>,
   { completed, decisions, frames: visible, log }: Heard,
   false_success: boolean,
@@ -140,7 +140,7 @@ const missing = (
   return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
 };
 
-/** An answer that failed at its end or behind it is kept up to there: without a gap, and with the event that ends it. */
+/** A response that failed at its end or behind it is kept up to there: without a gap, and with the event that ends it. */
 const missingBeforeEnd = (
   protocol: Recording["protocol"],
   frames: ReadonlyArray<Frame>,

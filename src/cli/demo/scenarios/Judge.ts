@@ -6,11 +6,11 @@ import type { ExchangeRecord } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
 import { decide } from "../../../policy/index.ts";
 import { FaultJudge, type RequestLog } from "../../../testing/index.ts";
-import type { Outcome } from "./Player.ts";
+import type { PlayedRun } from "./Player.ts";
 import type { ConnectionUse, Expectation, Saw, Scenario } from "./Scenario.ts";
 
 /** A judged run: one row of the table. */
-export interface Row {
+export interface JudgedRun {
   readonly name: string;
   readonly fault: string;
   readonly protocol: Scenario["protocol"];
@@ -22,7 +22,7 @@ export interface Row {
   readonly tool_runs: number;
   /** Deltas that the caller shows twice and calls that ran twice. */
   readonly duplicates: number;
-  /** Deltas and calls of the complete answer that the caller never got. */
+  /** Deltas and calls of the complete response that the caller never got. */
   readonly lost: number;
   /** Tools that ran with arguments other than those that the server sent. */
   readonly cut_inputs: number;
@@ -30,7 +30,7 @@ export interface Row {
   readonly expected: Expectation;
   /** What is wrong, in words; empty when the row is as expected. */
   readonly problems: ReadonlyArray<string>;
-  /** What the client told of every exchange, that of a warm-up first. */
+  /** What the client reported of every exchange, that of a warm-up first. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
   /** How long the client keeps a connection that idles. */
   readonly kept_ms: number;
@@ -41,7 +41,7 @@ export interface Row {
  *
  * @returns its row; `problems` is empty only when everything is as expected
  */
-export const judge = (scenario: Scenario, outcome: Outcome): Row => {
+export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
   const { completed, incidents, log, reasoning, text, toolInputs } = outcome;
   const verdict = FaultJudge.judge({ transcript: text, reasoning, tools: toolInputs, completed, log: log.map(whole) });
   const row = {
@@ -73,12 +73,12 @@ export const judge = (scenario: Scenario, outcome: Outcome): Row => {
   };
 };
 
-/** An answer whose terminal event was sent is whole, also when its connection broke afterwards; Gemini's needs a clean end. */
+/** A response whose terminal event was sent is whole, also when its connection broke afterwards; Gemini's needs a clean end. */
 const whole = (row: RequestLog): RequestLog =>
   row.terminal && row.outcome === "broken" && row.protocol !== "google-gemini" ? { ...row, outcome: "complete" } : row;
 
-/** Whether a person can tell: an answer is whole, partial, or was withdrawn and then whole. */
-const sawOf = ({ completed, continued, incidents, text, withdrawn }: Outcome): Saw => {
+/** What a person can tell: a response is whole, partial, or was withdrawn and then whole. */
+const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {
   if (completed && continued) return "whole, continued";
   if (completed) return withdrawn ? "draft, then whole" : "whole answer";
   const last = incidents.at(-1)?.decision.action;
@@ -90,7 +90,7 @@ const sawOf = ({ completed, continued, incidents, text, withdrawn }: Outcome): S
 export const decidesAgain = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
   isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
 
-const differences = (row: Omit<Row, "problems">): ReadonlyArray<string> => {
+const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> => {
   const { expected } = row;
   const compared: ReadonlyArray<readonly [string, unknown, unknown]> = [
     ["the caller saw", expected.saw, row.saw],
@@ -104,7 +104,7 @@ const differences = (row: Omit<Row, "problems">): ReadonlyArray<string> => {
     .map(([what, wanted, got]) => `${what}: expected ${wanted}, got ${got}`);
 };
 
-const connectionProblem = (scenario: Scenario, { exchanges }: Outcome): ReadonlyArray<string> => {
+const connectionProblem = (scenario: Scenario, { exchanges }: PlayedRun): ReadonlyArray<string> => {
   const { connections } = scenario.expect;
   if (connections === undefined) return [];
   const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(useOf);

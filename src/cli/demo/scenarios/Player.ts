@@ -1,5 +1,5 @@
 /**
- * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does as it is told.
+ * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does what the script says.
  */
 import { Clock, Duration, Effect, Exit, Random, Schedule, Stream } from "effect";
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
@@ -31,7 +31,7 @@ const lookEveryMs = 5;
 const refusing = "http://127.0.0.1:1";
 
 /** What came of a run, as the caller, the recorder and the server tell it. */
-export interface Outcome {
+export interface PlayedRun {
   readonly completed: boolean;
   readonly error: RunInterrupted | undefined;
   /** Something that the caller could see was withdrawn. */
@@ -46,7 +46,7 @@ export interface Outcome {
   readonly incidents: ReadonlyArray<RunIncident>;
   /** The server's requests of this run. */
   readonly log: ReadonlyArray<RequestLog>;
-  /** What the client told of every exchange, that of the warm-up first. */
+  /** What the client reported of every exchange, that of the warm-up first. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
   /** How long the client keeps a connection that idles, in milliseconds. */
   readonly keptMs: number;
@@ -99,7 +99,7 @@ export const play = Effect.fn("demo.play")(
       log,
       exchanges,
       keptMs,
-    } satisfies Outcome;
+    } satisfies PlayedRun;
   },
   (effect, scenario, _runId, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
 );

@@ -7,7 +7,7 @@ import type { ProtocolId } from "../../../provider/Protocols.ts";
 import type { ClockOptions } from "../../../runtime/contract/Clocks.ts";
 import type { FaultScriptInput } from "../../../testing/script/FaultScript.ts";
 
-/** The answers of a fault script, before their defaults are filled in. */
+/** The responses of a fault script, before their defaults are filled in. */
 export type Answers = NonNullable<FaultScriptInput["answers"]>;
 
 /**
@@ -87,7 +87,7 @@ export const guarded: DemoTool = { name: "bash", effect: "mutating", guarded: tr
 /** The same tool as a plain boundary, which proves nothing. */
 export const unguarded: DemoTool = { ...guarded, guarded: false };
 
-/** A scenario's expectation where the answer comes whole after one silent retry. */
+/** A scenario's expectation where the response comes whole after one silent retry. */
 export const recovered = (rule: string, more: Partial<Expectation> = {}): Expectation => ({
   saw: "whole answer",
   decisions: [`auto_retry_once ${rule}`],

@@ -32,6 +32,6 @@ const person = Layer.effectContext(
   }),
 );
 
-/** A processor that keeps its runs where it is told, and a person whose answers are known beforehand. */
+/** A processor over the given recorder, and a person whose answers are known beforehand. */
 export const layer: Layer.Layer<StreamProcessor | ToolGuard | ScriptedPerson | UserDecisions, never, RunRecorder> =
   StreamProcessor.layer.pipe(Layer.provideMerge(person));
