@@ -12,10 +12,10 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Most calls in a generated ledger: two decide as many do, a third shows that nothing counts to two. */
+/** Most calls in a generated ledger: the rules decide on two calls as on many, and a third one shows that they do. */
 const rowsMax = 3;
 
-/** Facts of an attempt: any values of the chains side by side (a policy refuses no contradiction), each call with a key of its own. */
+/** Facts of an attempt: any values of the chains together (a policy refuses no contradiction), each call with its own key. */
 export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   Arbitrary.all({
     facts: Arbitrary.schema(AttemptFacts),
@@ -50,7 +50,7 @@ const brokenMax = 3;
 /** Most deltas of a generated block. */
 const deltasMax = 5;
 
-/** Breaks count events up to here, so that they fall into, on and behind answers. */
+/** Breaks count events up to here, so that they fall inside, at the end of and behind answers. */
 const placesMax = 12;
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
@@ -91,7 +91,7 @@ const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
 
 type Generated = ReturnType<typeof answerOf>["Type"];
 
-/** Before a head nothing can end properly or keep alive: there a break is a reset. */
+/** Before a head a break can neither end properly nor keep alive: there it is a reset. */
 const playable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
   if (!("break" in answer)) return answer;
   const { at, kind } = answer.break;

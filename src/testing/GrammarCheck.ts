@@ -1,5 +1,5 @@
 /**
- * Reads the events of a run once, in order, and notes what the grammar in the comment of RunEvent.ts does not allow.
+ * Reads the events of a run once, in order, and notes violations of the grammar in the comment of RunEvent.ts.
  */
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 
@@ -17,7 +17,7 @@ export class GrammarCheck {
   #discarding = false;
   #completed = false;
 
-  /** What was wrong so far, each with the place of its event, from 1. */
+  /** The violations so far, each with the place of its event, from 1. */
   get violations(): ReadonlyArray<string> {
     return this.#violations;
   }

@@ -1,5 +1,5 @@
 /**
- * Compares and checks RunEvents without a test framework: functions that give text which a failed assertion can show.
+ * Compares and checks RunEvents without a test framework: each function gives text that a failed assertion can show.
  */
 import { Exit } from "effect";
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
@@ -33,7 +33,7 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
 };
 
 /**
- * What a caller saw, one line an event, and how it ended.
+ * What a caller saw, one line for each event, and how it ended.
  *
  * @param events the events in order
  * @param name what to call a part
@@ -64,7 +64,7 @@ const field = (error: unknown, name: string): string => {
 };
 
 /**
- * What is left for the caller: every part that was handed over and not withdrawn by an `AttemptDiscarded`, in order.
+ * The parts that stay with the caller: handed over and not withdrawn by an `AttemptDiscarded`, in order.
  *
  * @param events the events in order
  */
@@ -79,7 +79,7 @@ export const remaining = <P>(events: Iterable<RunEvent<P>>): ReadonlyArray<P> =>
 };
 
 /**
- * Holds events against the grammar in the comment of RunEvent.ts.
+ * Checks events against the grammar in the comment of RunEvent.ts.
  *
  * @param events the events in order, from the first
  * @param exit how the stream ended; left out: the stream may still be going on
@@ -95,11 +95,11 @@ export const checkGrammar = <P>(
   return check.violations;
 };
 
-/** Most lines that stand around a difference. */
+/** Lines that are shown before and behind a difference. */
 const contextLines = 3;
 
 /**
- * The first difference between two transcripts, with what stands around it.
+ * The first difference between two transcripts, with the lines around it.
  *
  * @param actual the lines that came
  * @param expected the lines that should have come

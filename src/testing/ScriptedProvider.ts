@@ -1,5 +1,5 @@
 /**
- * Plays a provider by script under the test's clock: attempt n plays script n, and nothing is waited for in real time.
+ * Plays a provider by script under the test's clock: attempt n plays script n, and no wait takes real time.
  *
  * ```ts
  * it.effect("shows nothing twice", () =>
@@ -20,7 +20,7 @@ import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.
 import { transcript } from "./Matchers.ts";
 import type { ScriptedPart, ScriptedStep } from "./ScriptedStep.ts";
 
-/** What a scripted provider fails with: the original error that a run ends with, and what it means. */
+/** The error of a scripted provider: the original error that a run ends with, and its failure. */
 export class ProviderBroke extends Schema.TaggedError<ProviderBroke>()("ProviderBroke", {
   reason: Schema.Literal("scripted"),
   failure: Failure,
@@ -43,11 +43,11 @@ type Options = RunOptions<ScriptedPart, ProviderBroke, never>;
 export class ScriptedProvider extends Context.Service<
   ScriptedProvider,
   {
-    /** Opens an attempt; one that no script stands for dies, and the defect says which. */
+    /** Opens an attempt; an attempt without a script dies with a defect that names it. */
     readonly attempt: (context: AttemptContext) => Stream.Stream<ScriptedPart, ProviderBroke>;
-    /** Everything that `StreamProcessor.run` takes; what is given stands in the place of the defaults. */
+    /** The options of `StreamProcessor.run`; the given ones replace the defaults. */
     readonly options: (more?: Partial<Options>) => Options;
-    /** The attempts that were opened so far, with what each was told. */
+    /** The contexts of the attempts that were opened so far. */
     readonly attempts: ReadonlyArray<AttemptContext>;
   }
 >()("effect-stream-recovery/testing/ScriptedProvider") {
@@ -59,7 +59,7 @@ export class ScriptedProvider extends Context.Service<
   static readonly make = (...scripts: ReadonlyArray<ReadonlyArray<ScriptedStep>>): ScriptedProvider["Service"] =>
     make(scripts);
 
-  /** The same as a layer, for programs that take the provider from their context. */
+  /** The same as a layer, for a program that takes the provider from its context. */
   static readonly layer = (...scripts: ReadonlyArray<ReadonlyArray<ScriptedStep>>): Layer.Layer<ScriptedProvider> =>
     Layer.sync(ScriptedProvider, () => make(scripts));
 

@@ -67,7 +67,7 @@ const call = (
     Observation.calls([{ choice: 0, ordinal, id: `id${ordinal}`, tool, executor, phase, input: "{}" }]),
   );
 
-/** A tool call begins: its name has come, its arguments have not. `ordinal` counts the calls of the answer, from 0. */
+/** A tool call begins: its name has come, its arguments have not. `ordinal` counts the calls of the response, from 0. */
 export const callStarts = (tool: string, ordinal = 0): ScriptedStep => call("input_started", tool, ordinal, "runtime");
 
 /** The arguments of a call have ended. */
@@ -87,7 +87,7 @@ export const together = (...steps: ReadonlyArray<ScriptedStep>): ScriptedStep =>
   parts: steps.flatMap((step) => (step.do === "part" ? [step.part] : [])),
 });
 
-/** Nothing for a while, on the test's clock. */
+/** A pause, on the test's clock. */
 export const wait = (duration: Duration.Input): ScriptedStep => ({ do: "wait", duration });
 
 /** Runs something at this place of the stream. */
@@ -102,5 +102,5 @@ export const reset: ScriptedStep = fail({ kind: "transport", code: "ECONNRESET" 
 /** A defect inside the provider's stream. */
 export const die = (defect: unknown): ScriptedStep => ({ do: "die", defect });
 
-/** Silence for ever: a clock has to end it. A script that just stops ends cleanly without its terminal marker. */
+/** Silence for ever: a clock has to end it. (A script that only stops ends cleanly without its terminal marker.) */
 export const stall: ScriptedStep = { do: "stall" };

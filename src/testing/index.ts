@@ -1,5 +1,5 @@
 /**
- * Holds what tests of streaming code need: a provider that breaks on command and a judge that shares no code with the tested.
+ * Holds what tests of streaming code need: a provider that breaks on command, and a judge that shares no code with what it judges.
  */
 
 export * as Arbitraries from "./Arbitraries.ts";
@@ -22,7 +22,7 @@ export {
 } from "./conformance/ConformanceScoreboard.ts";
 export { conformanceLegend, conformanceTable } from "./conformance/Table.ts";
 export * as FaultJudge from "./faults/FaultJudge.ts";
-export type { Outcome, RequestLog } from "./faults/FaultLog.ts";
+export type { RequestLog, RequestOutcome } from "./faults/FaultLog.ts";
 export { FaultListenError, FaultProvider, type FaultProviderOptions } from "./faults/FaultProvider.ts";
 export { checkGrammar, difference, remaining, transcript } from "./Matchers.ts";
 export { ProviderBroke, ScriptedProvider, type ScriptedRun } from "./ScriptedProvider.ts";

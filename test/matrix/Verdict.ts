@@ -96,7 +96,7 @@ const waits = ({ waitMs }: Expected, [first, second]: ReadonlyArray<RequestLog>)
   return waited >= least && waited <= most ? [] : [`waited ${waited} ms, expected ${least} to ${most}`];
 };
 
-const faults = (verdict: FaultJudge.Verdict): ReadonlyArray<string> =>
+const faults = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>
   Object.entries(verdict).flatMap(([fault, found]) => {
     const words = fault.replaceAll("_", " ");
     if (!Array.isArray(found)) return found === true ? [words] : [];

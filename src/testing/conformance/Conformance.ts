@@ -1,5 +1,5 @@
 /**
- * Drives somebody's runtime through broken provider streams on real sockets and keeps the score.
+ * Drives any runtime through broken provider streams on real sockets and keeps the score.
  *
  * ```ts
  * const board = await conformance({
@@ -18,23 +18,23 @@ import type { ConformanceRuntime } from "./ConformanceRuntime.ts";
 import { type ConformanceCell, type ConformanceScoreboard, scoreboard } from "./ConformanceScoreboard.ts";
 import { playTurn } from "./Turn.ts";
 
-/** What a conformance run does; everything has a default. */
+/** The options of a conformance run; each has a default. */
 export interface ConformanceOptions {
   /** Only these faults; left out: all. */
   readonly faults?: ReadonlyArray<ConformanceFaultId>;
   /** Only these of the runtime's protocols; left out: all that it speaks. */
   readonly protocols?: ConformanceRuntime["protocols"];
-  /** How long the fault `silence` is silent before the answer comes, in milliseconds. Default 10,000. */
+  /** How long the fault `silence` is silent before the response comes, in milliseconds. Default 10,000. */
   readonly silenceMs?: number;
   /** How long a turn may take before it counts as hung, in milliseconds. Default three times the silence, at least 10,000. */
   readonly limitMs?: number;
   /** Turns that are played at the same time, each on a server of its own. Default 8. */
   readonly concurrency?: number;
-  /** Is told each cell as it is judged; an Effect that it gives is run. */
+  /** Called with each cell once it is judged; an Effect that it returns is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
 
-/** How long the fault `silence` is silent unless told otherwise, in milliseconds: longer than any answer begins to come. */
+/** How long the fault `silence` is silent by default, in milliseconds: longer than any response takes to begin. */
 export const silenceMsDefault = 10_000;
 
 /** The least time that a turn gets, in milliseconds: SDKs wait up to 8 s between two of their own retries. */
@@ -60,8 +60,8 @@ export const runConformance = Effect.fn("Conformance.run")(function* <R>(
     ({ fault, protocol }) =>
       playTurn(runtime, fault, protocol, { silenceMs, limitMs }).pipe(
         Effect.tap((cell) => {
-          const told = options.onCell?.(cell);
-          return Effect.isEffect(told) ? told : Effect.void;
+          const reaction = options.onCell?.(cell);
+          return Effect.isEffect(reaction) ? reaction : Effect.void;
         }),
       ),
     { concurrency: options.concurrency ?? 8 },

@@ -1,8 +1,8 @@
 /**
- * Holds the faults that a runtime is held against: what the provider does to the first request of a turn.
+ * Holds the faults that a runtime is judged by: what the provider does to the first request of a turn.
  *
- * The first answer breaks; those after it are healthy, so that one repetition is enough. A turn with a tool gets the call
- * twice at most and plain text from the third request on: a runtime that goes on after its tool finds an end.
+ * The first response breaks; the next ones are healthy, so that one repetition is enough. A turn with a tool gets the call twice
+ * at most and plain text from the third request on: a runtime that goes on after its tool finds an end.
  */
 import { Schema } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -30,13 +30,13 @@ export const ConformanceFaultId = Schema.Literals([
 ]);
 export type ConformanceFaultId = typeof ConformanceFaultId.Type;
 
-/** A fault, in words and as the answers of a provider. */
+/** A fault, in words and as the script of a provider. */
 export interface ConformanceFault {
   readonly id: ConformanceFaultId;
   readonly title: string;
-  /** Nothing is wrong: a runtime that fails here, or asks twice, aborts falsely. */
+  /** The response is healthy: a runtime that fails here, or asks twice, aborts falsely. */
   readonly healthy: boolean;
-  /** The answer is a tool call. */
+  /** The response is a tool call. */
   readonly calls: boolean;
   /**
    * @param protocol the wire protocol
@@ -48,10 +48,10 @@ export interface ConformanceFault {
 /** The tool of every turn. */
 export const conformanceTool = "book_room";
 
-/** Deltas of the text answers. */
+/** Deltas of the text responses. */
 const deltas = 6;
 
-/** Deltas that are sent before a text answer breaks. */
+/** Deltas that are sent before a text response breaks. */
 const deltasBefore = 3;
 
 /** Time between text and the error behind it, in milliseconds: the client has shown the text by then. */
@@ -82,7 +82,7 @@ const fault = (
   };
 };
 
-/** Breaks a text answer behind its third delta, wherever that is among the events of a protocol. */
+/** Breaks a text response behind its third delta, wherever that is among the events of a protocol. */
 const inText = (protocol: ProtocolId, kind: Break["kind"]): Answer => {
   const events = render(protocol, 1, { content: text });
   const last = events.findIndex((event) => event.serials.includes(`r1.${deltasBefore - 1}·`));

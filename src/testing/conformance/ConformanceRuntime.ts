@@ -1,23 +1,23 @@
 /**
  * Describes a runtime to the conformance kit: one function that runs one turn against a given provider.
  *
- * The kit counts what the function does with what it is given: text that it writes to the screen, tools that it runs. It
- * returns when the turn is over and throws when the turn has failed.
+ * The kit counts the text that the function writes to the screen and the tools that it runs. The function returns when the turn
+ * is over and throws when the turn has failed.
  */
 import type { Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** What the user sees. The kit judges what stands on it when the turn is over. */
+/** What the user sees. The kit judges the text that stands on it when the turn is over. */
 export interface ConformanceScreen {
   /** Adds text behind what is there. */
   readonly write: (text: string) => void;
-  /** Puts this text in the place of everything: a runtime that withdraws a broken answer shows `""` or what is kept. */
+  /** Replaces the whole text: a runtime that withdraws a broken response shows `""` or the kept text. */
   readonly replace: (text: string) => void;
-  /** What stands there now. */
+  /** The text that stands there now. */
   readonly text: () => string;
 }
 
-/** A tool that the runtime offers to the model. It changes something: to run it twice is a fault. */
+/** A tool that the runtime offers to the model. It has an effect, so running it twice is a fault. */
 export interface ConformanceTool {
   readonly name: string;
   readonly description: string;
@@ -29,7 +29,7 @@ export interface ConformanceTool {
   /**
    * Runs the tool and gives its result. The kit notes each run with its input.
    *
-   * @param input the arguments as the runtime got them: an object, or JSON text that it did not parse
+   * @param input the arguments as the runtime got them: an object, or unparsed JSON text
    */
   readonly execute: (input: unknown) => Promise<string>;
 }
@@ -52,15 +52,15 @@ export interface ConformanceTask {
   readonly signal: AbortSignal;
 }
 
-/** What a runtime reports that could not use `screen` and `execute`, such as a process of its own. All of it may be left out. */
+/** The report of a runtime that cannot use `screen` and `execute`, such as one in another process. Every field is optional. */
 export interface ConformanceReport {
   /** The text on the user's screen at the end; left out: what was written to `screen`. */
   readonly text?: string;
   /** Inputs of tools that ran outside of `execute`, in order: objects or JSON text. */
   readonly tools?: ReadonlyArray<unknown>;
-  /** Left out: `ok`. An error is what a user or a caller is told; an exception counts as one. */
+  /** Left out: `ok`. An error is one that the user or the caller sees; an exception counts as one. */
   readonly ended?: "ok" | "error";
-  /** What the user was told of the error. */
+  /** The error as the user sees it. */
   readonly error?: string;
 }
 
@@ -68,14 +68,14 @@ export interface ConformanceReport {
 export interface ConformanceRuntime<R = never> {
   /** The name of its column. */
   readonly name: string;
-  /** Versions of what was measured, by package name. */
+  /** Versions of the measured packages, by name. */
   readonly versions?: Readonly<Record<string, string>>;
   /** The protocols that it speaks. */
   readonly protocols: ReadonlyArray<ProtocolId>;
   /**
-   * Runs one turn: prompt, streamed answer, tools, and as many further model requests as the runtime makes.
+   * Runs one turn: prompt, streamed response, tools, and as many further model requests as the runtime makes.
    *
-   * @returns a promise or an Effect; what it rejects or fails with is an error that the user is told
+   * @returns a promise or an Effect; the error of a rejection or failure counts as shown to the user
    */
   readonly turn: (
     task: ConformanceTask,

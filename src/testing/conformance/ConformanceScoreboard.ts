@@ -1,14 +1,14 @@
 /**
- * Holds what the conformance kit found, as data: a cell for each fault and protocol, and the sums that a reader looks at.
+ * Holds the results of the conformance kit as data: a cell for each fault and protocol, and the totals.
  */
 import { Schema } from "effect";
 import { ConformanceFaultId } from "./ConformanceFault.ts";
 
 /**
- * What became of a turn. `R` recovered (or, where nothing broke, went well) · `D` the user sees text twice · `T` silent
- * truncation or a lost call, told as success · `E` an error that the user is told · `M` the broken call was handed to the
- * model as a failed one · `X` a tool ran twice · `XT` a tool ran with arguments that the model never finished ·
- * `H` nothing came until the kit gave up.
+ * How a turn ended. `R` recovered (or, where nothing broke, went well) · `D` the user sees text twice · `T` silent truncation or
+ * a lost call, reported as success · `E` an error that the user sees · `M` the broken call was handed to the model as a failed
+ * one · `X` a tool ran twice · `XT` a tool ran with arguments that the model never finished · `H` the turn did not end before
+ * the kit gave up.
  */
 export const ConformanceLetter = Schema.Literals(["R", "D", "T", "E", "M", "X", "XT", "H"]);
 export type ConformanceLetter = typeof ConformanceLetter.Type;
@@ -18,23 +18,23 @@ export const ConformanceCell = Schema.Struct({
   fault: ConformanceFaultId,
   protocol: Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"]),
   letter: ConformanceLetter,
-  /** Requests that reached the provider: what the turn pays. */
+  /** Requests that reached the provider, and are paid. */
   requests: Schema.Natural,
   ended: Schema.Literals(["ok", "error", "hung"]),
-  /** Text deltas that stand on the screen twice, or in two answers to the same request. */
+  /** Text deltas that stand on the screen twice, or in two responses to the same request. */
   duplicated_text: Schema.Natural,
   /** Runs of a call that ran before. */
   duplicated_tool_runs: Schema.Natural,
-  /** Runs with an input that is not what the model wrote. */
+  /** Runs with another input than the model wrote. */
   truncated_tool_runs: Schema.Natural,
-  /** The turn says success and the answer, or a call of it, is not whole. */
+  /** The turn reports success, and the response, or a call of it, is not whole. */
   silent_truncation: Schema.Boolean,
-  /** Nothing was wrong, and the turn failed or asked again. */
+  /** The response was healthy, and the turn failed or asked again. */
   false_abort: Schema.Boolean,
-  /** The turn failed although text or a whole call of it had come and was paid. */
+  /** The turn failed although text or a whole call had come and was paid. */
   lost_work: Schema.Boolean,
   milliseconds: Schema.Natural,
-  /** The error that the user was told, in one line. */
+  /** The error that the user saw, in one line. */
   error: Schema.optionalKey(Schema.String),
 });
 export type ConformanceCell = typeof ConformanceCell.Type;
@@ -96,7 +96,7 @@ export const scoreboard = (
   };
 };
 
-/** Whether nothing was doubled, cut or invented, no truncation passed for success, and nothing healthy was aborted. */
+/** Whether no text and no tool run was doubled, cut or invented, no truncation passed for success, and no healthy turn failed. */
 export const isSafe = ({ totals }: ConformanceScoreboard): boolean =>
   totals.duplicated_text === 0 &&
   totals.duplicated_tool_runs === 0 &&

@@ -5,7 +5,7 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import { conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "./ConformanceScoreboard.ts";
 
-/** What the letters of a table mean, in one paragraph. */
+/** The meanings of a table's letters, in one paragraph. */
 export const conformanceLegend =
   "R recovered · D the user sees text twice · T silent truncation or lost call, told as success · E error · M broken call " +
   "given back to the model · X tool ran twice · XT tool ran with truncated arguments · H nothing until the kit gave up. " +

@@ -13,9 +13,9 @@ import type {
   ConformanceTool,
 } from "./ConformanceRuntime.ts";
 import type { ConformanceCell } from "./ConformanceScoreboard.ts";
-import { type ConformanceTurn, judgeTurn } from "./TurnJudge.ts";
+import { judgeTurn, type PlayedTurn } from "./TurnJudge.ts";
 
-/** Longest text that a screen holds, in UTF-16 code units; what is written behind it is not shown. */
+/** Longest text that a screen holds, in UTF-16 code units; further text is not shown. */
 export const screenCharactersMax = 1_000_000;
 
 /** Most runs of tools that are noted. */
@@ -24,12 +24,12 @@ export const toolRunsMax = 1_000;
 /** How long a turn that was told to abort may take to end before it is left behind, in milliseconds. */
 const graceMs = 1_000;
 
-/** How long the log may take to say how the last request ended, in milliseconds: the socket's close is behind the client's. */
+/** How long the log may take to record the end of the last request, in milliseconds: the server sees a close after its client. */
 const logMs = 1_000;
 
 /**
- * Before a connection breaks the client has this long to read what came before, in milliseconds: a reset throws away what a
- * client's kernel has not handed over, and the fault would be another one.
+ * How long a client may read before its connection breaks, in milliseconds: a reset drops the bytes that the client's kernel
+ * has not handed over, and the fault would be another one.
  */
 const readMs = 100;
 
@@ -43,9 +43,9 @@ export interface TurnOptions {
 /**
  * Plays a turn and judges it.
  *
- * @param runtime what is judged
- * @param fault what the provider does
- * @param protocol over which protocol
+ * @param runtime the runtime that is judged
+ * @param fault the fault of the provider
+ * @param protocol the protocol of the turn
  */
 export const playTurn = Effect.fn("Conformance.turn")(
   function* <R>(
@@ -55,7 +55,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
     { limitMs, silenceMs }: TurnOptions,
   ) {
     const provider = yield* Effect.orDie(
-      // The scripts are this package's own, and any free port will do.
+      // Cannot fail: the scripts are this package's own, and any free port will do.
       FaultProvider.make({ script: fault.script(protocol, silenceMs), beforeBreak: () => Effect.sleep(readMs) }),
     );
     const screen = makeScreen();
@@ -69,7 +69,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
     yield* provider
       .until((rows) => (rows.some(({ outcome }) => outcome === "open") ? undefined : true))
       .pipe(Effect.timeoutOption(logMs));
-    const turn: ConformanceTurn = {
+    const turn: PlayedTurn = {
       ...outcomeOf(seen, screen.text(), ran),
       milliseconds,
       log: yield* provider.log,
@@ -80,14 +80,14 @@ export const playTurn = Effect.fn("Conformance.turn")(
   (effect) => Effect.scoped(effect),
 );
 
-type Seen = Option.Option<Exit.Exit<ConformanceReport | undefined | void, unknown>>;
+type TurnExit = Option.Option<Exit.Exit<ConformanceReport | undefined | void, unknown>>;
 
-/** Runs a turn; past the limit it is aborted, and left behind where it does not end. */
+/** Runs a turn; past the limit it is aborted, and abandoned where it does not end. */
 const within = <R>(
   limitMs: number,
   start: (signal: AbortSignal) => ReturnType<ConformanceRuntime<R>["turn"]>,
   controller: AbortController = new AbortController(),
-): Effect.Effect<Seen, never, R> =>
+): Effect.Effect<TurnExit, never, R> =>
   Effect.gen(function* () {
     const turn = Effect.suspend(() => {
       const started = start(controller.signal);
@@ -110,10 +110,10 @@ const within = <R>(
   });
 
 const outcomeOf = (
-  seen: Seen,
+  seen: TurnExit,
   shown: string,
   ran: ReadonlyArray<unknown>,
-): Pick<ConformanceTurn, "text" | "tools" | "ended" | "error"> => {
+): Pick<PlayedTurn, "text" | "tools" | "ended" | "error"> => {
   if (Option.isNone(seen)) return { text: shown, tools: ran, ended: "hung" };
   if (Exit.isFailure(seen.value)) {
     const error = Cause.squash(seen.value.cause);
@@ -145,7 +145,7 @@ const taskOf = (
   endpoint: provider.endpoint(protocol),
   api_key: "a key of the conformance kit",
   model: "fault-model",
-  // Turns ask different things: a runtime may remember what it asked before.
+  // Each turn has its own prompt, because a runtime may remember earlier requests.
   prompt: `Book room A 12 for tonight, then say so. (${protocol}, ${fault.id})`,
   tools: [toolOf(ran)],
   screen,

@@ -6,13 +6,13 @@ import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
-import type { FaultLog, OpenLog, Outcome, RequestLog } from "./FaultLog.ts";
-import * as FaultPlan from "./Plan.ts";
+import type { FaultLog, OpenLog, RequestLog, RequestOutcome } from "./FaultLog.ts";
+import * as Plan from "./Plan.ts";
 import { breakOff, play } from "./Playback.ts";
 import * as RequestReader from "./RequestReader.ts";
 import * as SocketInbox from "./SocketInbox.ts";
 
-/** What a connection asks of its server. */
+/** What a connection needs of its server. */
 export interface Conversations {
   /** The script's name and the protocol that a request belongs to; `protocol` is undefined for a path of none. */
   readonly route: (head: RequestReader.RequestHead) => {
@@ -27,9 +27,9 @@ export interface Conversations {
   /** Every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
   readonly recorded: (answer: Answer) => Uint8Array | undefined;
-  /** What a resuming request goes on with; undefined where its cursor names nothing that was answered. */
-  readonly resumed: (head: RequestReader.RequestHead, script: string) => FaultPlan.Resumed | undefined;
-  /** An answer that later requests may resume was given to a request. */
+  /** The answer that a resuming request goes on with; undefined where its cursor names none. */
+  readonly resumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
+  /** Remembers an answer that a later request may resume. */
   readonly answered: (script: string, request: number, answer: Answer) => void;
   /** Waited for before an answer's break. */
   readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
@@ -46,7 +46,7 @@ export interface Conversations {
 export const serve = Effect.fnUntraced(function* (socket: Socket, connection: number, server: Conversations) {
   const inbox = SocketInbox.make(socket);
   const clock = yield* Clock.Clock;
-  const end = (row: OpenLog, outcome: Outcome) => server.log.end(row, outcome, clock.currentTimeMillisUnsafe());
+  const end = (row: OpenLog, outcome: RequestOutcome) => server.log.end(row, outcome, clock.currentTimeMillisUnsafe());
   const open = (reused: boolean) => server.log.open(connection, reused, clock.currentTimeMillisUnsafe());
   const cut = (row: OpenLog, at: Break) => {
     row.break = at;
@@ -82,7 +82,7 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
     const resumed = answer.resume === undefined ? undefined : server.resumed(head, row.script);
     if (answer.resume === undefined) server.answered(row.script, row.number, answer);
     else if (resumed === undefined) return yield* refuse(socket, inbox, row, 404, "refused", end);
-    const plan = FaultPlan.make(answer, protocol, row.number, server.recorded(answer), resumed);
+    const plan = Plan.make(answer, protocol, row.number, server.recorded(answer), resumed);
     row.protocol = protocol;
     const keep = yield* play({
       socket,
@@ -111,7 +111,7 @@ type Request =
       readonly protocol: ProtocolId | undefined;
     };
 
-/** Reads one request into its row, breaking off where its answer wants that before the request is whole. */
+/** Reads one request into its row, and stops where its answer breaks before the request is whole. */
 const readRequest = Effect.fnUntraced(function* (
   first: Uint8Array,
   row: OpenLog,
@@ -157,14 +157,14 @@ const describe = (
   if (reader.complete()) row.body_hash = reader.bodyHash();
 };
 
-/** Answers a request that no script speaks of, so that a test notices it, and closes. */
+/** Refuses a request that no script has an answer for, so that a test notices it, and closes the connection. */
 const refuse = (
   socket: Socket,
   inbox: SocketInbox.SocketInbox,
   row: OpenLog,
   status: number,
-  outcome: Outcome,
-  end: (row: OpenLog, outcome: Outcome) => void,
+  outcome: RequestOutcome,
+  end: (row: OpenLog, outcome: RequestOutcome) => void,
 ): Effect.Effect<void> => {
   const body = JSON.stringify({ error: { message: `${outcome} request`, type: "fault_provider", code: outcome } });
   const answer = `HTTP/1.1 ${status} ${outcome}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`;

@@ -1,12 +1,12 @@
 /**
- * Judges a caller's transcript against the log of a fault server: what came twice, what got lost, what was cut.
+ * Judges a caller's transcript against the log of a fault server: duplicated, lost, cut and invented content.
  *
- * Two requests with the same body are repeats of one request. Of a request and its repeats only one answer may stay visible,
+ * Two requests with the same body are repeats of one request. Of a request and its repeats only one response may stay visible,
  * and only one of their calls may run.
  */
 import type { RequestLog } from "./FaultLog.ts";
 
-/** What a caller ended up with, beside what the fault server sent it. */
+/** What a caller ended up with, beside the log of what the fault server sent it. */
 export interface Evidence {
   /** All text that is visible to the user at the end, withdrawn text left out. */
   readonly transcript: string;
@@ -19,32 +19,32 @@ export interface Evidence {
   readonly log: ReadonlyArray<RequestLog>;
 }
 
-/** What went wrong between server and caller; a run without fault has only empty lists. */
-export interface Verdict {
-  /** Visible deltas that stand there twice, or in two answers to the same request. */
+/** The faults that a judge finds between server and caller; a clean run has only empty lists. */
+export interface Findings {
+  /** Visible deltas that stand there twice, or in two responses to the same request. */
   readonly duplicates: ReadonlyArray<string>;
-  /** Deltas of a complete answer that nobody repeated and that are not visible, in a run that completed. */
+  /** Deltas of a complete and last response to a request that are not visible, in a run that completed. */
   readonly lost: ReadonlyArray<string>;
   /** Visible deltas and tool inputs that no server sent. */
   readonly invented: ReadonlyArray<string>;
-  /** Visible deltas that stand before an earlier one of the same answer. */
+  /** Visible deltas that stand behind a later one of the same response. */
   readonly out_of_order: ReadonlyArray<string>;
-  /** Calls that ran twice, or in two answers to the same request. */
+  /** Calls that ran twice, or in two responses to the same request. */
   readonly repeated_tools: ReadonlyArray<string>;
-  /** Calls that ran with an input other than the one that was sent. */
+  /** Calls that ran with another input than the one that was sent. */
   readonly truncated_tool_inputs: ReadonlyArray<string>;
-  /** Calls of a complete answer that nobody repeated and that did not run, in a run that completed. */
+  /** Calls of a complete and last response to a request that did not run, in a run that completed. */
   readonly lost_tools: ReadonlyArray<string>;
-  /** The caller says completed and the last answer never was. */
+  /** The caller says that the run completed, and the last response never was whole. */
   readonly false_success: boolean;
 }
 
 /**
  * Judges one run: the log must hold the run's requests only.
  *
- * @returns the faults; a run is clean when every list is empty and there is no false success
+ * @returns the findings; a run is clean when every list is empty and there is no false success
  */
-export const judge = (evidence: Evidence): Verdict => {
+export const judge = (evidence: Evidence): Findings => {
   const repeats = new Map<string, ReadonlyArray<RequestLog>>();
   for (const row of evidence.log) repeats.set(groupOf(row), [...(repeats.get(groupOf(row)) ?? []), row]);
   const final = [...repeats.values()].flatMap((rows) => rows.slice(-1)).filter(finished);
@@ -65,9 +65,9 @@ export const judge = (evidence: Evidence): Verdict => {
   };
 };
 
-/** Whether a verdict finds no fault. */
-export const isClean = (verdict: Verdict): boolean =>
-  !verdict.false_success && Object.values(verdict).every((faults) => !Array.isArray(faults) || faults.length === 0);
+/** Whether the findings hold no fault. */
+export const isClean = (findings: Findings): boolean =>
+  !findings.false_success && Object.values(findings).every((faults) => !Array.isArray(faults) || faults.length === 0);
 
 type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
 
@@ -75,7 +75,7 @@ type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
 const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
-/** Once its terminal event was sent an answer is whole, whatever its connection does then; Gemini's needs a clean end. */
+/** A response is whole once its terminal event was sent, whatever its connection does then; Gemini's needs a clean end too. */
 const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&
   (outcome === "complete" ||
@@ -90,7 +90,7 @@ const judgeText = (
   evidence: Evidence,
   repeats: Groups,
   final: ReadonlyArray<RequestLog>,
-): Pick<Verdict, "duplicates" | "lost" | "invented" | "out_of_order"> => {
+): Pick<Findings, "duplicates" | "lost" | "invented" | "out_of_order"> => {
   const serials = [...shown.matchAll(/r(\d+)\.(\d+)·/g)].map((match) => ({
     serial: match[0],
     request: Number(match[1]),
@@ -136,7 +136,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
     }
     const sent = calls.find(({ call }) => call.serial === serial);
     if (sent === undefined) {
-      // The server began this call and never finished its arguments, or never knew it.
+      // Either the server began this call and never finished its arguments, or it never sent the call.
       const began = evidence.log.some((row) => serial.startsWith(`r${row.number}.t`));
       (began ? truncated : invented).push(serial);
       continue;

@@ -1,5 +1,5 @@
 /**
- * Remembers every request that a fault server saw and every byte that it sent: the judge's side of a test.
+ * Remembers every request that a fault server saw and counts every byte that it sent: the judge's side of a test.
  */
 import { Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -10,9 +10,9 @@ import type { Break } from "../script/FaultScript.ts";
 export const logRequestsMax = 100_000;
 
 /** How a request ended. `unscripted`: no answer was left, no such script, or a path of no protocol. */
-export type Outcome = "open" | "complete" | "broken" | "client_closed" | "unscripted" | "refused";
+export type RequestOutcome = "open" | "complete" | "broken" | "client_closed" | "unscripted" | "refused";
 
-/** One request and its answer. Header values, queries and bodies are not kept. */
+/** One request and its response. Header values, queries and bodies are not kept. */
 export interface RequestLog {
   /** Counts the requests of the server, from 1, in the order in which their first byte came. */
   readonly number: number;
@@ -37,11 +37,11 @@ export interface RequestLog {
   /** Serials of the deltas that were sent whole. */
   readonly text: ReadonlyArray<string>;
   readonly reasoning: ReadonlyArray<string>;
-  /** Calls whose arguments were sent whole; a provider's call has run. */
+  /** Calls whose arguments were sent whole; a call of the provider's own tools has run. */
   readonly calls: ReadonlyArray<ScriptedCall>;
   /** The protocol's terminal event was sent. */
   readonly terminal: boolean;
-  readonly outcome: Outcome;
+  readonly outcome: RequestOutcome;
   readonly break?: Break;
   /** Wall clock, milliseconds since the epoch. */
   readonly started_ms: number;
@@ -55,12 +55,12 @@ export type OpenLog = { -readonly [K in keyof RequestLog]: RequestLog[K] } & {
   calls: Array<ScriptedCall>;
 };
 
-/** The rows of a fault server, one a request, and a way to wait for them without sleeping. */
+/** The rows of a fault server, one for each request, and a way to wait for them without sleeping. */
 export interface FaultLog {
   readonly open: (connection: number, reused: boolean, started_ms: number) => OpenLog;
   /** Ends a row; a row that has ended stays as it is. */
-  readonly end: (row: OpenLog, outcome: Outcome, ended_ms: number) => void;
-  /** Tells those who wait that a row has changed. */
+  readonly end: (row: OpenLog, outcome: RequestOutcome, ended_ms: number) => void;
+  /** Wakes the waiting looks, because a row has changed. */
   readonly changed: () => void;
   readonly rows: () => ReadonlyArray<RequestLog>;
   readonly omitted: () => number;

@@ -1,8 +1,8 @@
 /**
  * Plays scripted answers of four provider protocols over real TCP, and breaks them where the script says.
  *
- * The server keeps a log of every request and of every serial that it sent; `FaultJudge.judge` holds a caller's transcript
- * against it. Nothing here shares code with what is tested.
+ * The server keeps a log of every request and of every serial that it sent; `FaultJudge.judge` compares a caller's transcript
+ * with it. The server shares no code with the tested package.
  */
 
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,6 @@ import {
 } from "../script/FaultScript.ts";
 import { type Conversations, serve } from "./Connection.ts";
 import * as FaultLog from "./FaultLog.ts";
-import * as FaultResume from "./FaultResume.ts";
 import type { RequestHead } from "./RequestReader.ts";
 
 /** The server cannot listen: the port is taken, or the address is not this machine's. The cause is Node's own error. */
@@ -33,15 +32,15 @@ export class FaultListenError extends Schema.TaggedError<FaultListenError>()("Fa
 export interface FaultProviderOptions {
   /** Left out: a healthy answer to every request. */
   readonly script?: FaultScriptInput;
-  /** Default 127.0.0.1: the server is for this machine only unless told otherwise. */
+  /** Default 127.0.0.1: only this machine reaches the server. */
   readonly host?: string;
   /** Default 0: any free port. */
   readonly port?: number;
   /** Where relative paths of `raw_file` start; default the working directory. */
   readonly directory?: string;
   /**
-   * Waited for before an answer breaks at its head, in its body or behind it: a test holds the break back here until its
-   * caller has seen what was sent before. Left out: nothing is waited for.
+   * Run before an answer breaks at its head, in its body or behind it: a test holds the break back here until its caller has
+   * seen the bytes that were sent before. Left out: breaks do not wait.
    */
   readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
 }
@@ -160,9 +159,39 @@ const conversations = (
     },
     mainOnly: scripts.size === 1,
     recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
-    ...FaultResume.make(),
+    ...resumptions(),
     beforeBreak,
     log,
+  };
+};
+
+/** Most answers that are remembered for requests that resume; the oldest are dropped. */
+const resumableMax = 10_000;
+
+/**
+ * Remembers the answers that were given, and finds the one that a request resumes.
+ *
+ * A request to `…/responses/resp_rN` resumes request N's answer behind `starting_after`; any other request resumes the last
+ * answer of its conversation behind `Last-Event-ID`. Without a cursor the whole answer is sent.
+ */
+const resumptions = (): Pick<Conversations, "answered" | "resumed"> => {
+  const given: Array<{ readonly script: string; readonly request: number; readonly answer: Answer }> = [];
+  return {
+    answered: (script, request, answer) => {
+      given.push({ script, request, answer });
+      if (given.length > resumableMax) given.shift();
+    },
+    resumed: (head, script) => {
+      const { pathname, searchParams } = new URL(head.target, "http://fault");
+      const response = /\/responses\/resp_r(\d+)$/.exec(pathname)?.[1];
+      const found = given.findLast((it) =>
+        response === undefined ? it.script === script : it.request === Number(response),
+      );
+      const after = searchParams.get("starting_after") ?? head.headers.get("last-event-id") ?? "-1";
+      return found === undefined || !/^-?\d+$/.test(after)
+        ? undefined
+        : { answer: found.answer, request: found.request, after: Number(after) };
+    },
   };
 };
 
@@ -177,7 +206,7 @@ const safeDecode = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A malformed escape names no script; the text as it came says so in the log.
+    // A malformed escape names no script; the log shows the text as it came.
     return text;
   }
 };
@@ -210,7 +239,7 @@ const listen = (server: Server, host: string, port: number): Effect.Effect<numbe
         resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
       });
     } catch (cause) {
-      // Node throws for a port that is none instead of telling its listener.
+      // Node throws for an invalid port instead of emitting `error`.
       const message = `port: expected 0 to 65535, got ${port}`;
       resume(Effect.fail(new FaultListenError({ reason: "cannot_listen", message, cause })));
     }

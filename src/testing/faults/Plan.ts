@@ -6,7 +6,7 @@ import { errorBody } from "../answers/AnswerErrors.ts";
 import { type EventRole, render, type ScriptedCall } from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 
-/** One write to the socket. Serials and the call are those that are whole once it is written. */
+/** One write to the socket, with the serials and the call that are whole once it is written. */
 export interface Piece {
   readonly bytes: Uint8Array;
   readonly text: ReadonlyArray<string>;
@@ -17,17 +17,17 @@ export interface Piece {
   readonly terminal: boolean;
 }
 
-/** Everything that will be written for one answer, and where it breaks. */
+/** The bytes that will be written for one answer, and where they break. */
 export interface Plan {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly framing: "chunked" | "eof" | "length";
-  /** Everything that is written of the body, up to the break. */
+  /** The body as it is written, up to the break. */
   readonly pieces: ReadonlyArray<Piece>;
   readonly break?: Break;
 }
 
-/** What a body consists of before it is cut. */
+/** One event or body before it is cut. */
 interface Unit {
   readonly bytes: Uint8Array;
   readonly role: EventRole;
@@ -42,7 +42,7 @@ interface Unit {
  * @param protocol the protocol of the request
  * @param request number of the request at its server, from 1
  * @param recorded the bytes of `raw_file`
- * @param resumed what a resuming request goes on with
+ * @param resumed the answer that a resuming request goes on with
  */
 export const make = (
   answer: Answer,
@@ -75,7 +75,7 @@ export const make = (
   };
 };
 
-/** The answer that a request resumes, the number of the request that it was given to, and the event behind which it goes on. */
+/** The answer that a request resumes, the request that it was given to, and the event behind which it continues. */
 export interface Resumed {
   readonly answer: Answer;
   readonly request: number;
@@ -97,7 +97,7 @@ const unitsOf = (
   return [...units.slice(Math.max(0, next - repeat), next), ...units.slice(next + skip)];
 };
 
-/** Where an event stands: its id, else its sequence number. */
+/** The place of an event: its id, else its sequence number. */
 const placeOf = ({ bytes }: Unit): number | undefined => {
   const frame = Buffer.from(bytes).toString();
   const place = /^id: (\d+)$/m.exec(frame)?.[1] ?? /"sequence_number":(\d+)/.exec(frame)?.[1];
@@ -213,7 +213,7 @@ const cutPieces = (
   return pieces;
 };
 
-/** What a unit proves is proven with its last byte: a frame without its blank line is no event. */
+/** A unit counts as sent with its last byte: a frame without its blank line is no event. */
 const piece = (unit: Unit, from: number, to: number): Piece => {
   const whole = to === unit.bytes.byteLength;
   return {

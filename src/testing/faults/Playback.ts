@@ -10,14 +10,14 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import { commentFrame } from "../answers/AnswerFrames.ts";
 import { pingFrame } from "../answers/AnswersAnthropicMessages.ts";
 import type { Answer, BreakKind, KeepAlive } from "../script/FaultScript.ts";
-import type { OpenLog, Outcome } from "./FaultLog.ts";
+import type { OpenLog, RequestOutcome } from "./FaultLog.ts";
 import type { Piece, Plan } from "./Plan.ts";
 import { finish, type SocketInbox, write } from "./SocketInbox.ts";
 
 /** Milliseconds between keep-alives of the break `keep_alive` where the script says no other. */
 export const keepAliveEveryMs = 100;
 
-/** One answer on its socket: what is to be written, and whom to tell. */
+/** One answer on its socket: its plan, and the callbacks of its request's row. */
 export interface Playback {
   readonly socket: Socket;
   readonly inbox: SocketInbox;
@@ -30,7 +30,7 @@ export interface Playback {
   /** The request's row has changed. */
   readonly changed: () => void;
   /** Ends the request's row in the log. */
-  readonly end: (outcome: Outcome) => void;
+  readonly end: (outcome: RequestOutcome) => void;
 }
 
 /**
@@ -76,7 +76,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
   return false;
 });
 
-/** What happens at a break. `end` and `keep_alive` need a head and are played elsewhere; here they are silence. */
+/** Breaks a connection. `end` and `keep_alive` need a head and are played in `perform`; here they are silence. */
 export const breakOff = (
   socket: Socket,
   inbox: SocketInbox,
@@ -129,7 +129,7 @@ const sender = ({ answer, changed, plan, protocol, row, socket }: Playback) => {
   return { raw, body, pieces };
 };
 
-/** Noted before the write: what the log does not have, the client cannot have. */
+/** Noted before the write, so that the client never has content that the log does not have. */
 const note = (row: OpenLog, piece: Piece): void => {
   for (const serial of piece.text) row.text.push(serial);
   for (const serial of piece.reasoning) row.reasoning.push(serial);

@@ -1,5 +1,5 @@
 /**
- * Reads HTTP/1.1 requests from bytes, as much of it as a fault server needs: head, length or chunks, and a hash of the body.
+ * Reads HTTP/1.1 requests from bytes, as far as a fault server needs: head, length or chunks, and a hash of the body.
  */
 import { createHash } from "node:crypto";
 
@@ -20,7 +20,7 @@ export interface RequestHead {
 
 /** A request as far as it has come. */
 export interface RequestReader {
-  /** Takes bytes; returns those behind the request's end, which belong to the next one. */
+  /** Takes bytes; returns those behind the request's end, which belong to the next request. */
   readonly push: (bytes: Uint8Array) => Uint8Array;
   readonly head: () => RequestHead | undefined;
   readonly complete: () => boolean;
@@ -50,7 +50,7 @@ class Reader implements RequestReader {
   #received = 0;
   #bodyBytes = 0;
   #chunked = false;
-  /** Body bytes that are still to come of the length or the chunk, or the line that comes next. */
+  /** Body bytes of the length or the chunk that are still to come, or which line comes next. */
   #left = 0;
   readonly #hash = createHash("sha256");
 
@@ -77,7 +77,7 @@ class Reader implements RequestReader {
     const end = this.#pending.indexOf("\r\n\r\n");
     if (end === -1) {
       if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "head too large";
-      // No method begins like this: a TLS client has come to a plain port, and its head would never end.
+      // No method begins like this: a TLS client has connected to a plain port, and its head would never end.
       if (!/^[A-Z]/.test(this.#pending.toString("latin1", 0, 1))) this.#problem = "not HTTP/1.1";
       return;
     }

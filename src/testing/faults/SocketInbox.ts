@@ -8,13 +8,13 @@ import { Effect } from "effect";
 /** Bytes that may wait unread before the socket is paused. */
 export const inboxBytesMax = 1024 * 1024;
 
-/** The bytes that a socket brought and that nobody has taken yet. */
+/** The bytes of a socket that have come and are not taken yet. */
 export interface SocketInbox {
   /** The next bytes; undefined once the other side is gone. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
   /** Puts bytes back to the front. */
   readonly unread: (bytes: Uint8Array) => void;
-  /** Waits until the other side is gone, throwing away what it still sends. */
+  /** Waits until the other side is gone, and drops the bytes that it still sends. */
   readonly gone: Effect.Effect<void>;
 }
 
@@ -39,7 +39,7 @@ export const make = (socket: Socket): SocketInbox => {
   });
   socket.on("end", leave);
   socket.on("close", leave);
-  // A reset by the client is how many clients close: it ends the inbox and is no fault of the server.
+  // Many clients close with a reset: it ends the inbox and is no fault of the server.
   socket.on("error", leave);
 
   const shift = (): Uint8Array | undefined => {
@@ -76,14 +76,14 @@ export const make = (socket: Socket): SocketInbox => {
   };
 };
 
-/** Writes bytes and waits until the kernel has them; a socket that is gone takes them silently, its inbox says so. */
+/** Writes bytes and waits until the kernel has them; for a socket that is gone this does nothing, its inbox reports the end. */
 export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (socket.destroyed || !socket.writable) return resume(Effect.void);
     socket.write(bytes, () => resume(Effect.void));
   });
 
-/** Writes last bytes, sends a FIN and waits for the other side to go, so that nothing unread turns the FIN into a reset. */
+/** Writes the last bytes, sends a FIN and waits for the other side to go: unread bytes would turn the FIN into a reset. */
 export const finish = (socket: Socket, inbox: SocketInbox, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (!socket.destroyed && socket.writable) socket.end(bytes);

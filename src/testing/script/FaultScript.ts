@@ -1,9 +1,9 @@
 /**
  * Describes what a FaultProvider answers and where it breaks: a small JSON document, checked strictly.
  *
- * Answers are given in order, one a request; the last one repeats. A break names what happens (`kind`) and where (`at`, with
- * `n` where a place is counted). A second conversation on the same server has a script of its own under `scripts`, chosen by
- * the path prefix `/s/NAME` or the request header `x-script: NAME`.
+ * Answers are given in order, one for each request; the last one repeats. A break names what happens (`kind`) and where (`at`,
+ * with `n` where a place is counted). A second conversation on the same server has a script of its own under `scripts`, chosen
+ * by the path prefix `/s/NAME` or the request header `x-script: NAME`.
  *
  * ```json
  * {
@@ -33,7 +33,7 @@ const protocols = [
   "google-gemini",
 ] as const satisfies ReadonlyArray<ProtocolId>;
 
-/** An error of the provider, in the words of its protocol: as a whole answer by `status`, inside a stream by `error`. */
+/** An error of the provider, in the words of its protocol: as a whole response by `status`, inside a stream by `error`. */
 export const ProviderErrorName = Schema.Literals([
   "rate_limited",
   "overloaded",
@@ -49,8 +49,8 @@ const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "er
 /**
  * One block of content; exactly one of its names is given. `reasoning`, `text` and `refusal` count deltas, `ping` keep-alives;
  * `tool` and `provider_tool` name a call whose `input` gets a serial number; `cut` ends the arguments in the middle although
- * the call and the stream end properly; `error` is an error event inside the stream, after which nothing follows; `bytes` are
- * sent as they are at this place, in base64: what no protocol writes (garbage, half characters, events of others).
+ * the call and the stream end properly; `error` is an error event inside the stream and its last event; `bytes` (base64) are
+ * sent unchanged at this place: bytes that no protocol writes, such as garbage, half characters or foreign events.
  */
 export const Block = Schema.Struct({
   reasoning: deltas,
@@ -104,7 +104,7 @@ export type BreakPlace = typeof BreakPlace.Type;
 
 const headless: ReadonlyArray<BreakPlace> = ["accept", "request", "before_head", "next_request"];
 
-/** What breaks, where, and after how many of the place's units; a break before the head cannot end or keep alive. */
+/** The kind of a break, its place, and a count of the place's units; a break before the head cannot end or keep alive. */
 export const Break = Schema.Struct({
   kind: BreakKind,
   at: BreakPlace,
@@ -126,8 +126,8 @@ export const KeepAlive = Schema.Struct({
 export type KeepAlive = typeof KeepAlive.Type;
 
 /**
- * Answers a request that resumes: the events behind its cursor, out of the answer that its response (or its conversation) was
- * given first. `skip` leaves out the first of them, `repeat` sends as many once more that stand before.
+ * Answers a request that resumes: sends the events behind its cursor, out of the answer that its response (or its conversation)
+ * was given first. `skip` leaves out the first of these events, `repeat` sends as many events before the cursor once more.
  */
 export const ResumeFault = Schema.Struct({
   skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -145,7 +145,7 @@ export const Answer = Schema.Struct({
   body: Schema.optionalKey(Schema.Json),
   content: Schema.optionalKey(Schema.Array(Block)),
   raw: Schema.optionalKey(Schema.String),
-  /** Path of a file with recorded bytes, resolved by whoever reads the script. */
+  /** Path of a file with recorded bytes; the reader of the script resolves it. */
   raw_file: Schema.optionalKey(Schema.String),
   /** Why the stream finishes; left out: `tool` after a call, else `stop`. `none` leaves the terminal event out. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),
@@ -173,12 +173,12 @@ export type Answer = typeof Answer.Type;
 
 const answers = Schema.Array(Answer).check(Schema.isMinLength(1));
 
-/** What a fault server answers, conversation by conversation. */
+/** The answers of a fault server, conversation by conversation. */
 export const FaultScript = Schema.Struct({
   answers: Schema.optionalKey(answers),
   /** Scripts of further conversations, by name. */
   scripts: Schema.optionalKey(Schema.Record(Schema.String, answers)),
-  /** What follows a conversation's last answer: that answer again, or a 500 that the log marks `unscripted`. */
+  /** What comes behind a conversation's last answer: that answer again, or a 500 that the log marks `unscripted`. */
   after: Schema.Literals(["repeat", "error"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("repeat" as const))),
 });
 export type FaultScript = typeof FaultScript.Type;
@@ -219,7 +219,7 @@ export const parse = (text: string): Effect.Effect<FaultScript, FaultScriptError
 
 const issues = SchemaIssue.makeFormatterStandardSchemaV1();
 
-/** The first issue only: one line that a person can act on, `answers[0].break.kind: Expected …`. */
+/** The first issue, in one line that a person can act on: `answers[0].break.kind: Expected …`. */
 const oneLine = (error: Schema.SchemaError): string => {
   const issue = issues(error.issue).issues[0];
   const field = (issue?.path ?? [])

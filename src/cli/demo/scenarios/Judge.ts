@@ -115,7 +115,7 @@ const connectionProblem = (scenario: Scenario, { exchanges }: PlayedRun): Readon
 const useOf = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
   reused ? "kept" : recycled > 0 ? "recycled" : "fresh";
 
-const faults = (verdict: FaultJudge.Verdict): ReadonlyArray<string> =>
+const faults = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>
   Object.entries(verdict).flatMap(([fault, found]) => {
     const words = fault.replaceAll("_", " ");
     if (!Array.isArray(found)) return found === true ? [words] : [];
