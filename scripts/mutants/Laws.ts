@@ -120,8 +120,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a handler starts although its dispatch could not be recorded",
     breaks: "L8",
     within: "recordDispatch",
-    find: '!recorded ? "not_recorded" : owner.fence.isClosed ? "superseded" : "recorded",',
-    replace: 'owner.fence.isClosed && recorded ? "superseded" : "recorded",',
+    find: '!recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",',
+    replace: 'owner.fence.isSealed && recorded ? "superseded" : "recorded",',
     proofs: [runs, { test: "test/runtime/tools/ToolGuard.test.ts" }],
   },
   {

@@ -1,9 +1,9 @@
 /**
- * Bounds what a recorder may do to its callers: every call comes back within a named time and fails in the recorder's own
- * words, whether the service hangs, throws, dies, or gives what is no answer (law L11).
+ * Bounds what a recorder may do to its callers: every call comes back within a named time, and a failed one fails in the
+ * recorder's own words, whether the service hangs, throws, dies, or gives a value of another kind (L11).
  *
- * A recorder may come from another author, in plain JavaScript, over a network that goes away. What such a call did
- * when it was given up is not known: entries may be sent again, as `RunRecord.apply` takes each of them once.
+ * A recorder may come from another author, in plain JavaScript, over a network that goes away. Whether a call that was given
+ * up has changed the store is not known. Entries may be sent again all the same: `RunRecord.apply` takes each of them once.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -26,7 +26,7 @@ import { listWaitMs, type RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
  */
 export const probeMs = 250;
 
-/** Most calls that neither returned nor let themselves be interrupted; beyond them the recorder is not called any more. */
+/** Most calls that have neither returned nor been interrupted. Beyond them the recorder is not called any more. */
 export const hangingCallsMax = 64;
 
 type Service = RunRecorder["Service"];
@@ -91,7 +91,7 @@ const isRecord = (value: unknown): boolean =>
     (name) => Predicate.hasProperty(value, name) && Array.isArray(value[name]),
   );
 
-/** One method of a recorder, and whether a call of it hangs right now. */
+/** One method of a recorder, and since when a call of it hangs. */
 class Door {
   readonly #name: string;
   readonly #waitMs: number;
@@ -139,7 +139,7 @@ class Door {
     return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
   }
 
-  /** The end of the call, or undefined when the time is over. It also ends where its own caller cannot be interrupted. */
+  /** The end of the call; undefined when the time is over, also where its caller cannot be interrupted. */
   #awaited<A, E>(
     fiber: Fiber.Fiber<A, E>,
     ms: number,
@@ -156,7 +156,7 @@ class Door {
         timer.interruptUnsafe();
       });
       const ended = Deferred.await(first);
-      // A claim may wait for long, and has taken nothing meanwhile: its caller may leave, also one that must not be cut off.
+      // A claim may wait for long and has taken nothing meanwhile, so that even an uninterruptible caller may leave.
       const awaited = undo === undefined ? ended : Effect.interruptible(ended);
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
@@ -171,8 +171,8 @@ class Door {
   /**
    * Leaves a call behind. Until it ends it counts as one that hangs.
    *
-   * @param ms what is left of the call's own time: one whose caller has waited for less goes on, so that a store that is slow
-   *   and does not hang is not interrupted again and again, and never seen to come back
+   * @param ms what is left of the call's own time. A call whose caller has waited for less goes on: otherwise a slow store
+   *   would be interrupted again and again, and never be seen to come back
    */
   #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
@@ -211,10 +211,10 @@ class Door {
   }
 }
 
-/** A call that throws has died, and one that gives no effect has too. */
+/** A call that throws, or gives no effect, has died. */
 const called = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const effect: unknown = make();
-    // What is typed as an effect is looked at all the same: the service may be plain JavaScript.
+    // The type says that it is an effect; a service in plain JavaScript may give anything.
     return Effect.isEffect(effect) ? (effect as Effect.Effect<A, E>) : Effect.die(new TypeError("expected an Effect"));
   });

@@ -1,5 +1,5 @@
 /**
- * Digests content that is never stored, under a key, so that nobody finds a prompt by trying from a record or an export.
+ * Digests content that is never stored, under a key, so that a record or an export does not confirm a guessed prompt.
  */
 import * as Effect from "effect/Effect";
 import { RecorderError } from "./RecorderError.ts";

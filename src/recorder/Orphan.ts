@@ -1,5 +1,5 @@
 /**
- * Reads from a run's record what is due when nobody drives it: its process died, or left it to an answer.
+ * Reads from a run's record what is due when no process drives it: its process died, or left it to an answer.
  *
  * Pure: `recover` and `StreamProcessor.takeUp` act on the same word, so that a run means the same to both.
  */
@@ -9,7 +9,6 @@ import type { Failure } from "../domain/Failure.ts";
 import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import type { ToolBoundary } from "../domain/SideEffects.ts";
 import * as Facts from "../facts/Facts.ts";
 import { atMost, join } from "../facts/Growth.ts";
 import { joined } from "../facts/ResponseFacts.ts";
@@ -25,9 +24,9 @@ export interface OrphanInput {
 }
 
 /**
- * What is due. `decide`: nobody has decided what broke, or nobody has acted on `standing`, a question or a stop that was
- * decided on just these facts. `waiting`: its question is open. `answered`: it was answered, and nobody acted on that.
- * `offered`: a retry was decided, and nobody has started it.
+ * What is due. `decide`: what broke is not decided, or no process has acted on `standing`, a question or a stop that was
+ * decided on just these facts. `waiting`: the question is open. `answered`: the answer is not carried out. `offered`: a retry
+ * was decided, and has not started.
  */
 export type Due =
   | {
@@ -47,7 +46,7 @@ export type Due =
   | { readonly _tag: "offered"; readonly incident: RunIncident };
 
 /**
- * Says what is due of a run that nobody drives.
+ * Says what is due of a run that no process drives.
  *
  * @param record a run that has not ended
  * @returns undefined when there is nothing to decide: the record has no attempt, or the run has ended
@@ -77,9 +76,9 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
 };
 
 /**
- * The facts of an attempt whose process is gone: the request may have been sent, and a call that was started and has no
- * outcome has one that nobody knows. The provider's marker counts no more: it came, but what came before it and was not
- * handed over is lost, and a run without an end on record has told nobody that its answer is whole (laws L4, L5).
+ * The facts of an attempt whose process is gone. Its request may have been sent, and a call that was started and has not
+ * settled is of unknown outcome. The terminal marker counts no more: what came before it and was not handed over is lost, and
+ * a run without an end on record has told no caller that its response is whole (L4, L5).
  */
 export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
   ...facts,
@@ -90,29 +89,25 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
   ),
 });
 
-/** What a process that takes a run over says of it. */
-export interface Heir {
-  /** Whether its caller can throw away what it was shown. */
-  readonly discardable: boolean;
-  readonly boundaries: ReadonlyArray<ToolBoundary>;
-}
-
-/** Goes on from the facts of an attempt whose process is gone, as the crash has left them. */
+/**
+ * Goes on from the facts of an attempt whose process is gone, as the crash has left them.
+ *
+ * @param successor what the process that takes the run over says of it; by default that nothing can be discarded
+ */
 export const restored = (
   facts: AttemptFacts,
-  { boundaries, discardable }: Heir = { discardable: false, boundaries: [] },
+  successor: Pick<Facts.FactsOptions, "discardable" | "boundaries"> = { discardable: false, boundaries: [] },
 ): Facts.FactsFold =>
   Facts.make({
     sideEffects: facts.side_effects,
-    discardable,
-    boundaries,
+    ...successor,
     guarded: facts.side_effects?.guarded === true,
     from: afterCrash(facts),
   });
 
 /**
- * Whether nothing has happened since an incident was decided but that its process went away: what a crash makes of the
- * facts by itself was known to whoever decided on them.
+ * Whether nothing has happened since an incident was decided, except that its process went away. What a crash alone makes of
+ * the facts was known when the incident was decided.
  *
  * @param facts what is known now, after a crash or not
  */
@@ -155,7 +150,7 @@ const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefin
   return (question.attempt ?? incident.attempt) >= last.attempt ? { question, incident } : undefined;
 };
 
-/** The newest incident that somebody acts on, or has to: a late one is neither. */
+/** The newest incident that was acted on, or has to be. A late one is neither. */
 export const newestIncident = (record: RunRecord): RunIncident | undefined =>
   record.incidents.findLast(({ status }) => status !== "late");
 
@@ -166,8 +161,8 @@ const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due 
 };
 
 /**
- * Whether an answer is still to be carried out. An end is an end; a word on calls counts until none is of unknown outcome;
- * what starts something counts for the facts that it was given on, because nobody agreed to repeat what came after.
+ * Whether an answer is still to be carried out. An end is an end. A word on calls counts until none is of unknown outcome. An
+ * answer that starts something counts for the facts that it was given on: the person did not agree to repeat what came after.
  */
 const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -186,13 +181,13 @@ const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boo
 const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first, resumed } = response;
   const broke = lastBreak(record, first, asked);
-  // What its own caller left behind is no failure of the provider: seen from a new process it is a crash like any other. So
-  // is an answer that was whole in a process that is gone.
+  // A run that its own caller left is no failure of the provider: seen from a new process it is a crash like any other. So
+  // is a response that was whole in a process that is gone.
   const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
-  // A cursor dies with its process: what was to be resumed by it is decided anew, without it.
+  // A cursor dies with its process: a response that was to be resumed by it is decided anew, without it.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
@@ -236,7 +231,7 @@ const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response)
   ]);
 };
 
-/** A run that was taken over too often does nothing by itself any more: as a run that has spent its budget it asks. */
+/** A run that was taken over too often does nothing by itself any more: it asks, as a run does whose budget is spent. */
 const exhausted = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts => ({
   ...run,
   auto_retries: Math.max(run.auto_retries, budget.max_auto_retries),

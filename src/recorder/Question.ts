@@ -68,8 +68,8 @@ export const put = (incident: RunIncident, { asked_at, attempt, choices, revisio
   };
 };
 
-/** The question on record in the words in which a person is asked. */
-export const told = (
+/** The question as a person is asked it, from its record. */
+export const fromRecord = (
   { asked_at, choices, default_choice, expires_at, revision, rule }: QuestionRecord,
   incident: RunIncident,
 ): Question => ({

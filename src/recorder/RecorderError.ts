@@ -4,12 +4,13 @@
 import * as Schema from "effect/Schema";
 
 /**
- * A run's record could not be written or read. `reason` says why; whoever acts on records must then not act (law L8).
+ * A run's record could not be written or read. `reason` says why. A caller that acts on records must then not act (L8).
  *
- * `fenced`: another process has taken the run over, and this one writes nothing of it any more; or this one gave it back, and
- * may not drive it on without a claim. `owned`: a living process drives the run, so nobody takes it over. `invalid`: a write
- * holds a value that could not be read back; the message names its field, `entry` is its place in the write, and nothing of
- * the write was taken. `bad_option`: the recorder was made with an option that cannot be, and the message names it.
+ * `fenced`: another process has taken the run over, and this one writes nothing of it any more; or this process gave the run
+ * back, and may not drive it on without a claim. `owned`: a living process drives the run, so it cannot be taken over.
+ * `invalid`: a write holds a value that could not be read back. The message names its field, `entry` is its place in the
+ * write, and nothing of the write was taken. `bad_option`: the recorder was made with an impossible option, which the message
+ * names.
  * `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` are said of the store as a whole; `run_id` may be empty
  * then.
  */

@@ -1,5 +1,5 @@
 /**
- * Reads a long list of runs page by page, so that no reader holds all of it.
+ * Reads a long list of runs page by page: no reader holds all of it.
  */
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
@@ -30,8 +30,8 @@ export const runsOf = (
   );
 
 /**
- * The runs that may have no driver: those that ask or are parked. A run whose question is open is still asking, also when no
- * process drives it.
+ * The runs that may have no driver: those that ask or are parked. A run whose question is open is asking, whether a process
+ * drives it or not.
  *
  * @param limit runs of a page
  */

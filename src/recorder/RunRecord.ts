@@ -28,7 +28,7 @@ export const AttemptRecord = Schema.Struct({
 });
 export type AttemptRecord = typeof AttemptRecord.Type;
 
-/** Whose word settled a call whose outcome nobody knew: a person's, or the tool's own `verify`. */
+/** Whose word settled a call of unknown outcome: a person's, or that of the tool's own `verify`. */
 export const VerdictBy = Schema.Literals(["person", "verify"]);
 export type VerdictBy = typeof VerdictBy.Type;
 
@@ -47,7 +47,7 @@ export const CallRecord = Schema.Struct({
 });
 export type CallRecord = typeof CallRecord.Type;
 
-/** Who answered a question: a person, its expiry (with the default), or a program's configuration. */
+/** What answered a question: a person, its expiry (with the default), or a program's configuration. */
 export const AnsweredBy = Schema.Literals(["person", "expiry", "program"]);
 export type AnsweredBy = typeof AnsweredBy.Type;
 
@@ -70,8 +70,8 @@ export const QuestionRecord = Schema.Struct({
 export type QuestionRecord = typeof QuestionRecord.Type;
 
 /**
- * Why nobody drives a run that has not ended. `question`: it waits for an answer. `interrupted`: its caller went away
- * unsigned; `recover` decides it. `recovered`: its process died and it was decided; `answered`: it was answered meanwhile.
+ * Why no process drives a run that has not ended. `question`: it waits for an answer. `interrupted`: its caller went away
+ * unsigned; `recover` decides it. `recovered`: its process died and it was decided. `answered`: it was answered meanwhile.
  * The last two wait for `StreamProcessor.takeUp`.
  */
 export const Parked = Schema.Literals(["question", "interrupted", "recovered", "answered"]);
@@ -94,7 +94,7 @@ export const RunRecord = Schema.Struct({
   provider: Provider,
   /** Wall clock, milliseconds since the epoch. */
   started_at: Milliseconds,
-  /** `asking` and `parked` runs outlive their process; `parked` says why nobody drives one. */
+  /** `asking` and `parked` runs outlive their process; `parked` says why no process drives one. */
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
   parked: Schema.optionalKey(Parked),
   /** How often a process took the run over. */
@@ -144,7 +144,7 @@ export const Entry = Schema.TaggedUnion({
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
   /** A runtime call is handed over whole; its facts come in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
-  /** Settles a call whose outcome nobody knew; its facts come in the same write. */
+  /** Settles a call of unknown outcome; its facts come in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
   /** `omitted` counts records before this one that were never written. */
   EvidenceNoted: { evidence: Evidence, omitted: Schema.optionalKey(Schema.Natural) },
@@ -152,7 +152,7 @@ export const Entry = Schema.TaggedUnion({
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
   QuestionAsked: { question: QuestionRecord },
   QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
-  /** Nobody drives the run any more, and it has not ended. */
+  /** No process drives the run any more, and it has not ended. */
   RunParked: { reason: Parked },
   /** A process drives the run again. */
   RunResumed: {},
@@ -251,13 +251,13 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
   }
 };
 
-/** Whether an entry says that the run goes on: only who has claimed it, or began it, may write that. */
+/** Whether an entry says that the run goes on: only a process that began or claimed the run may write that. */
 export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
 /** Whether a process that writes this entry drives the run no more. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
-/** The record without the word that nobody drives the run. */
+/** The record without the word that no process drives the run. */
 const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
 
 /** The newest question of a run, while it is open. */
@@ -311,7 +311,7 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   questions: [],
 });
 
-/** Facts only grow on record too (law L1): of two writes the one that was slower takes nothing back. */
+/** Facts only grow on record too: the slower one of two writes takes nothing back (L1). */
 const raise = (it: AttemptRecord, entry: Extract<Entry, { readonly _tag: "FactsRaised" }>): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
@@ -335,7 +335,7 @@ const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "A
 
 type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
 
-/** A call stands once, and its first verdict stays: what was answered once is not answered again. */
+/** A call stands once, and its first verdict stays. */
 const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
   const { attempt, call, tool } = entry;
   const verdict = entry._tag === "CallJudged" ? { verdict: entry.verdict, verdict_by: entry.by } : {};
@@ -353,7 +353,7 @@ const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>
 
 /** Adds evidence between its two anchors: the first records stay, the last ones roll. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
-  // `concat` makes a list of just that length; a spread leaves room for more, which a run that waits would hold.
+  // `concat` makes a list of just that length. A spread leaves room for more, which a waiting run would hold.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
   // A terminal candidate is what a disputed ending is judged by: it goes last.
@@ -362,7 +362,7 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };
 };
 
-/** Writing an incident twice is writing it once: it keeps its place and what became of it. */
+/** An incident that is written twice stands once: it keeps its place and its status. */
 const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
   if (record.incidents.some((it) => it.id === incident.id)) return record;
   if (record.incidents.length < incidentsMax) return { ...record, incidents: [...record.incidents, incident] };
@@ -373,7 +373,7 @@ const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
   };
 };
 
-/** Which incident gives way: the oldest that is over, then one that was carried out; never the one that ended the run. */
+/** Which incident gives way: the oldest that is over, else one that was carried out, and never the one that ended the run. */
 const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
   const over = incidents.findIndex(
     ({ status }) => status === "recovered" || status === "superseded" || status === "late",
@@ -397,7 +397,7 @@ const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "Inc
 const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
 
-/** A mark that comes again, or late, takes nothing back of what the end made of its incident. */
+/** A mark that comes late, or twice, takes nothing back: the end of the run has set the status. */
 const settledBy = (end: RunEnd | undefined, incidents: ReadonlyArray<RunIncident>): ReadonlyArray<RunIncident> =>
   end === undefined ? incidents : settle(incidents, end);
 

@@ -1,7 +1,7 @@
 /**
  * Remembers runs: what was seen of each attempt, its incidents with their decisions, questions, answers and the end.
  *
- * The service is the seam that durable layers share. It never decides; it commits what it is given, or says why not.
+ * Durable layers share the service. It never decides: it commits what it is given, or says why it does not.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -79,19 +79,20 @@ export class RunRecorder extends Context.Service<
     /** Reads the incidents of a run, oldest first; empty when the run is not known. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
-     * Takes over a run that nobody drives: it is parked, or the process that drove it is gone. From then on only this
-     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`. Where the driver is silent it waits, about as long
-     * as a process may be, until that one has beaten or counts as gone; a caller that leaves meanwhile has taken nothing.
+     * Takes over a run that no process drives: it is parked, or the process that drove it is gone. From then on only this
+     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`. Where the driver is silent, the call waits until the
+     * driver has beaten or counts as gone, about as long as a process may be silent. A caller that leaves meanwhile has taken
+     * nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
      * Gives a claimed run back without having driven it. A durable recorder whose store is away keeps that and does it later:
-     * the run could be taken up by no process otherwise.
+     * otherwise no process could take the run up.
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
-     * Runs that nobody drives and nobody has decided: their process is gone, or their caller left them (`interrupted`);
-     * oldest first, at most `limit` (default 100).
+     * Runs that no process drives and no process has decided: their process is gone, or their caller left them
+     * (`interrupted`). Oldest first, at most `limit` (default 100).
      *
      * @param options.waits whether silent processes are waited for, as `claim` does (default). `false` is for looking: it
      *   gives their runs too, at once, and takes nothing from them. `all` is for one look after a crash: a process that may
@@ -102,8 +103,8 @@ export class RunRecorder extends Context.Service<
       options?: { readonly waits?: boolean | "all" },
     ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
-     * Answers the newest question of a run, whoever drives it: once (compare and set), and only while its facts have not
-     * grown since. Returns the record with the answer; whoever drives the run acts on it.
+     * Answers the newest question of a run, whichever process drives it: once (compare and set), and only while its facts
+     * have not grown since. Returns the record with the answer. The process that drives the run acts on it.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
     /**
@@ -115,8 +116,8 @@ export class RunRecorder extends Context.Service<
     /** Forgets ended runs; returns how many. */
     prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
     /**
-     * Tells of each run that this process drove and that another one has taken over, as soon as it is known here: before
-     * the next write of the run, which is refused. Without it a run hears of that at its next write.
+     * Tells of each run that this process drove and that another one has taken over, as soon as this process knows: before
+     * the next write of the run, which is refused. Without a listener the run learns of that at its next write.
      *
      * @param listener gives whether it has driven the run, which it stops then. It must not throw
      * @returns ends it
@@ -142,7 +143,7 @@ export declare namespace RunRecorder {
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
   Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
     const records = new Map<string, RunRecord.RunRecord>();
-    /** Runs that somebody in this process drives. */
+    /** Runs that this process drives. */
     const driven = new Set<string>();
 
     const commit = (runId: string, entries: ReadonlyArray<RunRecord.Entry>): RecorderError | undefined => {
@@ -242,7 +243,7 @@ const sentences = {
   run_ended: "the run has ended and takes no further entries",
   full: "every kept run is still live; raise runsMax or end some runs",
   owned: "a living process drives the run",
-  fenced: "the run was given back, and is written on only by who claims it again",
+  fenced: "the run was given back, and is written on only after a new claim",
 } as const;
 
 const misfit = (reason: keyof typeof sentences, run_id: string) =>

@@ -66,7 +66,7 @@ export const RunExport = Schema.Struct({
   provider: Provider,
   started_at: Milliseconds,
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
-  /** Why nobody drives it. */
+  /** Why no process drives it. */
   parked: Schema.optionalKey(Parked),
   /** How often a process took it over. */
   resumes: Schema.optionalKey(Schema.Natural),

@@ -59,7 +59,7 @@ export const modelWords: ReadonlySet<string> = new Set(
   vision vl voice x z`),
 );
 
-/** Who may stand before the one slash of a routed model id, such as `openai/gpt-5`. */
+/** The vendors that may stand before the one slash of a routed model id, such as `openai/gpt-5`. */
 export const isVendor = (name: string): boolean => families.has(name) || routed.has(name);
 
 const routed: ReadonlySet<string> = new Set(["meta-llama", "x-ai", "z-ai", "ibm-granite", "arcee-ai"]);

@@ -1,6 +1,6 @@
 /**
- * Runs transactions of the store: waits for other processes' locks, makes missing tables, and says in the recorder's words
- * what failed.
+ * Runs the store's transactions: it waits for the locks of other processes, makes missing tables, and puts a failure into the
+ * recorder's words.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -43,35 +43,37 @@ export class SqlDatabase {
     this.tables = tables;
     this.#options = options;
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
-    this.free = options.shared.client ? this.#told(this.#apart(Effect.void, true)) : Effect.void;
+    this.free = options.shared.client ? this.#explained(this.#apart(Effect.void, true)) : Effect.void;
   }
 
   /** Makes the tables where they are missing, and reads the store's key. */
   readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
-    this.#told(this.#apart(this.#prepared, true)),
+    this.#explained(this.#apart(this.#prepared, true)),
   );
 
   /**
    * Runs a transaction that may write. The body may be run again; it touches nothing but the database. It is never part of
    * a transaction of its caller, with which it could be undone.
    */
-  write<A, E>(body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>): Effect.Effect<A, Told<E> | RecorderError> {
+  write<A, E>(
+    body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
+  ): Effect.Effect<A, Explained<E> | RecorderError> {
     const transaction = this.#connected(body, this.tables.sql.withTransaction);
     const written = Effect.tap(this.#withTables(transaction), this.#patience.over);
-    return this.#told(this.#apart(written, true));
+    return this.#explained(this.#apart(written, true));
   }
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
-  read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Told<E> | RecorderError> {
+  read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const snapshot = this.#connected(body, (it) =>
       Effect.provideService(this.tables.sql.withTransaction(it), SqlClient.BeginTransaction, "BEGIN"),
     );
-    return this.#told(this.#apart(this.#withTables(snapshot), false));
+    return this.#explained(this.#apart(this.#withTables(snapshot), false));
   }
 
   /**
-   * Fails where a write would have to wait for a transaction of its own caller. One connection is all that SQLite has for
-   * writing: the caller waits for the record, and the record would wait for the caller.
+   * Fails where a write would have to wait for a transaction of its own caller. SQLite has one connection for writing: the
+   * caller waits for the record, and the record would wait for the caller.
    */
   readonly free: Effect.Effect<void, RecorderError>;
 
@@ -118,7 +120,7 @@ export class SqlDatabase {
     });
   }
 
-  /** A program that holds the connection for longer than a lock is waited for is told like a lock. */
+  /** A program that holds the connection for longer than a lock is waited for is reported as a lock. */
   #connected<A, E>(
     body: Effect.Effect<A, E>,
     begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
@@ -139,18 +141,18 @@ export class SqlDatabase {
     });
   }
 
-  #told<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Told<E> | RecorderError> {
+  #explained<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Explained<E> | RecorderError> {
     const explained = (cause: unknown) => {
       const error = SqlFailure.explained(cause, this.#options.place);
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
     return patiently(body, this.#patience).pipe(
-      Effect.catch((error): Effect.Effect<never, Told<E> | RecorderError> => {
+      Effect.catch((error): Effect.Effect<never, Explained<E> | RecorderError> => {
         if (isOfDatabase(error)) return explained(error);
-        // What is no failure of the database is the body's own.
-        return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Told<E>));
+        // A failure that is not the database's is the body's own.
+        return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Explained<E>));
       }),
-      // A cleanup that failed dies inside of the transaction; its caller is told like of any other failure.
+      // A cleanup that fails dies inside of the transaction. Its caller is told of it as of any other failure.
       Effect.catchDefect(explained),
       // A program that traces its runs wants spans of them, and not of every statement here.
       Effect.withTracerEnabled(false),
@@ -158,8 +160,8 @@ export class SqlDatabase {
   }
 }
 
-/** What is left of a failure when those of the database were put into the recorder's words. */
-type Told<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
+/** The failures that are left when those of the database are put into the recorder's words. */
+type Explained<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
 
 const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
   isSqlError(error) || error instanceof SqlFailure.RowChanged || error instanceof SqlFailure.ConnectionHeld;
@@ -169,8 +171,8 @@ const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
- * How long a lock is waited for: once, by whoever meets it, and not anew by every write that comes after. A process that is
- * to end while its store is locked has several things to write one after the other, and ends all the same.
+ * How long a lock is waited for: once, by the write that meets it first, and not anew by every later one. A process that has
+ * to end while its store is locked has several things to write one after the other, and still ends.
  */
 class LockPatience {
   readonly #waitMs: number;
@@ -181,7 +183,7 @@ class LockPatience {
     this.#waitMs = waitMs;
   }
 
-  /** The lock was met (again): whether to try again. One that nobody has met for so long as it is waited for is another one. */
+  /** The lock was met (again): whether to try again. A lock that no write has met for the whole wait is another one. */
   waits(): boolean {
     const now = monotonicMs(realClock);
     if (now - this.#lastMetAt > this.#waitMs) this.#metAt = now;
@@ -213,7 +215,7 @@ const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience
       ),
   );
 
-/** Another process's lock takes real time, also where a test moves the clock of this one. */
+/** Another process's lock takes real time, even where a test moves the clock of this process. */
 const inRealTime = (ms: number): Effect.Effect<void> => Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);
 
 const pause = inRealTime(lockPauseMs);

@@ -1,8 +1,8 @@
 /**
- * Looks whether what is to be written could be read back: entries are plain data, and the schema that reads is the judge.
+ * Checks that entries could be read back before they are written. They are plain data, and the schema that reads them judges.
  *
- * A record is a fold over its entries, and the fold makes nothing that its entries do not hold: where each entry can be read,
- * so can the record.
+ * A record is a fold over its entries, and holds nothing that they do not hold: where each entry can be read, so can the
+ * record.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -37,18 +37,18 @@ export const readable = (
   return all;
 };
 
-/** What a program without types hands over may be no entry at all. */
+/** A program without types may hand over something that is no entry. */
 const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(String(entry?._tag ?? "entry"));
 
 /** Written and read as the store does it: JSON leaves out what is undefined, and makes null of what is no finite number. */
 const readBack = (entry: RunRecord.Entry): Result.Result<RunRecord.Entry, string> =>
   Result.flatMap(
     Result.try({ try: (): unknown => JSON.parse(JSON.stringify(entry)), catch: () => ": expected plain data" }),
-    (json) => Result.mapError(read(json), ({ issue }) => told(issue)),
+    (json) => Result.mapError(read(json), ({ issue }) => sentenceOf(issue)),
   );
 
 /** The path and what was expected there; never the value, which may be a user's text. */
-const told = (issue: SchemaIssue.Issue): string => {
+const sentenceOf = (issue: SchemaIssue.Issue): string => {
   const first = format(issue).issues[0];
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
   const field = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");

@@ -1,5 +1,5 @@
 /**
- * Says in the recorder's words what went wrong in its database, and counts it.
+ * Puts failures of the database into the recorder's words, and counts them.
  */
 import * as Effect from "effect/Effect";
 import * as Metric from "effect/Metric";
@@ -93,7 +93,7 @@ export const explained = (cause: unknown, place: string): RecorderError => {
 export const count = (error: RecorderError): Effect.Effect<void> =>
   Metric.update(Metric.withAttributes(failures, [["error.type", error.reason]]), 1);
 
-/** Counts a damaged row; what else concerns one run is no failure of the database. */
+/** Counts a damaged row. Anything else that concerns one run is no failure of the database. */
 export const countDamage = (error: unknown): Effect.Effect<void> =>
   error instanceof RecorderError && error.reason === "corrupt" ? count(error) : Effect.void;
 

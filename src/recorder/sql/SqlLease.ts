@@ -1,9 +1,10 @@
 /**
- * Says which process drives a run: one lease a process, renewed while it lives, fenced for ever by whoever takes over.
+ * Says which process drives a run. Each process has one lease, renews it while it lives, and loses it for ever when a process
+ * that takes over fences it.
  *
  * A lease that has expired and that no process has fenced is still good: a laptop that slept loses nothing, and the first
- * beat after an outage renews it. What decides is the fence, and it is set, read and obeyed inside of transactions only.
- * When a lease may be fenced is said by `SqlLeaseWatch`.
+ * beat after an outage renews it. Only the fence decides, and it is set, read and obeyed inside of transactions.
+ * `SqlLeaseWatch` says when a lease may be fenced.
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
@@ -26,7 +27,7 @@ export interface Driven {
   readonly lease: string;
   /** The record as this process last wrote it. */
   readonly known?: { readonly version: number; readonly record: RunRecord };
-  /** The run is lost, and what drove it here was told so: it writes nothing more. */
+  /** The run is lost, and the stream that drove it here was told so: it writes nothing more. */
   readonly told?: true;
 }
 
@@ -101,7 +102,7 @@ export class SqlLease {
     return this.#options.leaseMs / beatsInLease;
   }
 
-  /** Whether a run is driven under the lease: one without runs need not be renewed, as nobody waits for its end. */
+  /** Whether a run is driven under the lease: a lease without runs need not be renewed, as no process waits for its end. */
   get isNeeded(): boolean {
     return this.#needs > 0;
   }
@@ -122,12 +123,12 @@ export class SqlLease {
    */
   readonly hold: Effect.Effect<Held, SqlError> = Effect.suspend(() => this.#hold(false));
 
-  /** As `hold`, and renews the lease where the next look at others is due: who watches their leases has to beat itself. */
+  /** As `hold`, and renews the lease where the next look at others is due: a process that watches leases has to beat itself. */
   readonly holdWatching: Effect.Effect<Held, SqlError> = Effect.suspend(() =>
     this.#hold(this.#watch.isDue(this.#options.elapsed())),
   );
 
-  /** Takes note that a lease is committed; the runs of an earlier one are lost. */
+  /** Takes note that a lease is committed. The runs of an earlier one are lost. */
   adopt({ beatAt, id }: Held): void {
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
     if (this.#id !== id) {
@@ -208,7 +209,7 @@ export class SqlLease {
     this.#needs -= 1;
   }
 
-  /** Takes note that what drove a lost run here knows of it. Until then this process does not take the run over again. */
+  /** Takes note that the stream which drove a lost run here knows of it. Until then this process does not claim the run again. */
   tell(runId: string): void {
     const mine = this.#driven.get(runId);
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
@@ -220,7 +221,7 @@ export class SqlLease {
     return id === undefined ? Effect.undefined : Effect.map(this.#renew(id), (held) => ({ id, held }));
   });
 
-  /** Ends the lease: whatever this process still drives may be taken over at once. */
+  /** Ends the lease: the runs that this process still drives may be taken over at once. */
   readonly end: Effect.Effect<void, SqlError> = Effect.suspend(() => {
     const { leases, sql } = this.#tables;
     return this.#id === undefined
@@ -228,7 +229,7 @@ export class SqlLease {
       : Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${this.#id}`);
   });
 
-  /** Fences a lease for ever, as it was seen: one that was renewed since is held. */
+  /** Fences a lease for ever, as it was seen: a lease that was renewed since is held. */
   fence({ beats, id }: WatchedLease): Effect.Effect<void, SqlError | RowChanged> {
     const { leases, sql } = this.#tables;
     return Effect.flatMap(

@@ -2,8 +2,8 @@
  * Watches the leases of other processes, and says which of them are over.
  *
  * A lease counts its beats. It is over when this process has seen the same number for a whole lease, by its own monotonic
- * clock, and has beaten itself in that time without a gap: clocks of other machines say nothing here, and an outage that
- * kept every process from beating ends no lease. Pure but for what it remembers; the caller tells the time.
+ * clock, and has itself beaten in that time without a gap. So clocks of other machines say nothing here, and an outage that
+ * kept every process from beating ends no lease. The watch is pure except for what it remembers: the caller tells the time.
  */
 
 /** A foreign lease as a transaction found it. */

@@ -58,7 +58,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, ru
   if (owned === undefined) return yield* SqlFailure.refused("unknown_run", runId);
   if (owned.state === "ended") return yield* SqlFailure.refused("run_ended", runId);
   const mine = lease.driven(runId);
-  // What drives it here does not know yet that it has lost it, and would write on.
+  // The stream that drives the run here does not know yet that it has lost the run, and would write on.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
   if (owned.owner === held.id || isHere) return yield* SqlFailure.refused("owned", runId);
   if (owned.owner !== null) {
@@ -94,21 +94,21 @@ const standingOf = (
 };
 
 /**
- * Gives a claimed run back; see `RunRecorder.release`. While the store takes nothing that is kept, and done at a heartbeat:
- * the lease is renewed while this process lives, and no other process could take the run.
+ * Gives a claimed run back; see `RunRecorder.release`. While the store takes no writes, the run is kept, and given back at a
+ * heartbeat. This process renews its lease while it lives, so that no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     lease.part(runId);
     return Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
-      Effect.logWarning("a run could not be given back; it is as soon as the store takes that", {
+      Effect.logWarning("a run could not be given back; it will be as soon as the store takes writes", {
         run_id: runId,
         reason,
       }),
     );
   });
 
-/** Gives back what was to be given back while the store took nothing. */
+/** Gives the runs back that could not be given back while the store took no writes. */
 export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
 
@@ -117,7 +117,7 @@ const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effec
     const mine = lease.driven(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
-    // No row where another process has it by now: then it is lost, and stays so.
+    // There is no such row where another process has the run by now: then it is lost, and stays lost.
     const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
       WHERE run_id = ${runId} AND owner = ${mine.lease}`;
     return Effect.map(database.write(given), () => lease.leave(runId));
@@ -170,7 +170,7 @@ const orphansNow = (
 const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
   standing === "over" || standing === "silent" || (all && standing === "fresh");
 
-/** Does something until no lease that it needs is silent any more: such a one is held or over within a lease. */
+/** Repeats a step until no lease that it needs is silent any more. A silent lease is held or over within one lease. */
 const waiting = <A>(
   { clock, lease, waitMs }: Ownership,
   step: (isLast: boolean) => Effect.Effect<Step<A>, RecorderError>,
@@ -182,7 +182,7 @@ const waiting = <A>(
       const found = yield* step(now >= until);
       if (found._tag === "done") return found.value;
       until = Math.min(until, now + Math.min(waitMs, lease.longestMs(found.owners)));
-      // A caller may be uninterruptible because it must not lose what it has claimed; here it has claimed nothing.
+      // A caller may be uninterruptible because it must not lose what it has claimed. Here it has claimed nothing.
       yield* Effect.interruptible(clock.sleep(millis(lease.pauseMs)));
     }
   });

@@ -1,8 +1,8 @@
 /**
  * Keeps runs in a database: they outlive their process, and another one can take them over.
  *
- * It is the recorder of `RunRecorder.layerMemory` with the same record of the same entries; only where it is kept differs.
- * The statements count on serialisable transactions, which on SQLite every transaction is.
+ * It makes the same record of the same entries as `RunRecorder.layerMemory`. Only the place differs.
+ * Its statements need serialisable transactions. On SQLite every transaction is one.
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
@@ -78,8 +78,8 @@ export const SqlRunRecorder = {
   /**
    * Keeps runs in the database of a client, beside the tables of the program that it belongs to.
    *
-   * What the recorder writes is never part of a transaction of its caller: it would be undone with it. On SQLite, which has
-   * one writer, a stream that is run inside of such a transaction cannot be recorded, and writes fail as `locked`.
+   * The recorder never writes inside of a transaction of its caller, which could undo the write. SQLite has one writer: a
+   * stream that runs inside of such a transaction cannot be recorded there, and its writes fail as `locked`.
    *
    * Fails where the database cannot be used, was made by a newer version of this package, or an option cannot be.
    */
@@ -106,7 +106,7 @@ export const SqlRunRecorder = {
     }),
 } as const;
 
-/** What a program has besides: its own statements on the client, and its own tables. */
+/** What belongs to a program as well: the client, which has its statements, and the database, which has its tables. */
 interface Shared {
   readonly client: boolean;
   readonly tables: boolean;
@@ -139,7 +139,7 @@ const make = (
       elapsed: () => monotonicMs(clock),
     });
     yield* database.ready;
-    // Who has written nothing holds no lease, and has nothing to wait for.
+    // A recorder that has written nothing holds no lease, and has nothing to give up.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
     );
@@ -156,7 +156,7 @@ const make = (
     };
   });
 
-/** A lease of nothing would be over at once, and one without an end never. */
+/** A lease of 0 ms would be over at once, and an infinite one never. */
 const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
   ms === undefined || (ms >= min && ms <= dayMs)
     ? undefined
@@ -237,7 +237,7 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
   });
 };
 
-/** Whoever drives the run finds another version in its row, and reads it again before it writes. */
+/** The process that drives the run finds another version in its row, and reads the run again before it writes. */
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
@@ -264,6 +264,6 @@ const retain = (database: SqlDatabase, retention: Retention, now: () => number) 
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
 };
 
-/** What nobody waits for is told in the log; the failure was counted where it happened. */
+/** A failure that no caller waits for goes to the log. It was counted where it happened. */
 const reported = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
   Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(`${what}: ${error.message}`));

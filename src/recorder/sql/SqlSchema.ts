@@ -150,7 +150,7 @@ const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
 /** Indexes of the first version. */
 const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
 
-/** Every list goes by seq. Few runs are open and few are broken, and neither may be looked for among all that have ended. */
+/** Every list goes by seq. Few runs are open and few are broken, and a search for either must not read all that have ended. */
 const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
   const named = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
   yield* sql`CREATE INDEX ${named("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
@@ -162,7 +162,7 @@ const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.Sq
   yield* sql`CREATE INDEX ${named("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
 });
 
-/** A lease says how often it was renewed, and a sweep looks at the runs of leases that are over, never at those that live. */
+/** A lease counts its renewals. A sweep reads the runs of leases that are over, and never those of living ones. */
 const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
   yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;

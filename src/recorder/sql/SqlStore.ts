@@ -14,7 +14,7 @@ import type { SqlTables } from "./SqlTables.ts";
 export interface Stored {
   /** Grows in the order in which runs were started. */
   readonly seq: number;
-  /** Counts the writes of the row: who knows the newest version knows the record. */
+  /** Counts the writes of the row: a process that knows the newest version knows the record. */
   readonly version: number;
   /** The lease of the process that drives it. */
   readonly owner: string | undefined;
@@ -125,7 +125,7 @@ export const own = Effect.fnUntraced(function* (
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
 });
 
-/** Whether somebody has to drive it: it has not ended and was not parked. */
+/** Whether a process has to drive the run: it has not ended and was not parked. */
 export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
 interface Part {

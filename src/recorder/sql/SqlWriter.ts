@@ -18,7 +18,7 @@ import * as SqlFailure from "./SqlFailure.ts";
 import type { Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 
-/** Most writes that wait for one commit, which takes all of them; whoever comes later waits to be let in. */
+/** Most writes that wait for one commit, which takes all of them. A later writer waits to be let in. */
 const queuedWritesMax = 256;
 
 /**
@@ -61,7 +61,7 @@ const closed = (run_id: string): RecorderError =>
 
 type Commit = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
 
-/** An interrupted writer changes nothing here: what was queued happened, and is committed. */
+/** An interrupted writer still commits its queue: what is in it has happened. */
 const work = (queue: Queue.Queue<Job, Cause.Done>, commit: Commit): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (true) {
@@ -80,7 +80,7 @@ const commitAll =
       Effect.tap(Metric.update(SqlFailure.commits, 1)),
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
-        // What one write alone cannot do (a damaged page, a value that is refused) must not fail the others.
+        // A write that fails by itself (a damaged page, a refused value) must not fail the others.
         if (jobs.length > 1 && (error.reason === "corrupt" || error.reason === "unavailable")) {
           return Effect.forEach(jobs, (job) => commitAll(database, lease)([job]), { discard: true });
         }
@@ -167,7 +167,7 @@ const apply = (run: Open, { entries, runId }: Job): RecorderError | undefined =>
   for (const entry of entries) {
     const next = RunRecord.apply(record, entry);
     if (typeof next === "string") return SqlFailure.refused(next, runId);
-    // The process gave the run back while this write was under way: a late commit must not make it the driver again.
+    // The process gave the run back while this write was under way. A late commit must not make the process its driver again.
     if (run.owner === undefined && next !== record && RunRecord.drives(entry)) {
       return SqlFailure.refused("fenced", runId);
     }

@@ -2,7 +2,7 @@
  * Says what became of the calls of a run whose process is gone.
  *
  * A run's stream often ends before its tools do: the run is then complete on record, and `recover` has nothing to decide of
- * it. Whoever builds the next request from it must not guess whether its calls ran.
+ * it. The program that builds the next request must not guess whether the calls ran.
  */
 import * as Effect from "effect/Effect";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
@@ -16,8 +16,8 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
 /**
  * What became of every call that a run handed over whole.
  *
- * For runs that no process drives any more, ended ones too: at boot, before the next request is built. `not_run` calls never
- * started and may be run. `unknown` ones may have: they are not run again before `settle` has put a word on them.
+ * For runs that no process drives any more, ended ones too: at boot, before the next request is built. A `not_run` call never
+ * started and may be run. An `unknown` one may have run: it is not run again before `settle` has put a word on it.
  *
  * @param runId the run
  * @param tools the tools of the run: a call of unknown outcome whose tool has a `verify` is asked for first, and its word is
@@ -49,7 +49,7 @@ export const of = (
   });
 
 /**
- * Puts a person's word on a call whose outcome nobody knows.
+ * Puts a person's word on a call of unknown outcome.
  *
  * @returns whether there was such a call; a call that has an outcome keeps it
  */
@@ -66,7 +66,7 @@ export const settle = (
     return true;
   });
 
-/** Seen from another process, a call that was started and has no outcome has one that nobody knows. */
+/** Seen from another process, a call that was started and has not settled is of unknown outcome. */
 const outcomeOf = ({ attempts }: RunRecord, { attempt, call, verdict }: CallRecord): SettledCall["outcome"] => {
   if (verdict !== undefined) return verdict;
   const facts = attempts.find((it) => it.attempt === attempt)?.facts;

@@ -1,8 +1,8 @@
 /**
  * Plans the next step of a run that its process left behind: what is written, and where the run stands then.
  *
- * Pure. A step is one write, so that a recovery that dies itself has either taken it or not; what is due is read from the
- * record anew each time, so that no step is taken twice.
+ * Pure. A step is one write: a recovery that dies has either taken it or not. What is due is read from the record anew each
+ * time, so that no step is taken twice.
  */
 
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -19,7 +19,7 @@ import * as Question from "../../recorder/Question.ts";
 import * as RunRecord from "../../recorder/RunRecord.ts";
 
 /** Where a run stands after its recovery. */
-export interface Standing {
+export interface RunStanding {
   /**
    * `offered`: a retry was decided, `answered`: its question was; both wait for `StreamProcessor.takeUp`. `asked`: a
    * question was put. `waiting`: its question stood already. `completed` and `stopped`: it has ended.
@@ -33,18 +33,18 @@ export interface Standing {
 
 /** The next step. `expire`: the question is answered with its default, and what follows is planned on that record. */
 export type Step =
-  | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: Standing }
+  | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: RunStanding }
   | {
       readonly _tag: "expire";
       readonly question: RunRecord.QuestionRecord;
       readonly choice: Choice;
-      readonly standing: Standing;
+      readonly standing: RunStanding;
     }
   /** There is nothing to write: the run stands as it should. */
-  | { readonly _tag: "keep"; readonly standing: Standing };
+  | { readonly _tag: "keep"; readonly standing: RunStanding };
 
 /** What a step takes besides the record. */
-export interface Means {
+export interface PlanOptions {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
   /** From 0 to 1: spreads the delay of a retry. */
@@ -56,92 +56,92 @@ export interface Means {
 }
 
 /**
- * Plans the next step of a run that nobody drives.
+ * Plans the next step of a run that no process drives.
  *
  * @param record the run as it stands; it has not ended
  */
-export const next = (record: RunRecord.RunRecord, means: Means): Step => {
+export const next = (record: RunRecord.RunRecord, options: PlanOptions): Step => {
   const due = Orphan.due(record);
   // A run that has no attempt on record has sent nothing, so there is nothing to recover.
-  if (due === undefined) return write(ended(record, End.stopped("not_started"), means.now), { outcome: "stopped" });
+  if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
   switch (due._tag) {
     case "decide":
-      return decided(record, due, means);
+      return decided(record, due, options);
     case "offered":
-      return offered(record, due.incident, [], means);
+      return offered(record, due.incident, [], options);
     case "waiting":
-      return waiting(record, due, means);
+      return waiting(record, due, options);
     case "answered":
-      return answered(record, due, means);
+      return answered(record, due, options);
   }
 };
 
 type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: T }>;
 
-const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, means: Means): Step => {
+const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): Step => {
   const { standing } = due;
-  if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), means);
+  if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), options);
   const { attempt, input } = due;
   const incident = Incident.make(
-    means.policy,
-    { ...input, jitter: means.jitter },
+    options.policy,
+    { ...input, jitter: options.jitter },
     {
       run_id: record.run_id,
       number: Orphan.incidentsSoFar(record) + 1,
       attempt: attempt.attempt,
-      at: means.now,
+      at: options.now,
       provider: record.provider,
       status: "open",
     },
   );
   const replaced = Orphan.newestIncident(record);
-  const failed = input.failure.kind === "crashed" ? [noted(record, means.now, "failure", "crashed")] : [];
+  const failed = input.failure.kind === "crashed" ? [noted(record, options.now, "failure", "crashed")] : [];
   const entries: ReadonlyArray<RunRecord.Entry> = [
     ...lostOutcomes(record, input.facts),
     ...failed,
-    noted(record, means.now, "decision", incident.decision.rule),
+    noted(record, options.now, "decision", incident.decision.rule),
     ...(replaced?.status === "open" ? [Incident.marked(replaced, "superseded")] : []),
     { _tag: "IncidentOpened", incident },
   ];
-  return actedOn(record, incident, entries, means);
+  return actedOn(record, incident, entries, options);
 };
 
-/** What an incident's decision means where no provider can be asked: a retry is offered, a question put, an end an end. */
+/** What a decision options where no provider can be asked: a retry is offered, a question is put, an end is an end. */
 const actedOn = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
-  means: Means,
+  options: PlanOptions,
 ): Step => {
   const { action, rule } = incident.decision;
   switch (action) {
     case "auto_retry_once":
-      return offered(record, incident, entries, means);
+      return offered(record, incident, entries, options);
     case "ask_user": {
-      if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, means);
-      const question = questionOf(record, incident, means);
+      if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, options);
+      const question = questionOf(record, incident, options);
       const asked = [...entries, { _tag: "QuestionAsked", question } as const];
       return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
       if (runAfter(rule) === "completed") {
-        return write([...entries, ...ended(record, End.completed(), means.now)], { outcome: "completed", rule });
+        return write([...entries, ...ended(record, End.completed(), options.now)], { outcome: "completed", rule });
       }
-      return write([...entries, ...ended(record, End.stoppedAt(incident), means.now)], { outcome: "stopped", rule });
+      return write([...entries, ...ended(record, End.stoppedAt(incident), options.now)], { outcome: "stopped", rule });
     }
   }
 };
 
-/** A retry waits for a process that has the run's request; where there can be none, the run is over. */
+/** A retry waits for a process that has the run's request. Where there can be none, the run is over. */
 const offered = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
-  means: Means,
+  options: PlanOptions,
 ): Step =>
   Orphan.isResumable(record)
     ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
-    : notResumable(record, incident, entries, means);
+    : notResumable(record, incident, entries, options);
 
 /**
  * Ends a run that has to go on and cannot: it was started without its transcript, so that its request died with its caller,
@@ -151,7 +151,7 @@ const notResumable = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
-  { now, unresumable = "not_resumable" }: Means,
+  { now, unresumable = "not_resumable" }: PlanOptions,
 ): Step =>
   write([...entries, ...ended(record, End.stoppedAt(incident, unresumable), now)], {
     outcome: "stopped",
@@ -159,35 +159,39 @@ const notResumable = (
   });
 
 /**
- * No stream waits for the answer of a run that cannot be resumed, so a question would hold it for nothing. Whether a call ran is
- * worth a person's look all the same.
+ * No stream waits for the answer of a run that cannot be taken up, so a question would hold it for nothing. Whether a call ran
+ * is worth a person's look all the same.
  */
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
 
-const questionOf = (record: RunRecord.RunRecord, incident: RunIncident, means: Means): RunRecord.QuestionRecord => {
+const questionOf = (
+  record: RunRecord.RunRecord,
+  incident: RunIncident,
+  options: PlanOptions,
+): RunRecord.QuestionRecord => {
   const decided = incident.decision.choices ?? ["stop"];
   return Question.put(incident, {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
     attempt: attemptsOf(record),
     choices: Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue"),
-    asked_at: means.now,
-    terms: means.terms,
+    asked_at: options.now,
+    terms: options.terms,
   });
 };
 
-const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: Means): Step => {
-  const standing: Standing = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
+const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: PlanOptions): Step => {
+  const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
   return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
 };
 
-const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Means): Step => {
+const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): Step => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
-  const done = [noted(record, means.now, "answer", choice), Incident.marked(incident, "acted_on", choice)];
+  const done = [noted(record, options.now, "answer", choice), Incident.marked(incident, "acted_on", choice)];
   const stoppedAt = (reason?: string): Step =>
-    write([...done, ...ended(record, End.stoppedAt(incident, reason), means.now)], { outcome: "stopped", rule });
+    write([...done, ...ended(record, End.stoppedAt(incident, reason), options.now)], { outcome: "stopped", rule });
   switch (choice) {
     case "stop":
       return stoppedAt();
@@ -201,11 +205,11 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, means: Me
       const then = settled === undefined ? undefined : Orphan.due(settled);
       // A word that settles nothing (rows that were folded) would be asked for again without end.
       if (settled === undefined || then?._tag !== "decide") return stoppedAt();
-      return after(entries, decided(settled, then, means));
+      return after(entries, decided(settled, then, options));
     }
     case "retry":
     case "continue": {
-      if (!Orphan.isResumable(record)) return notResumable(record, incident, done, means);
+      if (!Orphan.isResumable(record)) return notResumable(record, incident, done, options);
       const kept = incident.answer === choice ? [] : [Incident.marked(incident, incident.status, choice)];
       return parked(record, "answered", kept, { outcome: "answered", rule });
     }
@@ -234,13 +238,13 @@ const parked = (
   record: RunRecord.RunRecord,
   reason: RunRecord.Parked,
   entries: ReadonlyArray<RunRecord.Entry>,
-  standing: Standing,
+  standing: RunStanding,
 ): Step =>
   record.parked === reason && entries.length === 0
     ? { _tag: "keep", standing }
     : write([...entries, { _tag: "RunParked", reason }], standing);
 
-const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: Standing): Step => ({
+const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): Step => ({
   _tag: "write",
   entries,
   standing,

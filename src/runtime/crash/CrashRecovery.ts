@@ -1,5 +1,5 @@
 /**
- * Recovers runs whose process is gone: decides what it left undecided, asks what it left unasked, ends what has ended.
+ * Recovers runs whose process is gone: it decides what was left undecided, asks what was left unasked, and ends what has ended.
  *
  * It reaches no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. What
  * happens step by step stands in docs/recovery.md.
@@ -52,10 +52,10 @@ export interface Report {
 }
 
 /**
- * Recovers every run that nobody drives and nobody has decided, and what was answered, or has expired, since it was parked.
+ * Recovers every run that no process drives and none has decided, and every parked run that was answered or has expired.
  *
- * Each run is taken over first, so that of two processes one recovers it. A recovery that dies itself is found by the
- * next one: every step is one write, and what is due is read from the record anew.
+ * Each run is taken over first, so that one of two processes recovers it. The next recovery goes on where one has died: every
+ * step is one write, and what is due is read from the record anew.
  *
  * @returns a row a run. It fails where the store does; what was done until then stays done.
  */
@@ -98,7 +98,7 @@ const eachOrphan = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs that others hold stay in the list; as many more are asked for, so that they hide nobody.
+    // Runs that others hold stay in the list. As many more are asked for, so that they hide no other run.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);
@@ -112,7 +112,7 @@ const eachOrphan = (
     return true;
   });
 
-/** Parked runs whose question was answered or has expired. Whoever answered them may have died before acting on it. */
+/** Parked runs whose question was answered or has expired. The process that took the answer may have died before it acted. */
 const overdueRuns = (
   recorder: RunRecorder["Service"],
   limit: number,

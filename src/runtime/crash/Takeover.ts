@@ -1,5 +1,5 @@
 /**
- * Looks after one run that nobody drives: takes it over, takes the steps that are due, and gives it back.
+ * Looks after one run that no process drives: takes it over, takes the steps that are due, and gives it back.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
@@ -26,7 +26,7 @@ export interface TendOptions {
 }
 
 /** Where a run stands; `skipped`: another process holds it, or has ended it meanwhile. */
-export type Outcome = CrashPlan.Standing["outcome"] | "skipped";
+export type Outcome = CrashPlan.RunStanding["outcome"] | "skipped";
 
 /** What became of one run. */
 export interface Row {
@@ -42,7 +42,7 @@ export interface Row {
 const stepsMax = 4;
 
 /**
- * Takes a run over and does what is due. Whatever happens it is driven by nobody afterwards.
+ * Takes a run over and does what is due. Whatever happens, no process drives the run afterwards.
  *
  * @returns where it stands; `skipped` where another process holds it
  */
@@ -55,7 +55,7 @@ export const tend = (
     Effect.flatMap(recorder.claim(runId), (record) =>
       restore(steps(recorder, record, options)).pipe(
         Effect.onExit((exit) =>
-          // A write that parks or ends the run has given it back, and somebody here may hold it again by now.
+          // A write that parks or ends the run has given it back, and a stream of this process may hold it again by now.
           Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : givenBack(recorder, runId),
         ),
         Effect.map(({ standing }): Row => ({ run_id: runId, ...standing })),
@@ -90,7 +90,7 @@ export const endByHand = (
     return record;
   });
 
-/** Whether something can be done for a parked run without its request: it was answered, it has expired, it stands wrong. */
+/** Whether something can be done for a parked run without its request: it was answered, has expired, or is parked wrongly. */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
   if (record.parked === undefined || record.parked === "interrupted") return false;
   const due = Orphan.due(record);
@@ -109,7 +109,7 @@ export const isOverdue = (record: RunRecord, now: number): boolean => {
 };
 
 interface Tended {
-  readonly standing: CrashPlan.Standing;
+  readonly standing: CrashPlan.RunStanding;
   readonly givenBack: boolean;
 }
 
@@ -156,7 +156,7 @@ const expired = (
     Effect.map(recorder.run(record.run_id), (now) => now ?? record),
   );
 
-/** The run is somebody else's by now, or over. */
+/** Another process has the run by now, or it has ended. */
 const isElsewhere = (reason: RecorderError["reason"]): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
@@ -167,8 +167,8 @@ const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effe
   );
 
 /**
- * Decides where nobody knows what the run's own policy says: the strict preset, and what that would retry is asked. A
- * policy of a program may ask about any retry, so none is taken for granted in its name.
+ * Decides runs of a policy that this program does not know: the strict preset, which asks here where it would retry. A
+ * program's own policy may ask about any retry, so none is taken for granted in its name.
  */
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({
   name: "strict+ask",
@@ -180,7 +180,7 @@ export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make(
  * The policy of a name.
  *
  * @param own policies of the program, besides the presets `default` and `strict`
- * @returns undefined where nobody knows the name
+ * @returns undefined where the name is not known
  */
 export const named = (
   name: string,
@@ -188,7 +188,7 @@ export const named = (
 ): RecoveryPolicy.RecoveryPolicy | undefined =>
   [RecoveryPolicy.default, RecoveryPolicy.strict, unknownPolicy, ...own].find((policy) => policy.name === name);
 
-/** The policy that decides a run. A record without a name is of a run that named none: the default decides it. */
+/** The policy that decides a run. A run that named no policy is decided by the default. */
 export const policyOf = (
   record: RunRecord,
   own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,

@@ -54,12 +54,12 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A wait that is no number, or is below 0, is the default one: as a timer it would be none, and its loop would spin. */
+/** A wait that is no number, or is below 0, is the default one: as a timer it would not wait, and its loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 
 /**
- * Wakes whoever waits in this process for an answer of this run: it is on record.
+ * Wakes the streams of this process that wait for an answer of this run: it is on record.
  *
  * @param recorder the store that holds the answer
  */
@@ -71,7 +71,7 @@ export const answeredHere = (recorder: RunRecorder["Service"], runId: string): E
 
 type Bell = Deferred.Deferred<void>;
 
-/** Who waits in this process, by store and run: a bell a question that is asked here, gone when its wait is over. */
+/** The waits of this process, by store and run: one bell for each, taken down when its wait is over. */
 const waiting = new WeakMap<RunRecorder["Service"], Map<string, Set<Bell>>>();
 
 interface Wait {
@@ -92,7 +92,7 @@ const waited = (
     let left = parkAfterMs;
     while (true) {
       const from = monotonic();
-      // Hung up before the record is read: an answer that comes in between rings.
+      // The bell hangs before the record is read, so that it rings for an answer that comes in between.
       const bell = hang(recorder, question.run_id);
       const rest = Effect.gen(function* () {
         const found = yield* answerOf(recorder, question, now());
@@ -101,7 +101,7 @@ const waited = (
         const toExpiry = (question.expires_at ?? Number.POSITIVE_INFINITY) - now();
         const ms = Math.max(1, Math.min(pollMs, left, toExpiry > 0 ? toExpiry : pollMs));
         yield* Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(bell));
-        // A wait that took much longer than it should lies over a suspension, which is no time that a person had.
+        // A wait that took much longer than it should lies over a suspension: no person had that time.
         const took = monotonic() - from;
         left -= took > ms + suspendLateMs ? ms : took;
         return undefined;
@@ -137,8 +137,8 @@ const answerOf = (
   });
 
 /**
- * What an expiry that is refused means. A question that is not on record can be answered by nobody, so nobody is waited
- * for. Where facts have grown whoever drives the run asks anew, and interrupts this wait.
+ * What an expiry that is refused means. A question that is not on record can get no answer, so the wait ends. Where facts have
+ * grown, the run asks anew and interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",
@@ -159,7 +159,7 @@ const onRecord = (
   recorder.run(run_id).pipe(
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
-      // Whoever has asked a newer question drives the run now.
+      // The process that has asked a newer question drives the run now.
       if (newest !== undefined && newest.revision > revision) return "parked" as const;
       return record?.questions.find((it) => it.revision === revision)?.answer;
     }),

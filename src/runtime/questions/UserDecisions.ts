@@ -1,5 +1,5 @@
 /**
- * Answers the questions that the policy leaves to a person.
+ * Answers the questions that the policy leaves to a person: at once, by a function, or through the record.
  */
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
@@ -10,21 +10,21 @@ import type { Question, QuestionTerms } from "../../recorder/Question.ts";
 import type { DurableOptions } from "./DurableQuestions.ts";
 import * as DurableQuestions from "./DurableQuestions.ts";
 
-/** Who answers questions. */
+/** Answers the questions that the policy leaves to a person. */
 export class UserDecisions extends Context.Service<
   UserDecisions,
   {
     /**
      * Asks. It may wait for as long as a person takes; it is interrupted when the run is cancelled or closed.
      *
-     * @returns one of `question.choices`, any other answer is taken as `stop`; or `parked`: nobody answers for now, so the
+     * @returns one of `question.choices`; any other answer is taken as `stop`. Or `parked`: no answer comes for now, so the
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: UserDecisions.Question): Effect.Effect<Choice | "parked">;
     readonly terms?: UserDecisions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
-  /** Answers at once, by configuration. The default: nobody is there, so nothing uncertain is repeated. */
+  /** Answers at once, by configuration. The default: without a person nothing uncertain is repeated. */
   static readonly layerHeadless = (options?: UserDecisions.HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
       ask: (question) => Effect.succeed(options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
@@ -46,7 +46,7 @@ export class UserDecisions extends Context.Service<
     );
 
   /**
-   * Asks whoever reads the record: a program, a command line, a page, in this process or another one. Needs a recorder.
+   * Asks through the record: a program, a command line or a page answers, in this process or another one. Needs a recorder.
    *
    * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
    */
@@ -73,6 +73,6 @@ export declare namespace UserDecisions {
   }
 }
 
-/** What was said for every question alike is no second word on what this one may repeat. */
+/** A blanket answer is no second word on what this question may repeat. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

@@ -39,7 +39,7 @@ export const ask = <P, E, R>(
         asked_at: run.shared.clock.currentTimeMillisUnsafe(),
         terms: run.shared.decisions.terms,
       });
-      const question = Questions.told(record, incident);
+      const question = Questions.fromRecord(record, incident);
       yield* run.write([{ _tag: "QuestionAsked", question: record }]);
       if (run.question.isOvertaken) return "again";
       return yield* answered(run, broken, { decision, incident, question });
@@ -57,7 +57,7 @@ export const askAgain = <P, E, R>(
     run,
     Effect.suspend(() => {
       const { decision } = incident;
-      const question = Questions.told(record, incident);
+      const question = Questions.fromRecord(record, incident);
       return answered(run, broken, { decision, incident, question });
     }),
   );

@@ -166,7 +166,7 @@ const attemptOf = <P, E, R>(
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
     carried: undefined,
   });
-  revived.fence.close();
+  revived.fence.seal();
   // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.
   if (discardable || before) revived.flow.handedOverBefore(before);
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);

@@ -52,7 +52,7 @@ export class Chain<P> {
   }
 
   close(): void {
-    for (const link of this.links) link.fence.close();
+    for (const link of this.links) link.fence.seal();
   }
 
   get running(): number {

@@ -1,23 +1,23 @@
 /**
- * Stands between an attempt's tool calls and their handlers (law L6).
+ * Stands between an attempt's tool calls and their handlers (L6).
  *
- * Open: a call may start. Suspended: the stream has failed and the decision is not taken yet, new calls wait. Closed: the
- * attempt is superseded or stopped, nothing of it starts any more. A running handler is counted until it has ended, so
- * that a decision can wait for what it would otherwise have to guess.
+ * Open: a call may start. Suspended: the stream has failed and the decision is not taken yet; new calls wait. Sealed: the
+ * attempt is superseded or stopped; no call of it starts any more. A running handler is counted until it has ended, so
+ * that a decision can wait for an outcome that it would otherwise have to guess.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 
 /** The fence of one attempt. */
 export class Fence {
-  #state: "open" | "suspended" | "closed" = "open";
-  /** Made when somebody waits: most fences are never waited at. */
+  #state: "open" | "suspended" | "sealed" = "open";
+  /** Made when a call waits: at most fences none ever does. */
   #changed: Deferred.Deferred<void> | undefined;
   #running = 0;
   #drained: Deferred.Deferred<void> | undefined;
 
-  get isClosed(): boolean {
-    return this.#state === "closed";
+  get isSealed(): boolean {
+    return this.#state === "sealed";
   }
 
   /** Handlers that have been let through and have not ended. */
@@ -29,25 +29,26 @@ export class Fence {
     if (this.#state === "open") this.#state = "suspended";
   }
 
-  /** Lets waiting calls through. A closed fence stays closed. */
+  /** Lets waiting calls through. A sealed fence stays sealed. */
   open(): void {
     if (this.#state === "suspended") this.#turn("open");
   }
 
-  close(): void {
-    if (this.#state !== "closed") this.#turn("closed");
+  /** Lets no further call through. */
+  seal(): void {
+    if (this.#state !== "sealed") this.#turn("sealed");
   }
 
   /**
    * Waits for the fence and passes it in the same step: `enter` runs while the fence is known to be open, so no decision
    * can fall between the look and the mark.
    *
-   * @param enter marks the call as dispatched; its answer is given back
-   * @returns undefined when the fence has closed
+   * @param enter marks the call as dispatched; its result is given back
+   * @returns undefined when the fence is sealed
    */
   pass<A>(enter: () => A): Effect.Effect<A | undefined> {
     return Effect.suspend(() => {
-      if (this.#state === "closed") return Effect.undefined;
+      if (this.#state === "sealed") return Effect.undefined;
       if (this.#state === "suspended") {
         this.#changed ??= Deferred.makeUnsafe<void>();
         return Effect.flatMap(Deferred.await(this.#changed), () => this.pass(enter));
@@ -78,7 +79,7 @@ export class Fence {
     });
   }
 
-  #turn(state: "open" | "closed"): void {
+  #turn(state: "open" | "sealed"): void {
     this.#state = state;
     const changed = this.#changed;
     this.#changed = undefined;

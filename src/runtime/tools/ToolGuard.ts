@@ -1,8 +1,8 @@
 /**
  * Wraps tool handlers so that no call of a superseded attempt starts and no call starts twice.
  *
- * A guarded tool is the only proof of `guarded`: the processor knows the tools that were made here and takes nobody's
- * word. A dispatch is on record before its handler starts, its outcome before it is returned (law L8).
+ * A guarded tool is the only proof of `guarded`: the processor knows the tools that were made here, and believes no
+ * declaration. A dispatch is on record before its handler starts, its outcome before it is returned (L8).
  */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
@@ -170,7 +170,7 @@ const dispatch = <I, A, E, R>(
     Effect.gen(function* () {
       const found = ledger.find(call);
       if (found === undefined) return yield* refused("unknown_call", tool);
-      // A call without a name may be anyone's; a named one starts its own tool and no other.
+      // A call without a name may be any tool's. A named one starts its own tool and no other.
       if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
       if (typeof entered === "string") return yield* refused(entered, tool);
@@ -186,7 +186,7 @@ const dispatch = <I, A, E, R>(
   );
 };
 
-/** A typed failure is the tool's own answer. An interrupt or a defect in the middle of a handler proves nothing. */
+/** A typed failure is an outcome. An interrupt or a defect in the middle of a handler proves nothing. */
 const outcomeOf = <A, E>(exit: Exit.Exit<A, E>): "settled" | "outcome_unknown" =>
   Exit.isSuccess(exit) || (Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause) && !Cause.hasDies(exit.cause))
     ? "settled"

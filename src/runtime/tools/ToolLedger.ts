@@ -190,7 +190,7 @@ export class ToolLedger {
   }
 
   /**
-   * The runtime calls of these attempts whose outcome nobody knows.
+   * The runtime calls of unknown outcome that these attempts have.
    *
    * The facts say which those are: they hold calls too that no guard has seen.
    */
@@ -246,7 +246,7 @@ export class ToolLedger {
     );
   }
 
-  /** Two calls with one provider's id: which of them a runtime means by it nobody can tell while one is under way. */
+  /** While one of two calls with the same provider's id is under way, that id does not say which of them a runtime means. */
   #twinIsOpen(call: LedgerCall): boolean {
     return this.#calls.some(
       (it) => it !== call && it.id === call.id && (it.state === "dispatched" || it.state === "outcome_unknown"),
@@ -261,7 +261,7 @@ export class ToolLedger {
     };
     return {
       recordDispatch: Effect.map(this.#run.recordDispatch(owner), (recorded) =>
-        !recorded ? "not_recorded" : owner.fence.isClosed ? "superseded" : "recorded",
+        !recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",
       ),
       leave: () => {
         // Its facts stay dispatched: they only grow, and this is the stricter side.

@@ -5,7 +5,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Mode of a new database file: facts about somebody's work are nobody else's. */
+/** Mode of a new database file: only its owner may read facts about their work. */
 const fileMode = 0o600;
 
 /** Mode of a new folder for it. */

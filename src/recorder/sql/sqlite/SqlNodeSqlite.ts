@@ -28,8 +28,8 @@ export interface NodeSqliteOptions {
 }
 
 /**
- * How long a statement blocks the thread for another process's lock, in milliseconds; a commit takes less. Whoever meets a
- * longer lock waits without blocking and tries again.
+ * How long a statement blocks the thread for another process's lock, in milliseconds; a commit takes less. A caller that
+ * meets a longer lock waits without blocking and tries again.
  */
 const blockingMs = 20;
 
@@ -61,7 +61,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions) {
     ...acquirers,
     compiler: Statement.makeCompilerSqlite(),
     driver: "node-sqlite",
-    // A transaction that reads first and writes then would fail when somebody wrote in between.
+    // A transaction that reads first and writes later would fail when another one has written in between.
     beginTransaction: "BEGIN IMMEDIATE",
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
