@@ -53,7 +53,7 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapters: [...core, "client"],
   gateway: [...core, "story", "client", "adapters"],
   testing: [...core, "client"],
-  agent: [...core, "client", "adapters"],
+  agent: [...core, "story", "client", "adapters"],
   cli: [...core, "story", "client", "adapters", "gateway", "testing", "agent"],
   "": core,
 };

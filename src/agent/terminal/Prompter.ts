@@ -5,6 +5,7 @@ import { Effect } from "effect";
 import type { Choice } from "../../domain/Decision.ts";
 import * as Choices from "../../policy/Choices.ts";
 import type { Question } from "../../recorder/Question.ts";
+import * as Words from "../../story/Words.ts";
 import type { StartedCall } from "../conversation/ChatRun.ts";
 import type { CallVerdict } from "../conversation/Entry.ts";
 import { oneLine } from "../tools/PlainText.ts";
@@ -23,16 +24,6 @@ export interface PrompterOptions {
   /** Finds a call of the open run in the journal, with its input; undefined where no tool began it. */
   readonly called: (call: string) => StartedCall | undefined;
 }
-
-/** What each choice does. */
-export const choiceWords: Readonly<Record<Choice, string>> = {
-  retry: "ask again from the start; what was shown is withdrawn",
-  continue: "go on from what is there",
-  it_ran: "the tool did its work: go on from there",
-  it_did_not_run: "the tool did nothing: go on without it",
-  accept: "keep the part of the answer that is there, and end",
-  stop: "end here",
-};
 
 /**
  * Asks until an answer is understood. A retry that may run a call again names the call and needs a second answer: after a no to
@@ -95,7 +86,9 @@ interface MultipleChoice<A extends string> {
 }
 
 /** What a choice does, where the question has no words of its own for it. */
-const wordsOf = (choice: string): string => (choice in choiceWords ? choiceWords[choice as Choice] : "");
+const wordsOf = (choice: string): string => choiceWords.get(choice)?.does ?? "";
+
+const choiceWords: ReadonlyMap<string, { readonly does: string }> = new Map(Object.entries(Words.choices));
 
 const put = <A extends string>(
   options: PrompterOptions,
