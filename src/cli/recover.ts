@@ -5,6 +5,7 @@ import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
+import { type RunStatus, runStatuses } from "../story/RunStatus.ts";
 import { counted } from "../story/Times.ts";
 import { capital } from "../story/Words.ts";
 import { exitCodesHelp } from "./command/CommandFailed.ts";
@@ -101,20 +102,26 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
   ].join("\n");
 };
 
-interface Words {
+/** What a recovery made of a run, in words. */
+interface OutcomeWords {
   readonly order: number;
   readonly now: string;
   readonly next: string;
   readonly tone: Tone;
 }
 
-const outcomes: Readonly<Record<CrashRecovery.Outcome, Words>> = {
-  asked: { order: 0, now: "? asks you", next: "answer its question", tone: "careful" },
+const statusWord = (status: RunStatus): Pick<OutcomeWords, "now" | "tone"> => {
+  const { mark, tone, word } = runStatuses[status];
+  return { now: `${mark} ${word}`, tone };
+};
+
+const outcomes: Readonly<Record<CrashRecovery.Outcome, OutcomeWords>> = {
+  asked: { order: 0, ...statusWord("asking"), next: "answer its question" },
   waiting: { order: 1, now: "? still asks", next: "answer its question", tone: "careful" },
   offered: { order: 2, now: "‖ safe to retry", next: "StreamProcessor.takeUp", tone: "good" },
   answered: { order: 3, now: "‖ answered", next: "StreamProcessor.takeUp", tone: "good" },
-  completed: { order: 4, now: "✓ completed", next: "nothing", tone: "good" },
-  stopped: { order: 5, now: "■ stopped", next: "nothing", tone: "quiet" },
+  completed: { order: 4, ...statusWord("completed"), next: "nothing" },
+  stopped: { order: 5, ...statusWord("stopped"), next: "nothing" },
   skipped: { order: 6, now: "▸ held elsewhere", next: "nothing: another process has it", tone: "quiet" },
 };
 

@@ -5,7 +5,7 @@
  * `client_gone`. A question that a dead process held for its client ends the run by its answer; where the gateway holds no questions
  * (`--on-question fail`), it is answered `stop` at once.
  *
- * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
+ * Runs of other programs in the same store are recovered by the policy and left for their own program to take up.
  */
 import { Effect, Layer, Stream } from "effect";
 import type { QuestionTerms } from "../recorder/Question.ts";
