@@ -66,8 +66,8 @@ export const suiteOf = (suite: "quick" | "long" | "all"): ViteUserConfig => {
       exclude: suite === "quick" ? [...long] : [],
       // A worker of the quick suite plays many files: to load effect anew for each took as long as the tests themselves.
       isolate: suite !== "quick",
-      testTimeout: 30_000,
-      hookTimeout: 30_000,
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
       // Two cores is the smallest machine this runs on; real sockets want a core to themselves.
       maxWorkers: 2,
       reporters: report === undefined ? [reporter] : [reporter, ["json", { outputFile: report }]],

