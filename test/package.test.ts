@@ -114,7 +114,7 @@ describe("an embedder loads no more than it asked for", () => {
         others.filter((url) => !url.includes("/node_modules/effect/")),
         [],
       );
-      // Schema itself loads three http modules, for its codecs of headers and urls: nobody can use it without them.
+      // Schema itself loads three http modules, for its codecs of headers and urls: it cannot be used without them.
       const fromSchema = loaded("effect/Schema");
       assert.deepStrictEqual(
         others.filter((url) => /\/dist\/(http|http-api|sql|ai|cli|persistence)\//.test(url) && !fromSchema.has(url)),

@@ -29,7 +29,7 @@ const run = async (): Promise<void> => {
       skipped.push(contender);
       continue;
     }
-    // The client and the provider are cold only once; whoever is first would pay for it.
+    // The client and the provider are cold only once; the first run would pay for it.
     if (rows.length === 0) await throughput(contender, 3000, 64);
     rows.push(await measure(contender));
     await endContender();

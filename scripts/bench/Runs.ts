@@ -1,5 +1,5 @@
 /**
- * Starts runs of the processor for the bench: everything on (facts, clocks, recorder in memory), nobody to ask.
+ * Starts runs of the processor for the bench: everything on (facts, clocks, recorder in memory), and no person to ask.
  */
 import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";

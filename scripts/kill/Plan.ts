@@ -54,7 +54,7 @@ export const draw = (seed: number, runs: number): Batch => {
   const scripts: Record<string, NonNullable<FaultScriptInput["answers"]>> = {};
   const plans = Array.from({ length: runs }, (_, index): Plan => {
     const run = `kill-${seed}-${index}`;
-    // The last answer repeats: it is whole, so that whoever asks often enough gets one.
+    // The last response repeats. It is whole, so that a client that asks often enough gets one.
     scripts[run] = [
       answer(random),
       answer(random),

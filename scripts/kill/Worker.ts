@@ -1,6 +1,6 @@
 /**
  * The process that is killed: recovers what the one before left, answers its questions as a careful person would, goes on
- * with its runs, and starts those that nobody has started.
+ * with its runs, and starts those that were not started.
  *
  * Started with one JSON argument: where the provider is, where the files are, and which runs there are.
  */
@@ -158,7 +158,7 @@ const requestOf = (work: Work, plan: Plan) =>
 const layers = (work: Work) =>
   Layer.merge(
     StreamProcessor.layer.pipe(
-      // Whoever may be killed keeps no question to itself: it stands on record until somebody answers.
+      // A process that may be killed keeps no question to itself: the question stands on record until it is answered.
       Layer.provideMerge(UserDecisions.layerDurable({ parkAfterMs: 0 })),
       Layer.provideMerge(SqlRunRecorder.layerFile({ file: work.db, leaseMs })),
     ),

@@ -53,7 +53,7 @@ const failureOf = (promise: PromiseLike<unknown>): Promise<unknown> =>
 
 const soon = () => new Promise((done) => setImmediate(done));
 
-/** Who aborts here is a program that knows nothing of Effect. */
+/** A program that knows nothing of Effect aborts here. */
 const aborting = () => new AbortController();
 
 describe("a signal that the program gave to its own fetch", () => {

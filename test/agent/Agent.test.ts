@@ -189,7 +189,7 @@ describe("Questions", () => {
     }).pipe(Rig.played),
   );
 
-  it.live("nobody answers: the run is parked, and the next process asks again and goes on", () =>
+  it.live("a question without an answer: the run is parked, and the next process asks again and goes on", () =>
     Effect.gen(function* () {
       const at = yield* Rig.folder;
       const first = Effect.gen(function* () {

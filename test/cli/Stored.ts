@@ -86,7 +86,7 @@ export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecor
   ];
 };
 
-/** A run that asks what became of a call; `bash` was started and nobody knows its outcome. */
+/** A run that asks what became of a call; `bash` was started and its outcome is unknown. */
 export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const facts = factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [call("outcome_unknown")] });
   const incident = incidentOf(runId, 1, { facts, run: { ...freshRun, can_continue: true } }, at + 1_200);

@@ -23,7 +23,7 @@ import { type Ended, run as runProcess } from "./CommandLine.ts";
 
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
 
-/** The demo keeps its runs; those of a test are nobody's. */
+/** The demo keeps its runs; a test keeps them in a folder of its own. */
 const stateFolder = mkdtempSync(join(tmpdir(), "demo-state-"));
 
 afterAll(() => rm(stateFolder, { recursive: true, force: true }));

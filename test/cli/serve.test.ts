@@ -208,7 +208,7 @@ describe("stream-recovery serve", () => {
   );
 
   it.live(
-    "has an end for each of 200 streams that it was killed in, once it runs again, and asks nobody about clients that are gone",
+    "has an end for each of 200 streams that it was killed in, once it runs again, and asks no person about clients that are gone",
     () =>
       Effect.gen(function* () {
         const file = join(yield* folder, "runs.db");

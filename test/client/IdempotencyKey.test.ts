@@ -59,7 +59,7 @@ describe("IdempotencyKey", () => {
     );
   });
 
-  it("of a continuation whose first sending nobody remembers is never that of another request", () => {
+  it("of a continuation whose first sending is forgotten is never that of another request", () => {
     const replay = { run_id: "a", attempt: 5, mode: "replay", request: "continue" } as const;
     const first = IdempotencyKey.ofRun()({ run_id: "a", attempt: 1, mode: "first", request: "first" });
     assert.notStrictEqual(IdempotencyKey.ofRun()(replay), first);

@@ -49,7 +49,7 @@ describe("the table of hosted tools", () => {
       }
     });
 
-  it("a name that nobody hosts is not in the table, and its effect is unknown", () => {
+  it("a name that no provider hosts is not in the table, and its effect is unknown", () => {
     for (const name of ["", "robot_arm", "web_searcher", "constructor", "__proto__", "mcpx"]) {
       assert.isUndefined(HostedTools.lookup(name), name);
       assert.strictEqual(HostedTools.effectOf(name), "unknown", name);

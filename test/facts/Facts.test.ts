@@ -131,7 +131,7 @@ describe("Facts, calls", () => {
     assert.strictEqual(fold.snapshot().tools[0]?.effect, "mutating");
   });
 
-  it("take a tool that nobody declared for dispatched once a guarded caller has it", () => {
+  it("take an undeclared tool for dispatched once a guarded caller has its call", () => {
     const fold = start({ guarded: true });
     both(fold, Observation.calls([signal("input_started", "hidden")]));
     assert.deepStrictEqual(phaseOf(fold), ["input_started"]);

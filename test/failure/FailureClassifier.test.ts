@@ -211,7 +211,7 @@ describe("not_processed", () => {
     it(`is not believed of a proxy's HTML ${status}, whose kind stands`, () =>
       expectFailure(http(status, html), { kind, status, not_processed: false }));
 
-  it("is not believed of a 503 that nobody signed", () => {
+  it("is not believed of a 503 without a provider's signature", () => {
     expectFailure(http(503), { retryable: true, not_processed: false });
     expectFailure(http(503, "upstream connect error or disconnect/reset before headers"), { not_processed: false });
     expectFailure(http(503, { message: "Service Unavailable" }), { not_processed: false });
@@ -259,7 +259,7 @@ describe("a tool call that cannot be read", () => {
   });
 });
 
-describe("an error of nobody's network", () => {
+describe("an error of no network", () => {
   const typed = Object.assign(new Error("not in stock"), { _tag: "OutOfStock", item: 7 });
   const rows: ReadonlyArray<readonly [string, unknown]> = [
     ["a missing function", new TypeError("x is not a function")],

@@ -204,7 +204,7 @@ describe("SDK errors by structure", () => {
       { kind: "caller_failed", retryable: false },
     ));
 
-  it("AI SDK: the status that it reads out of an error event's message is nobody's, the event itself speaks", () => {
+  it("AI SDK: the status that it reads out of an error event's message is no response's, the event itself speaks", () => {
     const wrapped = (data: object, fields: object = {}) =>
       Object.assign(new Error("Overloaded"), { name: "AI_StreamProviderError", statusCode: 503, data, ...fields });
     const failed = { type: "error", error: { type: "internal_server_error", message: "Overloaded" } };
@@ -393,7 +393,7 @@ describe("Effect", () => {
     expectFailure(classify(ai(invalid)), { reason: "invalid_request" });
   });
 
-  it("a Cause: what failed before who interrupted, and an interrupt alone is the provider's cancel", () => {
+  it("a Cause: a failure comes before an interrupt, and an interrupt alone is the provider's cancel", () => {
     const reset = Cause.fail(coded("ECONNRESET"));
     expectFailure(classify(Cause.combine(Cause.interrupt(1), reset)), { kind: "transport", code: "ECONNRESET" });
     expectFailure(classify(Cause.combine(Cause.interrupt(1), Cause.fail(new Error("mine")))), { kind: "unknown" });

@@ -70,7 +70,7 @@ describe("fetch of this Node", () => {
     expectFailure(classify(timeout), { kind: "transport", retryable: true });
   });
 
-  it("gives a port that nobody listens to, and a wrong use of fetch", async () => {
+  it("gives a port without a listener, and a wrong use of fetch", async () => {
     const refused = await thrownBy(
       () => undefined,
       async () => {

@@ -41,7 +41,7 @@ const standing = (headless: boolean) =>
   }).pipe(Effect.provide(RunRecorder.layerMemory()));
 
 describe("GatewayRecovery", () => {
-  it.effect("ends what nobody can go on with, leaves questions, and leaves the runs of other programs", () =>
+  it.effect("ends runs that cannot go on, leaves questions, and leaves the runs of other programs", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* standing(false), {
         gw_offered: "client_gone",
@@ -67,7 +67,7 @@ describe("GatewayRecovery", () => {
     }).pipe(Effect.provide(RunRecorder.layerMemory())),
   );
 
-  it.effect("stops the questions of gateways where nobody answers any", () =>
+  it.effect("stops the questions of gateways that take no answers", () =>
     Effect.gen(function* () {
       const ends = yield* standing(true);
       assert.strictEqual(ends.gw_asked, "text_shown");

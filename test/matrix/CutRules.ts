@@ -33,7 +33,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
   },
   {
-    if: "a call that changes something began, and nobody knows how it ended",
+    if: "a call that changes something began, and its outcome is unknown",
     fits: (cut) => changing(cut) && (handling(cut) === "hanging" || handling(cut) === "dying"),
     expect: (cut) => asked("tool_outcome_unknown", onScreen(cut)),
   },
@@ -53,7 +53,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => asked("provider_tool_activity", onScreen(cut)),
   },
   {
-    if: "the provider has such a tool, and nobody knows whether it ran",
+    if: "the provider has such a tool, and it is unknown whether it ran",
     fits: (cut) => cut.tools.hosted?.effect === "unknown",
     expect: (cut) => asked("side_effects_unprovable", onScreen(cut)),
   },
@@ -145,7 +145,7 @@ const stands = ({ moment, shape, tools }: Cut): "nothing" | "thoughts" | "text" 
   }
 };
 
-/** What the caller has seen. Held parts nobody has seen; for who cannot throw away, thoughts are text. */
+/** What the caller has seen. Held parts are not seen. For a caller that cannot discard, thoughts are text. */
 const sees = (cut: Cut): "nothing" | "thoughts" | "text" => {
   if (cut.mode === "on_complete") return "nothing";
   return cut.mode === "parts" && stands(cut) === "thoughts" ? "text" : stands(cut);
@@ -160,7 +160,7 @@ const call = (cut: Cut): "none" | "begun" | "handed over" => {
   return cut.protocol === "openai-chat" ? "begun" : "handed over";
 };
 
-/** Whether the answer had begun a runtime call before the break, whoever was told of it. */
+/** Whether the answer had begun a runtime call before the break, whether or not the caller was told of it. */
 const callBegan = ({ moment, protocol, tools }: Cut): boolean => {
   if (tools.runtime === undefined) return false;
   switch (moment) {

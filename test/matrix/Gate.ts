@@ -9,7 +9,7 @@ import type { Cell } from "./Cell.ts";
 /** Longest wait for a caller, in milliseconds; a cell that needs it is a failed cell. */
 export const gateMs = 5_000;
 
-/** What the client and the caller of a cell have seen, and who waits for them. */
+/** What the client and the caller of a cell have seen, and which fibers wait for them. */
 export class Gate {
   readonly #cell: Cell;
   readonly #waiting = new Set<() => void>();

@@ -113,7 +113,7 @@ describe("the matrix's own judge", () => {
     assert.strictEqual(judge(cell, outcome({ exit: Exit.fail("the run hangs") })).false_aborts, 1);
   });
 
-  it("names a run that is not on record, a wait that was too short and a break that nobody waited for", () => {
+  it("names a run that is not on record, a wait that was too short and a break that was not waited for", () => {
     const judged = judge(
       { ...cell, expect: { ...whole, requests: 2, keeps: [1, 2], waitMs: [100, 200] } },
       outcome({

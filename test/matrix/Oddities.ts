@@ -140,7 +140,7 @@ const isWhole = (): Expected => whole;
 const legal: ReadonlyArray<Oddity> = [
   { name: "a second start before content", answers: (protocol) => one([starts[protocol], ...talk]), expect: isWhole },
   {
-    name: "an event that nobody knows",
+    name: "an unknown event",
     answers: () => one([event({ type: "novelty" }, "novelty"), ...talk]),
     expect: isWhole,
   },
@@ -198,7 +198,7 @@ const endings: ReadonlyArray<Oddity> = [
   {
     name: "an empty completion, taken for a failure",
     answers: () => [{ content: [] }, {}],
-    // Who cannot throw anything away was handed the start and the finish: that is the answer. Gemini's finish is its end.
+    // A caller that cannot discard was handed the start and the finish: that is the response. Gemini's finish is its end.
     expect: (mode, protocol) =>
       mode === "parts" && protocol !== "google-gemini"
         ? { ...whole, rules: ["already_complete"], keeps: [] }

@@ -66,7 +66,7 @@ const list: ReadonlyArray<Sequence> = [
   {
     name: "a reset after reasoning, every time",
     answers: (protocol) => [afterReasoning(protocol)],
-    // Of what was shown one replay pays again; what nobody saw is worth three.
+    // One replay pays again for what was shown; three pay for what was not.
     expect: (mode) => {
       if (mode === "parts") return asked("text_shown", [1]);
       return mode === "live" ? spent(1, "only_reasoning_shown", [2]) : spent(3, "nothing_shown");

@@ -17,7 +17,7 @@ import {
 } from "./Cell.ts";
 import { withTools } from "./Healthy.ts";
 
-/** What a status means: the provider did nothing, nobody knows what it did, or the same request meets it again. */
+/** What a status means: the provider did nothing, it is unknown what it did, or the same request meets it again. */
 type Meaning = "not processed" | "processed" | "for good";
 
 /** Written by hand from section 5 of the design. Each of them with a body in the protocol's own error schema. */
@@ -47,7 +47,7 @@ const meanings: ReadonlyArray<readonly [status: number, meaning: Meaning]> = [
 
 const page = "<html><head><title>Bad gateway</title></head><body><h1>Upstream unavailable</h1></body></html>";
 
-/** A proxy answers for the provider: nobody knows what that did, whatever the status. */
+/** A proxy responds for the provider: it is unknown what the provider did, whatever the status. */
 const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
   ["proxy page, status 200", { status: 200, body: page }],
   ["proxy page, status 502", { status: 502, body: page }],
@@ -69,7 +69,7 @@ export const statuses = (): ReadonlyArray<Cell> =>
     ...refreshed(protocol),
   ]);
 
-/** So that nobody waits for a second and more; the waits have cells of their own. */
+/** No cell waits for a second and more; the waits have cells of their own. */
 const soon = { "retry-after-ms": "50" };
 
 const cellsOf = (protocol: ProtocolId, name: string, answer: Answer, meaning: Meaning): ReadonlyArray<Cell> =>

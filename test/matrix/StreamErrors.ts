@@ -179,7 +179,7 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       name: `${protocol}/error behind the finish, in one write/${mode}`,
       group: "error behind the finish, in one write",
       answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], one_write: true }, {}],
-      // Gemini's marker is a clean end, so there the error takes it back; in one write nobody has seen anything.
+      // Gemini's marker is a clean end, so there the error takes it back; in one write nothing was seen.
       expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
       rawMarker: true,
     },

@@ -57,7 +57,7 @@ const forms: ReadonlyArray<Form> = [
     expect: within(500, 900),
   },
   {
-    name: "retry-after that nobody can read",
+    name: "retry-after that cannot be read",
     answer: header(() => ({ "retry-after": "soon" })),
     expect: within(1_000, 1_000),
   },

@@ -23,7 +23,7 @@ export const endCases: ReadonlyArray<Case> = [
     is: "stop lifecycle_closed",
   },
   { name: "an unsigned interrupt", failure: { kind: "cancelled", by: "caller" }, is: "stop caller_interrupted" },
-  { name: "a failure nobody knows", failure: { kind: "unknown" }, is: "ask unknown_failure" },
+  { name: "an unknown failure", failure: { kind: "unknown" }, is: "ask unknown_failure" },
   {
     name: "an unknown failure that claims to be retryable",
     failure: { kind: "unknown", retryable: true },

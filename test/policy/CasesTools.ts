@@ -184,12 +184,12 @@ export const toolCases: ReadonlyArray<Case> = [
     is: "ask tool_outcome_unknown",
   },
   {
-    name: "a tool ran and nobody can continue",
+    name: "a tool ran and the runtime cannot continue",
     facts: { ...sent, settled_through: 2, tools: [row("mutating", "settled")] },
     is: "ask tool_ran",
   },
   {
-    name: "a read ran and nobody can continue",
+    name: "a read ran and the runtime cannot continue",
     facts: { ...sent, settled_through: 2, tools: [row("read_only", "settled")] },
     is: "replay only_read_only_tools",
   },

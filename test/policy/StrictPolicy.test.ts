@@ -94,7 +94,7 @@ describe("The strict policy", () => {
       "ask_user tool_ran",
     ],
     ["18: reasoning shown", { shown: "reasoning" }, { kind: "transport" }, {}, "ask_user text_shown"],
-    ["18: output that nobody saw", { progress: "output" }, { kind: "transport" }, {}, "ask_user text_shown"],
+    ["18: output that was not shown", { progress: "output" }, { kind: "transport" }, {}, "ask_user text_shown"],
     ["19: nothing at all", {}, { kind: "transport" }, {}, "auto_retry_once nothing_shown"],
     ["19: not processed", {}, { kind: "rate_limited" }, {}, "auto_retry_once not_processed"],
     ["once a run", {}, { kind: "transport" }, { auto_retries: 1 }, "ask_user budget_exhausted"],

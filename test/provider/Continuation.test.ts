@@ -65,7 +65,7 @@ describe("Continuation.build", () => {
     assert.isTrue(Result.isSuccess(alone));
   });
 
-  it("takes the result of a call whose outcome nobody recorded", () => {
+  it("takes the result of a call whose outcome is not on record", () => {
     const result = Continuation.build("openai-chat", { body, received, calls: [], results: [done] });
     const next = Result.isSuccess(result) ? result.success.messages : undefined;
     assert.deepInclude(next, { role: "tool", tool_call_id: "c", content: "done" });

@@ -24,7 +24,7 @@ const decided = ({ input }: ReturnType<typeof decide>) => RecoveryPolicy.decide(
 
 const textShown = L.facts(L.text);
 
-describe("What is due of a run that nobody drives", () => {
+describe("What is due of a run that no process drives", () => {
   it("is nothing without an attempt, and nothing after its end", () => {
     assert.isUndefined(due());
     const end = { state: "completed", reason: "stop", attempts: 1, at: 1 } as const;
@@ -45,7 +45,7 @@ describe("What is due of a run that nobody drives", () => {
     assert.deepInclude(input.run, { discardable: false, can_continue: false, can_refresh_credentials: false });
   });
 
-  it("takes a started call without an outcome for one that nobody knows", () => {
+  it("takes a started call without an outcome for one of unknown outcome", () => {
     const found = decide(L.attempt(1), L.raised(1, L.dispatched));
     assert.deepStrictEqual(
       found.input.facts.tools.map(({ phase }) => phase),
@@ -67,7 +67,7 @@ describe("What is due of a run that nobody drives", () => {
   });
 });
 
-describe("A decision that nobody acted on", () => {
+describe("A decision that was not acted on", () => {
   it("is offered when it is a retry", () => {
     const retry = L.incident(1, L.facts());
     assert.deepInclude(due(L.attempt(1), L.opened(retry)), { _tag: "offered", incident: retry });

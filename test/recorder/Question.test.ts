@@ -78,7 +78,7 @@ describe("An answer", () => {
     });
   }
 
-  it("to a run that nobody knows: unknown_run", () => {
+  it("to an unknown run: unknown_run", () => {
     assert.strictEqual(refusal(undefined, given(), 0)?.reason, "unknown_run");
   });
 

@@ -180,7 +180,7 @@ describe("The options of a run", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("what a resume takes is looked at too", () =>
+  it.effect("the options of takeUp are looked at too", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       for (const value of foreign) {

@@ -7,7 +7,7 @@ import { smaller } from "./Shrink.ts";
 import { simulate } from "./Simulation.ts";
 import type { Violation } from "./Verdict.ts";
 
-/** The seed of the first scenario where nobody names one. */
+/** The seed of the first scenario where none is named. */
 export const baseSeed = 20_261_121;
 
 /** What is played: runs with whatever happens, or runs in which nothing fails any more from a drawn moment on. */

@@ -31,7 +31,7 @@ export interface HandlerCall {
   readonly effect: ToolEffect;
   readonly attempt: number;
   readonly call: string;
-  /** The handler was reached by a provider's id that other calls carry too: which call it was nobody can tell. */
+  /** The handler was reached by a provider's id that other calls carry too: it cannot be told which call it was. */
   readonly vague: boolean;
 }
 

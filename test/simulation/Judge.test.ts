@@ -89,7 +89,7 @@ describe("The judge", () => {
   const lies: ReadonlyArray<readonly [lie: string, invariant: Invariant, trace: Trace]> = [
     ["a gap between ordinals", "I1", trace(opened(1), started(1), emitted(part(1)), handed(2, part(1)), over)],
     ["an attempt number that is left out", "I1", trace(started(1), retried(1), started(3), over)],
-    ["an attempt that nobody announced", "I1", trace(started(1), started(2), over)],
+    ["an attempt that was not announced", "I1", trace(started(1), started(2), over)],
     ["an event after the end", "I1", trace(...lived, completed(1), retried(1), over)],
     ["two ends", "I1", trace(...lived, completed(1), over, over)],
     ["a discard of what was never handed over", "I1", trace(started(1), retried(1), discarded(1, 0), started(2), over)],
@@ -133,7 +133,7 @@ describe("The judge", () => {
     ["an attempt that opens before its start is on record", "I7", trace(begins(1), opened(1), closed(1), opened(2))],
     ["a dispatch that is not on record", "I7", trace(begins(1), opened(1), starts(1))],
     ["a hand-over that is not on record", "I7", trace(opened(1), started(1), handed(1, part(1)))],
-    ["a cancel that nobody made", "I10", trace(begins(1), incident("user_cancelled"))],
+    ["a cancel that was not made", "I10", trace(begins(1), incident("user_cancelled"))],
     ["a handler that starts after the stop", "I11", trace(begins(1), opened(1), ends("stopped"), starts(1))],
     ["a plain part twice", "I13", trace(got(part(1)), got(part(1)))],
     ["a plain call before the marker", "I13", trace(opened(1), got(part(1, call)))],

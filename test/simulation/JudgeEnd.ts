@@ -59,13 +59,13 @@ export const whoseCancel = (trace: Pick<Trace, "journal" | "record">): ReadonlyA
     for (const it of entry.entries) {
       if (it._tag !== "IncidentOpened") continue;
       const { rule } = it.incident.decision;
-      holds(needs[rule]?.(at) ?? true, () => `${rule}, and nobody did`);
+      holds(needs[rule]?.(at) ?? true, () => `${rule}, and it was not done`);
     }
   }
   return [...violations, ...plainInterrupts(trace)];
 };
 
-/** An interrupt that nobody signed never becomes a success, and the caller who is interrupted sees no error of ours. */
+/** An unsigned interrupt never becomes a success, and the caller that is interrupted sees no error of ours. */
 const plainInterrupts = (trace: Pick<Trace, "journal">) => {
   const { holds, violations } = against("I10");
   const outside = trace.journal.flatMap((it) => (it.what === "outside" && it.kind !== "layer_closed" ? [it.kind] : []));
@@ -74,7 +74,7 @@ const plainInterrupts = (trace: Pick<Trace, "journal">) => {
   const interruptedOnly = exit.exit.cause.reasons.every((reason) => reason._tag === "Interrupt");
   holds(
     !interruptedOnly || outside.some((kind) => kind !== "cancel" && kind !== "close"),
-    () => "the caller was interrupted by nobody",
+    () => "the caller was interrupted without an interrupt",
   );
   return violations;
 };

@@ -44,7 +44,7 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         holds(event.attempt === attempt + 1, () => `attempt number: ${told()}`);
         holds(
           attempt === 0 ? event.mode === "first" : scheduled !== undefined || answered !== undefined,
-          () => `a start that nobody announced: ${told()}`,
+          () => `a start that was not announced: ${told()}`,
         );
         if (scheduled !== undefined) holds(event.mode === scheduled, () => `announced ${scheduled}: ${told()}`);
         holds(overtaken === undefined, () => `a part of what a replay withdraws: ${overtaken}`);
@@ -123,7 +123,7 @@ export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): Readon
   const events = eventsOf(trace);
   // A caller that left in the middle of a withdrawal of several attempts has thrown away only some of them.
   const cut = events.at(-1)?._tag === "AttemptDiscarded";
-  // Who accepts a partial answer gets its frozen text without the calls between.
+  // A caller that accepts a partial response gets its frozen text without the calls between.
   const accepted = events.some((event) => event._tag === "QuestionAnswered" && event.choice === "accept");
   const numbers = new Map<string, Array<number>>();
   for (const part of remaining(trace)) {

@@ -9,7 +9,7 @@ import type { Entry, HandlerCall, Trace } from "./Journal.ts";
 import { interruptedOf } from "./JudgeEvents.ts";
 import { against, type Violation } from "./Verdict.ts";
 
-/** I17: the first request is asked for once, whoever uses the id again; where the record is whole, the second is told so. */
+/** I17: the first request is asked for once, also where a second run uses the id; where the record is whole, the second is told so. */
 export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I17");
   if (trace.scenario.world.again === null) return violations;
@@ -132,7 +132,7 @@ export const endsInTheCalm = (trace: Trace): ReadonlyArray<Violation> => {
   return violations;
 };
 
-/** I23: what counts as shown without a hand-over on record was shown by nobody. */
+/** I23: what counts as shown has a hand-over on record. */
 export const shownMeansHandedOver = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I23");
   const shown = new Map<number, Set<string>>();

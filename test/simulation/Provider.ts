@@ -1,5 +1,5 @@
 /**
- * Plays the provider of a scenario. It answers the request that it is sent: the same request again gives the same response
+ * Plays the provider of a scenario. It responds to the request that it is sent: the same request again gives the same response
  * from its first serial, a continuation is a new response, and a cursor goes on behind the part that it names.
  */
 import { Effect, Exit, Stream } from "effect";
@@ -21,7 +21,7 @@ export class ProviderBroke {
   }
 }
 
-/** What every attempt beyond the scenario's scripts says: a whole answer. */
+/** What every attempt beyond the scenario's scripts says: a whole response. */
 const whole: AttemptScript = {
   steps: [{ say: "start" }, { say: "text" }, { say: "terminal" }],
   closes: 0,
@@ -31,7 +31,7 @@ const whole: AttemptScript = {
 /** Says which response of the provider a part belongs to, and how far it was read. */
 export const cursorOf = (part: Part): string | undefined => part.serial;
 
-/** Plays the provider of a scenario; from the calm on it answers every request whole. */
+/** Plays the provider of a scenario; from the calm on it responds to every request whole. */
 export const provider = (scenario: Scenario, journal: Journal, calm: Calm) => {
   const edges = new Edges(scenario.world.edges);
   let continuations = 0;

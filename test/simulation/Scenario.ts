@@ -101,7 +101,7 @@ export interface Scenario {
     readonly ms: number;
   };
   readonly outside: ReadonlyArray<{ readonly when: Moment; readonly what: Outside }>;
-  /** Answers in turn, the last repeats. `dies`: whoever asks has a defect. */
+  /** Answers in turn, the last repeats. `dies`: asking is a defect. */
   readonly answers: ReadonlyArray<{ readonly choice: Choice | "hang" | "dies"; readonly delay: number }>;
   readonly recorder: {
     /** Numbers of the writes that fail, from 0. */
@@ -125,7 +125,7 @@ export interface WriteFault {
   readonly at: number;
   /**
    * `throw` throws instead of giving an effect; `hang` never comes back; `deaf` never comes back and cannot be interrupted;
-   * `late` commits after eight seconds, whoever still waits for it.
+   * `late` commits after eight seconds, whether or not a caller still waits for it.
    */
   readonly how: "throw" | "hang" | "deaf" | "late";
 }

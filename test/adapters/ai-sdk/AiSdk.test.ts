@@ -147,7 +147,7 @@ describe("whose end it is", () => {
     ).pipe(Effect.provide(quiet)),
   );
 
-  it.live("a timeout is a limit of the caller and nobody's cancel", () =>
+  it.live("a timeout is a limit of the caller and no user's cancel", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const script = { answers: [{ content: [{ text: 3 }], break: { kind: "stall", at: "after_head" } as const }] };

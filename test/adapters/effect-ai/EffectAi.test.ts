@@ -110,7 +110,7 @@ describe("A recovered language model", () => {
     }),
   );
 
-  it.effect("fails the step when the model calls a tool that nobody declared", () =>
+  it.effect("fails the step when the model calls an undeclared tool", () =>
     Effect.gen(function* () {
       const it = yield* turn([{ parts: [...call("c1", "nope", {}), finish("tool-calls")] }]);
       assert.strictEqual(it.error instanceof AiError.AiError && it.error.reason._tag, "ToolNotFoundError");

@@ -147,7 +147,7 @@ describe("EffectAi through Chat, on real sockets", () => {
     }),
   );
 
-  it.live("a tool that the provider ran and nobody knows is never asked for twice; a search is", () =>
+  it.live("an unknown tool that the provider ran is never asked for twice; a search is", () =>
     Effect.gen(function* () {
       for (const id of ["openai-responses", "anthropic-messages", "openai-chat"] as const) {
         const script = (provider_tool: string): FaultScriptInput => ({

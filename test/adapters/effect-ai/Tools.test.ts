@@ -18,7 +18,7 @@ const bash = Tool.providerDefined({
 })({});
 
 describe("The effect of a tool", () => {
-  it("is unknown where nobody says it", () => assert.strictEqual(effectOf(plain), "unknown"));
+  it("is unknown where it is not declared", () => assert.strictEqual(effectOf(plain), "unknown"));
 
   it("is what its annotation declares, also against the annotations of effect/ai", () => {
     assert.strictEqual(effectOf(plain.annotate(EffectAi.ToolEffect, "read_only")), "read_only");

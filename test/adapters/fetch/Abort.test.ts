@@ -17,7 +17,7 @@ const reasonOf = (promise: Promise<unknown>) =>
     ),
   );
 
-/** Who aborts here is a caller of `fetch`, who knows nothing of Effect. */
+/** A caller of `fetch`, which knows nothing of Effect, aborts here. */
 const abortController = (): AbortController => new AbortController();
 
 /** How a run ended, once that is on record; until then the loop turns. */
@@ -132,7 +132,7 @@ describe("a client that goes away", () => {
     }),
   );
 
-  it.live("may also just forget its answer: what nobody can read any more ends", () =>
+  it.live("may also just forget its response: what cannot be read any more ends", () =>
     Effect.gen(function* () {
       const { post, server } = yield* setup({ answers: [stalled("event", 4)] });
       yield* Effect.promise(async () => void (await post("openai-chat")));

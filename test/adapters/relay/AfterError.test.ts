@@ -240,7 +240,7 @@ describe("Relay: a response that its provider keeps", () => {
         [created, reset],
         [created, "end"],
       ] satisfies ReadonlyArray<ReadonlyArray<Step>>;
-      // Of a background job nobody may have heard; a stored response exists once its first event has come.
+      // A background job may be unknown; a stored response exists once its first event has come.
       for (const kept of [{ background: true, store: true }, { background: true }, { store: true }])
         for (const steps of "background" in kept ? [...seenOf, [reset]] : seenOf) {
           const { seen, transport } = scripted(steps, [created, whole, "end"]);

@@ -43,7 +43,7 @@ export const draw = (seed: number, chats: number, kills: number): Batch => {
   const scripts: Record<string, NonNullable<FaultScriptInput["answers"]>> = {};
   const plans = Array.from({ length: chats }, (_, index): Plan => {
     const chat = `kill-${seed}-${index}`;
-    // The last answer repeats: it is whole, so that whoever asks often enough gets one.
+    // The last response repeats. It is whole, so that a client that asks often enough gets one.
     const answers = Array.from({ length: 2 + below(3) }, () => answer(random));
     scripts[chat] = [...answers, { content: [{ text: 3 }], delay_ms: 10 }];
     return {

@@ -244,7 +244,7 @@ describe("stream-recovery runs answer", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("asks for --yes where a retry may run a tool again and nobody can be asked", () =>
+  it.effect("asks for --yes where a retry may run a tool again and no person can be asked", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("retry"), screen))), [

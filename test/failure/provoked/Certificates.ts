@@ -12,7 +12,7 @@ Ypnumb0xtCwdMr7ttpCHBjDDioo4zrsfzd82nNKClVdVXBPcVo4tHRM0
 -----END PRIVATE KEY-----
 `;
 
-/** For localhost and 127.0.0.1; nobody trusts it unless told. */
+/** For localhost and 127.0.0.1; no client trusts it unless told. */
 export const localhost = `-----BEGIN CERTIFICATE-----
 MIIB9zCCAZ2gAwIBAgIUFKRyHrqivGDxYIlJQ40SPeV2wxUwCgYIKoZIzj0EAwIw
 QjEZMBcGA1UEAwwQdGVzdCBvbmx5LCB2YWxpZDElMCMGA1UECgwcZWZmZWN0LXN0

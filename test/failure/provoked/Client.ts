@@ -43,7 +43,7 @@ export interface Provoked {
 /**
  * Asks and classifies, as an attempt does: a thrown value by `classify`, a response that is none by `classifyResponse`.
  *
- * @param client who asks
+ * @param client that asks
  * @param ask what
  */
 export const provoke = async (client: Client, ask: Ask): Promise<Provoked> => {

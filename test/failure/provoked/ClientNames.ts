@@ -22,7 +22,7 @@ export const aiSdk = names(aiSdkClients);
 export const bytes = [...raw, ...effect];
 export const events = [...sdks, ...aiSdk];
 
-/** Clients whose provider speaks as OpenAI does and who hand over its body. */
+/** Clients whose provider speaks as OpenAI does and that hand over its body. */
 export const openai = [...raw, "openai", "AI SDK"];
 export const anthropic = ["@anthropic-ai/sdk"];
 export const gateway = ["AI SDK gateway"];

@@ -87,7 +87,7 @@ const named = (name: string): Client => {
   return client;
 };
 
-/** Everyone here who speaks HTTP/2. */
+/** Every client here that speaks HTTP/2. */
 export const http2Clients: ReadonlyArray<Client> = [
   plain,
   telling,

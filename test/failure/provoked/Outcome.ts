@@ -44,13 +44,13 @@ const said =
   (retryable: boolean, not_processed: boolean) =>
   (kind: Failure["kind"], fields: Partial<Said> = {}): Said => ({ kind, ...fields, retryable, not_processed });
 
-/** Retryable, and nobody knows what the provider did. */
+/** Retryable, and it is unknown what the provider did. */
 export const retryable = said(true, false);
 
 /** Retryable, and the provider says that it did nothing. */
 export const refused = said(true, true);
 
-/** Not retryable, and nobody knows what the provider did. */
+/** Not retryable, and it is unknown what the provider did. */
 export const final = said(false, false);
 
 /** Not retryable: the provider refused the request. */

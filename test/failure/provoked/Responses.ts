@@ -79,7 +79,7 @@ const expectedStatuses: Expected = {
   "504 HTML": everywhere(retryable("server_error", { status: 504 })),
 };
 
-/** Inside a stream only those who read events see anything. */
+/** Inside a stream only clients that read events see anything. */
 const read = (...groups: ReadonlyArray<Group>): ReadonlyArray<Group> => [...groups, [bytes, "no error"]];
 const speaksOpenAi = ["openai", "AI SDK"];
 

@@ -56,7 +56,7 @@ export const withServer = async <A>(
   }
 };
 
-/** A port that nobody listens to: it was free a moment ago. */
+/** A port without a listener: it was free a moment ago. */
 export const closedPort = async (): Promise<number> => {
   const server = net.createServer();
   const port = await listen(server);

@@ -42,7 +42,7 @@ describe("the feed", () => {
       yield* put([Runs.calm("old", Runs.now), Runs.running("live")]);
       const { looks, next } = yield* listening();
       assert.strictEqual(yield* next(0), "retry: 2000\n\n");
-      assert.deepStrictEqual(yield* looks, [nothing, nothing, nothing], "whoever has just come knows all of it");
+      assert.deepStrictEqual(yield* looks, [nothing, nothing, nothing], "a client that has just come knows all of it");
       yield* put([Runs.calm("new", Runs.now)]);
       yield* (yield* RunRecorder).write("live", [Runs.noted(9, 1, "watchdog", "idle")]);
       const named = (yield* looks).filter((it) => it !== nothing);

@@ -36,7 +36,7 @@ const text = (url: string, init?: RequestInit) =>
 describe("the page behind the gateway", { timeout: browserTestMs }, () => {
   afterAll(closed);
 
-  it.live("shows its runs and its metrics to who has the token, and nothing of a key or a prompt", () =>
+  it.live("shows its runs and its metrics to a client with the token, and nothing of a key or a prompt", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: cutAfterText });
       const { url } = yield* front(server.url, { token, reveal: "on_complete" }, RecoveryPage.layer);

@@ -1,5 +1,5 @@
 /**
- * Puts what nobody vouches for into HTML.
+ * Puts untrusted text into HTML.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { html, label, none } from "../../../src/gateway/page/Html.ts";

@@ -138,7 +138,7 @@ export const recovered = (run_id = "run_0600fi7k2m9q", at = now - 47_000): Reado
   ];
 };
 
-/** A tool had started and nobody knows what it did. `parked`: nobody drives the run. */
+/** A tool had started, and its outcome is unknown. The run is parked: no process drives it. */
 export const asking = (
   run_id = "run_0600fi7n1w4d",
   at = now - 190_000,

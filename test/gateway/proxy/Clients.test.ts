@@ -237,7 +237,7 @@ describe("Gateway, its clients", () => {
       const got = yield* Effect.promise(() => response);
       got.pause();
       yield* Effect.promise(() => stuck);
-      assert.isBelow(written, total / 2, "the upstream was read although nobody takes it");
+      assert.isBelow(written, total / 2, "the upstream was read although no client takes it");
       request.destroy();
       assert.strictEqual(yield* until(ended), "user_cancelled");
     }),

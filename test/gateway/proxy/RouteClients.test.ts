@@ -269,7 +269,7 @@ describe("routeOf, for what clients really send", () => {
     }
   });
 
-  it("knows a private network from the Internet, and a vendor from who rents of it", () => {
+  it("knows a private network from the Internet, and a vendor from its tenants", () => {
     for (const host of [
       "localhost",
       "127.0.0.1",

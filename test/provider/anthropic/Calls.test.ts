@@ -83,7 +83,7 @@ describe("calls of an Anthropic stream", () => {
     ]);
   });
 
-  it("who runs a call is read from its block, and what nobody knows runs at the provider", () => {
+  it("the executor of a call is read from its block, and an unknown block runs at the provider", () => {
     const rows = [
       [{ type: "tool_use", name: "web_search" }, "runtime", "web_search"],
       [{ type: "tool_use", name: "get", caller: { type: "code_execution_20250825" } }, "runtime", "get"],

@@ -155,7 +155,7 @@ describe("runtime calls of a Responses stream", () => {
 });
 
 describe("provider-executed calls of a Responses stream", () => {
-  it("who runs an item is read from it, and what looks like a call and is not known runs at the provider", () => {
+  it("the executor of an item is read from it, and what looks like a call and is not known runs at the provider", () => {
     const rows = [
       ["web_search_call", {}, "web_search"],
       ["file_search_call", {}, "file_search"],

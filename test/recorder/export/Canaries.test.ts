@@ -134,7 +134,7 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     }
   });
 
-  it("in keys that nobody knows, on every object, also with the names of methods", () => {
+  it("in unknown keys, on every object, also with the names of methods", () => {
     const secret = "CANARY-secret-value";
     const grown = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(grown);

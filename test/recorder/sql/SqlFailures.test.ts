@@ -48,7 +48,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
       const error = yield* Effect.flip(recorder.write("r", [E.raised(1, { shown: "text" })]));
       assert.deepInclude(error, { reason: "locked" });
       assert.match(error.message, /is locked by another program/);
-      // Readers wait for nobody.
+      // Readers wait for no lock.
       assert.strictEqual((yield* record(recorder, "r")).attempts[0]?.facts.shown, "nothing");
       const waiting = yield* Effect.forkChild(recorder.write("r", [E.raised(1, { shown: "reasoning" })]));
       yield* Effect.yieldNow;
@@ -85,7 +85,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.live("who only reads waits for no lock, also when it ends", () =>
+  it.live("a process that only reads waits for no lock, also when it ends", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       yield* Effect.flatMap(Folder.open({ file }), (recorder) => recorder.write("r", [E.begun("r")])).pipe(

@@ -137,7 +137,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("that has expired and that nobody has fenced is renewed: a laptop that slept loses nothing", () =>
+  it.effect("that has expired and that no process has fenced is renewed: a laptop that slept loses nothing", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -178,7 +178,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("is fenced by who finds its orphans, before anybody has claimed one", () =>
+  it.effect("is fenced by the process that finds its orphans, before one is claimed", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -194,7 +194,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("who asks again and again knows of a dead process as soon as its lease is over", () =>
+  it.effect("a process that asks again and again knows of a dead one as soon as its lease is over", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);

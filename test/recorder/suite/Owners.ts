@@ -1,5 +1,5 @@
 /**
- * How every layer of RunRecorder says who drives a run, takes answers, digests, pages and forgets.
+ * How every layer of RunRecorder says which process drives a run, takes answers, digests, pages and forgets.
  */
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
@@ -88,7 +88,7 @@ export const owners = (test: Test): void => {
       assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
     }));
 
-  test("giving back what nobody claimed, and what is not known, does nothing", (recorder) =>
+  test("giving back what was not claimed, and what is not known, does nothing", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), parked("question")]);
       const before = yield* record(recorder, "r");
@@ -168,7 +168,7 @@ export const answers = (test: Test): void => {
       assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
     }));
 
-  test("whoever drives the run writes on with the answer on record", (recorder) =>
+  test("the process that drives the run writes on with the answer on record", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", asking);
       yield* recorder.answer(retry);
@@ -177,7 +177,7 @@ export const answers = (test: Test): void => {
       assert.deepStrictEqual([state, questions.map(({ answer }) => answer)], ["live", ["retry"]]);
     }));
 
-  test("the answer of a parked run waits on record for who resumes it", (recorder) =>
+  test("the answer of a parked run waits on record until a process takes the run up", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [...asking, parked("question")]);
       const answered = yield* recorder.answer(retry);
@@ -226,7 +226,7 @@ export const keeping = (test: Test): void => {
       assert.match(digest, /^[0-9a-f]{64}$/);
       assert.strictEqual(yield* recorder.digest("a prompt"), digest);
       assert.notStrictEqual(yield* recorder.digest("another prompt"), digest);
-      // Without the key nobody finds it by trying: this is the plain SHA-256 of the text.
+      // Without the key it cannot be found by trying: this is the plain SHA-256 of the text.
       const bare = yield* Effect.promise(() => crypto.subtle.digest("SHA-256", new TextEncoder().encode("a prompt")));
       assert.notStrictEqual(Buffer.from(bare).toString("hex"), digest);
     }));

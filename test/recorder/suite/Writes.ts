@@ -1,5 +1,5 @@
 /**
- * How every layer of RunRecorder takes a write: whole or not at all, whoever else writes.
+ * How every layer of RunRecorder takes a write: whole or not at all, whatever else is written meanwhile.
  */
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";

@@ -61,7 +61,7 @@ describe("L4 shown means handed over", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("frozen parts of a complete answer are handed over before its end", () =>
+  it.effect("frozen parts of a complete response are handed over before its end", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.together(S.text("all"), S.done, overloaded)]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));

@@ -198,7 +198,7 @@ describe("L8 a run that is stopped while the hand-over of its call is written", 
     }).pipe(Effect.scoped, Effect.provide(layer));
   });
 
-  it.effect("hands it over behind the write where the answer was whole", () => {
+  it.effect("hands it over behind the write where the response was whole", () => {
     const { layer, tags } = slow(Effect.sleep(900));
     return Effect.gen(function* () {
       const { events } = yield* cancelled([S.together(S.callReady("pay"), S.done), S.never], tags);
@@ -207,7 +207,7 @@ describe("L8 a run that is stopped while the hand-over of its call is written", 
     }).pipe(Effect.scoped, Effect.provide(layer));
   });
 
-  it.effect("hands over behind its write what an error came with, where the answer was whole", () => {
+  it.effect("hands over behind its write what an error came with, where the response was whole", () => {
     const { layer, tags } = slow(Effect.sleep(900));
     let onRecord = false;
     return Effect.gen(function* () {

@@ -46,7 +46,7 @@ const cases: ReadonlyArray<{
     at: 600_000,
   },
   {
-    name: "first_progress: 600 s where nobody knows",
+    name: "first_progress: 600 s where it is not known whether the model reasons",
     steps: [S.never],
     more: { provider: { id: "p" } },
     clock: "first_progress",

@@ -9,7 +9,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** Three calls in a whole answer: one settles, one hangs when its process dies, one never starts. */
+/** Three calls in a whole response: one settles, one hangs when its process dies, one never starts. */
 const completed = (verify: ToolGuard.Verify | undefined) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
@@ -50,7 +50,7 @@ describe("What became of the calls of a run that had ended before them", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("takes a person's word once, and only where nobody knows", () =>
+  it.effect("takes a person's word once, and only of a call of unknown outcome", () =>
     Effect.gen(function* () {
       yield* completed(undefined);
       const of = (ordinal: number) => ({ attempt: 1, call: `0.${ordinal}` });

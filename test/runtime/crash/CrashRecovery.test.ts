@@ -73,7 +73,7 @@ const outcomes: Readonly<Record<string, readonly [CrashRecovery.Outcome, string]
   ],
   "a tool had settled": ["asked", "asking question, tool_ran open, question 1 retry|stop"],
   "a tool had settled, and the runtime can continue": ["offered", "parked recovered, tools_settled open"],
-  // What its process had not handed over is lost with it: nobody may be told that this answer is whole.
+  // What its process had not handed over is lost with it: the run may not be called complete.
   "the marker had come": ["asked", "asking question, text_shown open, question 1 retry|accept|stop"],
   "a retry was decided": ["offered", "parked recovered, nothing_shown open"],
   "a resume was decided": ["offered", "parked recovered, resume_cursor superseded, nothing_shown open"],
@@ -127,7 +127,7 @@ describe("A run whose process died", () => {
     );
   }
 
-  it.effect("that waits for its answer, or for a resume, is let be", () =>
+  it.effect("that waits for its answer, or to be taken up, is let be", () =>
     Effect.gen(function* () {
       for (const name of ["its question was parked", "it was parked and answered: retry"]) {
         const it = yield* recovered(lifeOf(name));
@@ -315,7 +315,7 @@ describe("answer", () => {
   const text = L.questioned(L.facts(L.text));
   const tool = L.questioned(L.dispatched);
 
-  it.effect("stop and accept end a run that nobody drives", () =>
+  it.effect("stop and accept end a run that no process drives", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         told(yield* asking(text, "stop")),
@@ -328,7 +328,7 @@ describe("answer", () => {
     }),
   );
 
-  it.effect("retry waits for a resume", () =>
+  it.effect("retry waits until the run is taken up", () =>
     Effect.gen(function* () {
       const record = yield* asking(text, "retry");
       assert.strictEqual(told(record), "parked answered, text_shown open, question 1 retry");

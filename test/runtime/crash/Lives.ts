@@ -20,7 +20,7 @@ export type Life = ReadonlyArray<ReadonlyArray<Entry>>;
 
 export const runId = "r";
 
-/** Writes the first `writes` of a life. As any process does, it claims a run that goes on after nobody drove it. */
+/** Writes the first `writes` of a life. As any process does, it claims a run that no process drove before it goes on. */
 export const written = (recorder: RunRecorder["Service"], life: Life, writes = life.length) =>
   Effect.forEach(
     life.slice(0, writes),

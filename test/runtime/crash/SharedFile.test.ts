@@ -165,7 +165,7 @@ describe("Processes that share one file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a question that expired while nobody lived takes its default", () =>
+  it.effect("a question that expired while no process lived takes its default", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const dead = yield* mortal(path);

@@ -64,7 +64,7 @@ const holds = (it: Lived, scenario: Scenario, where: string): void => {
   assert.isAtMost(world.started, 1, `${where}: the tool ran twice`);
   const shown = onScreen(world);
   assert.deepStrictEqual([...new Set(shown)], shown, `${where}: shown twice`);
-  // Died before its first write: nobody was shown anything, and nothing is known.
+  // Died before its first write: nothing was shown, and nothing is known.
   if (it.left === undefined) {
     assert.deepStrictEqual([shown, world.started], [[], 0], where);
     return;

@@ -1,5 +1,5 @@
 /**
- * Whatever a recovery leaves for a resume, the processor goes on with: crash, recover, answer, resume, end.
+ * The processor takes up whatever a recovery leaves: crash, recover, answer, take up, end.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, Stream } from "effect";
@@ -80,7 +80,7 @@ const livedOn = (life: Life, writes: number, choice: "retry" | "stop", where: st
     if (choice === "retry") assert.strictEqual(end?.state, "completed", where);
   }).pipe(Effect.provide(process));
 
-describe("A recovered run is resumed to its end", () => {
+describe("A recovered run is taken up and comes to its end", () => {
   for (const choice of ["retry", "stop"] as const) {
     it.effect(`after a crash at every write that the runtime makes, with every question answered "${choice}"`, () =>
       Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /**
- * Who drives a run when the store of runs is late: a resume beside a close, behind writes that wait, and one that is refused
+ * Which process drives a run when the store of runs is late: a run that is taken up beside a close, behind writes that wait, and one that is refused
  * while the store is away. A run is neither driven by two nor held by a process that does not drive it (L6, L11).
  */
 import { assert, describe, it } from "@effect/vitest";
@@ -51,7 +51,7 @@ const bench = (answer: Choice | "parked" = "parked") =>
 
 const refusal = (fiber: Fiber.Fiber<S.Seen>) => Effect.map(Fiber.join(fiber), ({ exit }) => S.errorOf(exit)?.message);
 
-describe("A resume beside a close", () => {
+describe("A run that is taken up beside a close", () => {
   for (const slow of ["claim", "write"] as const) {
     it.effect(`starts nothing in a closed processor and gives the run back: its ${slow} took long`, () =>
       Effect.gen(function* () {
@@ -67,13 +67,13 @@ describe("A resume beside a close", () => {
         assert.match((yield* refusal(resumed)) ?? "", /closed/);
         assert.lengthOf(it.attempts, 1);
         assert.strictEqual((yield* it.record)?.state, "asking");
-        assert.strictEqual((yield* it.memory.claim("r")).run_id, "r", "nobody drives it");
+        assert.strictEqual((yield* it.memory.claim("r")).run_id, "r", "no process drives it");
       }).pipe(Effect.scoped),
     );
   }
 });
 
-describe("A resume while the store is away", () => {
+describe("A run that is taken up while the store is away", () => {
   it.effect(
     "is refused where the word that the run is parked waits: written later it would park a run that is driven",
     () =>
@@ -113,7 +113,7 @@ describe("A resume while the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("gives it back before it is resumed here again, and once only", () =>
+  it.effect("gives it back before it is taken up here again, and once only", () =>
     Effect.gen(function* () {
       const it = yield* bench();
       yield* Fiber.join(yield* it.begin);

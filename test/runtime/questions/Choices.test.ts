@@ -114,7 +114,7 @@ describe("The choice retry, through run", () => {
   );
 });
 
-describe("A question that nobody answers", () => {
+describe("A question that is not answered", () => {
   const open = StreamProcessor.layer.pipe(
     Layer.provideMerge(
       Layer.merge(RunRecorder.layerMemory(), Layer.succeed(UserDecisions, { ask: () => Effect.never })),

@@ -119,7 +119,7 @@ describe("A durable question", () => {
     ),
   );
 
-  it.effect("wakes everyone who waits for it in this process, and nobody else", () =>
+  it.effect("wakes every fiber that waits for it in this process, and no other", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
         const first = yield* asking(recorder);

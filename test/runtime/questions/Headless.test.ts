@@ -1,4 +1,4 @@
-/** Nobody is there: what was said for every question alike repeats no side effect; what was said of a rule by its name may. */
+/** No person is there: a choice for every question alike repeats no side effect; a choice for a rule by its name may. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../src/domain/Decision.ts";

@@ -194,7 +194,7 @@ describe("The choices it_ran and it_did_not_run, through run", () => {
       }),
     );
 
-    it.effect(`${choice} settles also the call of a tool that nobody declared`, () =>
+    it.effect(`${choice} settles also the call of an undeclared tool`, () =>
       Effect.gen(function* () {
         const it = yield* playedOut({
           attempts: [[S.callReady("mystery"), S.wait(1), reset], [done]],

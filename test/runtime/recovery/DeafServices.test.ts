@@ -116,7 +116,7 @@ describe("A wait for code that cannot be interrupted", () => {
   );
 });
 
-describe("A recorder that never answers", () => {
+describe("A recorder that never responds", () => {
   const recoveries: Readonly<Record<string, Effect.Effect<unknown, unknown, RunRecorder>>> = {
     recover: CrashRecovery.recover(),
     answer: CrashRecovery.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" }),

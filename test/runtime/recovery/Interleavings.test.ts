@@ -1,5 +1,5 @@
 /**
- * What happens to one run at the same time from several sides: resumed twice, answered while it is resumed, closed over its
+ * What happens to one run at the same time from several sides: taken up twice, answered while it is taken up, closed over its
  * question. Real files and real processes' recorders, each with a lease of its own.
  */
 import { assert, describe, it } from "@effect/vitest";
@@ -41,7 +41,7 @@ const parked = (recorder: Recorder, runId: string) =>
   });
 
 describe("One run from several sides", () => {
-  it.live("is resumed by one of two processes; the other one is refused and starts nothing", () =>
+  it.live("is taken up by one of two processes; the other one is refused and starts nothing", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorders = [yield* Folder.open({ file }), yield* Folder.open({ file })] as const;
@@ -65,7 +65,7 @@ describe("One run from several sides", () => {
     }),
   );
 
-  it.live("is answered by another process while it is resumed: once, and the stream goes on", () =>
+  it.live("is answered by another process while it is taken up: once, and the stream goes on", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [first, second, third] = [
@@ -91,7 +91,7 @@ describe("One run from several sides", () => {
     }),
   );
 
-  it.live("is closed over its question, and resumed in the same process over the same recorder", () =>
+  it.live("is closed over its question, and taken up in the same process over the same recorder", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       const processor = yield* processOver(recorder, 600_000);

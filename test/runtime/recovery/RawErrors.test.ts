@@ -125,7 +125,7 @@ describe("A rejection", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("by 401 is answered by one refresh of the credentials, and only one", () =>
+  it.effect("by 401 refreshes the credentials once, and only once", () =>
     Effect.gen(function* () {
       let refreshes = 0;
       const unauthorised = [S.fail({ kind: "rejected", status: 401, reason: "auth" })];

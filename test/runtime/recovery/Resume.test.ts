@@ -1,5 +1,5 @@
 /**
- * A run that nobody drives goes on: parked for an answer, left by its caller, or refused with the reason.
+ * A run that no process drives goes on: parked for an answer, left by its caller, or refused with the reason.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer, Random } from "effect";
@@ -17,7 +17,7 @@ import * as S from "../Scripted.ts";
 const transcript = "what the user asked";
 const digest = (content: string) => Effect.succeed(`digest of ${content}`);
 
-/** Nobody answers at first; every further question takes the next answer. */
+/** The first question is not answered; each further question takes the next answer. */
 const layer = (answers: ReadonlyArray<Choice | "parked">, methods: Partial<RunRecorder["Service"]> = {}) => {
   let asked = 0;
   const ask = () =>
@@ -94,7 +94,7 @@ describe("A parked run", () => {
 });
 
 describe("A run that its caller left unsigned", () => {
-  it.effect("is kept by a durable recorder, and a resume decides it as a crash", () =>
+  it.effect("is kept by a durable recorder, and decided as a crash when it is taken up", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const provider = S.scripted([S.start, S.never]);
@@ -142,7 +142,7 @@ describe("A run that its caller left unsigned", () => {
 });
 
 describe("A caller that leaves while its run is being taken over", () => {
-  it.effect("loses nothing: the question stays open, and the next resume asks it", () =>
+  it.effect("loses nothing: the question stays open, and is asked when the run is taken up next", () =>
     Effect.gen(function* () {
       yield* begin([half]);
       const processor = yield* StreamProcessor;
@@ -166,7 +166,7 @@ describe("A caller that leaves while its run is being taken over", () => {
   );
 });
 
-describe("A resume is refused", () => {
+describe("takeUp is refused", () => {
   const refused = (title: string, more: Partial<Request>, expected: RegExp, before: ReadonlyArray<S.Step> = half) =>
     it.effect(title, () =>
       Effect.gen(function* () {
@@ -191,13 +191,13 @@ describe("A resume is refused", () => {
     }).pipe(Effect.provide(layer(["parked"]))),
   );
 
-  it.effect("for a run that nobody knows", () =>
+  it.effect("for an unknown run", () =>
     Effect.gen(function* () {
       assert.match(S.errorOf((yield* goOn()).exit)?.message ?? "", /^r: the run was never started/);
     }).pipe(Effect.provide(layer([]))),
   );
 
-  it.effect("after ten resumes, until a person answers (L11)", () =>
+  it.effect("after ten take-overs, until a person answers (L11)", () =>
     Effect.gen(function* () {
       yield* begin([half]);
       const recorder = yield* RunRecorder;

@@ -17,7 +17,7 @@ describe("Parts of an attempt of an earlier process", () => {
     ["a provider's own search", head.slice(0, 2)],
     ["reasoning", head],
   ] as const) {
-    it.live(`that showed ${shown} are withdrawn once, in a chain of resumes too`, () =>
+    it.live(`that showed ${shown} are withdrawn once, in a chain of processes too`, () =>
       Effect.gen(function* () {
         const processor = yield* StreamProcessor;
         const left = S.scripted([...script, S.never], [...script, S.never], [...script, S.text("all"), S.done]);

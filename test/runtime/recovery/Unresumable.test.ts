@@ -1,6 +1,6 @@
 /**
  * A run that was started without its transcript, as those of the adapters and of the gateway are, can be gone on with by no
- * process: it is never offered, holds no question that only a resume can carry out, and can always be ended and forgotten.
+ * process: it is never offered, holds no question that only a process that takes it up can carry out, and can always be ended and forgotten.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, References, Stream } from "effect";

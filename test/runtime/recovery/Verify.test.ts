@@ -8,7 +8,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** A tool whose handler dies in the middle, a stream that breaks behind it, and then a whole answer. */
+/** A tool whose handler dies in the middle, a stream that breaks behind it, and then a whole response. */
 const playWith = (
   verify: ToolGuard.Verify | undefined,
   canContinue: boolean,
@@ -40,7 +40,7 @@ const playWith = (
   }).pipe(Effect.provide(S.processor(answers)));
 
 describe("A tool's own word on a call of unknown outcome", () => {
-  it.effect("settles it, so that the run continues and nobody is asked", () =>
+  it.effect("settles it, so that the run continues without a question", () =>
     Effect.gen(function* () {
       const asked: Array<ToolGuard.UnknownCall> = [];
       const it = yield* playWith(
@@ -90,5 +90,5 @@ describe("A tool's own word on a call of unknown outcome", () => {
   asks("that fails leaves the question", () => Effect.fail("the host is down"));
   asks("that dies leaves the question", () => Effect.die("a bug"));
   asks("that never comes leaves the question", () => Effect.never);
-  asks("that nobody can give leaves the question", undefined);
+  asks("that cannot be had leaves the question", undefined);
 });

@@ -44,7 +44,7 @@ describe("An ended run", () => {
   ] as const) {
     it.live(`${name} keeps nothing of its request`, () =>
       Effect.gen(function* () {
-        // The newest may still be on the stack of whoever runs this test.
+        // The newest may still be on this test's own stack.
         const requests = (yield* Effect.replicateEffect(turn, 5)).slice(0, 3);
         const isKept = () => requests.some((request) => request.deref() !== undefined);
         for (let round = 0; round < 10 && isKept(); round += 1) {

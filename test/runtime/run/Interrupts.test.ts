@@ -1,4 +1,4 @@
-/** Law L10: who stopped a run is named rightly, and only a signature makes an interrupt a user's or a lifecycle's. */
+/** Law L10: each stop has its right name. Only a signature makes an interrupt a user's or a lifecycle's. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, ManagedRuntime, Stream } from "effect";
 import { TestClock } from "effect/testing";

@@ -1,4 +1,4 @@
-/** Law L10: a user's Stop is the user's through everything that stands between it and the run, and is never answered with another request. */
+/** Law L10: a user's Stop is the user's through everything that stands between it and the run. No request follows it. */
 import { getEventListeners } from "node:events";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Queue, Scope, Stream } from "effect";

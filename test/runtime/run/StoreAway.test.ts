@@ -162,7 +162,7 @@ describe("While the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("the last call of a whole answer is not handed over either", () =>
+  it.effect("the last call of a whole response is not handed over either", () =>
     Effect.gen(function* () {
       const whole = [S.start, S.text("a"), S.wait(1_000), S.together(S.callReady("bash"), S.done)];
       const it = yield* bench({ script: whole, guarded: false, fault: between(500, 60_000) });

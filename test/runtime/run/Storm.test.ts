@@ -1,4 +1,4 @@
-/** Many runs over one broken provider: no lockstep, bounded, and nobody starves. */
+/** Many runs over one broken provider: no lockstep, bounded, and no run starves. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Layer, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -60,7 +60,7 @@ describe("a storm", () => {
     }),
   );
 
-  it.effect("retries that nobody answers are bounded, and the next one starts when one is answered", () =>
+  it.effect("retries without a response are bounded, and the next one starts when a response comes", () =>
     Effect.gen(function* () {
       const { most, ends, opened } = yield* storm(80, (open, answered) => [
         { run: Effect.sync(open) },

@@ -24,7 +24,7 @@ interface Scenario {
 const again = [S.start, S.text("b"), S.done];
 
 const scenarios: Readonly<Record<string, Scenario>> = {
-  "a whole answer": { scripts: [[S.start, S.text("a"), S.wait(10), S.done]] },
+  "a whole response": { scripts: [[S.start, S.text("a"), S.wait(10), S.done]] },
   "nothing shown, replayed": { scripts: [[S.start, S.reset], again] },
   "text, a tool, text, whole": {
     scripts: [[S.start, S.text("a"), S.callReady("bash"), S.wait(10), S.text("b"), S.done]],

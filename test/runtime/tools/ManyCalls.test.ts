@@ -21,7 +21,7 @@ const calls = (count: number): ReadonlyArray<S.Step> =>
     },
   }));
 
-/** Gathers the calls of a run, as a runtime does that runs them once the answer is whole. */
+/** Gathers the calls of a run, as a runtime does that runs them once the response is whole. */
 const gathered = (scripts: ReadonlyArray<ReadonlyArray<S.Step>>) =>
   Effect.gen(function* () {
     let ran = 0;

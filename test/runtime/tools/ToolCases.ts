@@ -71,7 +71,7 @@ export const stops: ReadonlyArray<RuleCase> = [
   },
   {
     rule: "unknown_failure",
-    when: "nobody knows what broke",
+    when: "the failure is unknown",
     attempts: [[start, fail({ kind: "unknown" })]],
     lines: ["attempt 1 first", "start", "ask unknown_failure", "answer stop", "end stopped unknown_failure"],
   },

@@ -260,7 +260,7 @@ describe("ToolGuard", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a call that waits for the decision starts when the answer turns out to be whole", () =>
+  it.effect("a call that waits for the decision starts when the response turns out to be whole", () =>
     Effect.gen(function* () {
       let ran = 0;
       const guard = yield* ToolGuard;
@@ -396,7 +396,7 @@ describe("guarded is a proof", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a call of a tool that nobody declared may be run by anyone: it asks", () =>
+  it.effect("a call of an undeclared tool may run anywhere: it asks", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const real = guard.mutating("bash", () => Effect.void);

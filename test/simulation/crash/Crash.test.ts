@@ -9,7 +9,7 @@ const runs = 100;
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 
 /**
- * Stories that once went wrong: an incident that a full disk had lost, a resume that said "completed" of half an answer, one
+ * Stories that once went wrong: an incident that a full disk had lost, a resume that said "completed" of half a response, one
  * that withdrew what its caller could not discard, and a retry behind the cursor of the response before.
  */
 const regressions = [20_261_188, 135, 6_938, 7_306, 7, 56, 840] as const;

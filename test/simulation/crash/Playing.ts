@@ -25,7 +25,7 @@ export interface World {
   readonly problems: Array<string>;
   attempts: number;
   refusals: number;
-  /** The caller was told that the answer is whole. */
+  /** The caller was told that the response is complete. */
   completed: boolean;
   readonly log: Array<string>;
 }

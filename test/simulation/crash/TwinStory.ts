@@ -16,7 +16,7 @@ export interface Twin {
     readonly side: "before" | "after";
     readonly ms: number | "for_ever";
   }>;
-  /** Milliseconds between two looks for runs that nobody drives. */
+  /** Milliseconds between two looks for runs that no process drives. */
   readonly looksEvery: number;
 }
 

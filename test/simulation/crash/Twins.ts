@@ -240,7 +240,7 @@ const requestOf = (stage: Stage, actor: Actor) => {
   return { request, tool };
 };
 
-/** Drives the stream that `open` gives; whoever is told that another has taken over is noted. */
+/** Drives the stream that `open` gives; a process that is told of a take-over is noted. */
 const driven = (
   stage: Stage,
   actor: Actor,
@@ -274,7 +274,7 @@ const driven = (
 const begun = (stage: Stage, actor: Actor): Effect.Effect<void> =>
   driven(stage, actor, (request, processor) => processor.run({ ...request, runId, transcript }));
 
-/** Looks for what nobody drives, again and again, and goes on with it. */
+/** Looks for runs that no process drives, again and again, and goes on with it. */
 const looking = (stage: Stage, actor: Actor): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { recorder, twin } = actor;

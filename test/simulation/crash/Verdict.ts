@@ -54,7 +54,7 @@ const screen = ({ deaths, world }: Lived): ReadonlyArray<string> => {
 const ends = ({ exit, record: run, world }: Lived): ReadonlyArray<string> => {
   if (run === undefined)
     return world.refusals > 0 || world.screen.length === 0 ? [] : ["something was shown, and there is no record"];
-  // Who was told that the answer is whole does not go on, whatever the store could not take.
+  // A caller that was told that its response is complete does not go on, whatever the store could not take.
   if (run.state !== "ended" && !world.completed) return [`neither an end nor a question: ${run.state} ${run.parked}`];
   if (exit !== undefined && Exit.isFailure(exit) && exit.cause.reasons.some((reason) => reason._tag === "Die"))
     return [`died: ${String(exit.cause)}`];

@@ -117,7 +117,7 @@ describe("conformance", () => {
     assert.deepStrictEqual(await letters(patient, ["stall"], { limitMs: 400 }), { stall: "H1" });
   });
 
-  it("takes a turn that asked nobody, or showed what nobody said, for no answer", async () => {
+  it("takes a turn that asked no provider, or showed what no provider sent, for no answer", async () => {
     const turn = (text: string) => ({
       name: "lazy",
       protocols: ["openai-chat"] as const,

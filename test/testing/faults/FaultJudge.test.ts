@@ -79,7 +79,7 @@ describe("FaultJudge", () => {
     assert.deepStrictEqual(judge("r1.0·r1.1·", [row(1)], { tools: [{}] }).truncated_tool_inputs, ["{}"]);
   });
 
-  it("finds a call lost and one that nobody sent", () => {
+  it("finds a call lost and one that was not sent", () => {
     const log = [row(1, { calls: [call("r1.t1")] })];
     assert.deepStrictEqual(judge("r1.0·r1.1·", log, { tools: [] }).lost_tools, ["r1.t1"]);
     assert.deepStrictEqual(judge("r1.0·r1.1·", log, { tools: [input("r1.t1"), input("r9.t1")] }).invented, ["r9.t1"]);

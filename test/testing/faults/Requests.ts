@@ -23,5 +23,6 @@ export const row = (number: number, more: Partial<RequestLog> = {}): RequestLog 
   terminal: true,
   outcome: "complete",
   started_ms: 0,
+  ended_ms: 1,
   ...more,
 });
