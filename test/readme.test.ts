@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { root } from "./package/Consumer.ts";
+import { relativeLinks } from "./package/Markdown.ts";
 import { holdPages } from "./package/Pages.ts";
 
 /** What the first screen holds, in lines: `.ci/run` reads the test command there. */
@@ -22,6 +23,13 @@ describe("README", () => {
       assert.isTrue(screen.some((line) => line === command || line.startsWith(`${command} `)));
     });
   }
+
+  it("says for seven things what to touch, in at most three files each", () => {
+    const [, table = ""] = /\| to change \| open \|\n\| --- \| --- \|\n([\s\S]*?)\n\n/.exec(readme) ?? [];
+    const counts = table.split("\n").map((row) => relativeLinks(row).length);
+    assert.strictEqual(counts.length, 7);
+    for (const count of counts) assert.isTrue(count >= 1 && count <= 3);
+  });
 
   it(`has at most ${readmeLinesMax} lines`, () => {
     assert.isAtMost(readme.trimEnd().split("\n").length, readmeLinesMax);
