@@ -65,7 +65,7 @@ describe("the reader of docstrings", () => {
   };
   write(
     "src/a/Options.ts",
-    'export interface Options\n  extends Pick<Base<never>, "name" | "left">,\n    Partial<Other.More> {\n  /**\n   * Its own,\n   * in two lines.\n   */\n  readonly own?: string;\n}\n',
+    'export interface Options\n  extends Pick<Base<never>, "name" | "left">,\n    Partial<Other.More> {\n  /**\n   * Its own,\n   * in two lines.\n   */\n  readonly own?: string;\n  /** Ours. @internal */\n  readonly hidden?: string;\n}\n',
   );
   write("src/b/Options.ts", "export interface Options {}\n");
   write(

@@ -29,7 +29,7 @@ export class Sources {
 
   /**
    * The fields of an interface, with those that it takes from other interfaces (`extends`, `Pick`, `Partial`) behind its own.
-   * It may stand in the namespace of a service.
+   * It may stand in the namespace of a service. What is `@internal` is left out.
    *
    * @param name the interface
    * @param folder where it stands, from the root: two folders may each have one of that name
@@ -44,7 +44,7 @@ export class Sources {
       optional: mark === "?",
       docstring: line(comment),
     }));
-    return [...own, ...this.#inherited(head)];
+    return [...own, ...this.#inherited(head)].filter(({ docstring }) => !docstring.includes("@internal"));
   }
 
   /**

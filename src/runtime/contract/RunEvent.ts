@@ -19,6 +19,8 @@ import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import type { Question } from "../../recorder/Question.ts";
 import type { ReadyCall } from "./ToolCall.ts";
 
+export type { ReadyCall } from "./ToolCall.ts";
+
 /** An attempt begins; its parts follow. */
 export interface AttemptStarted {
   readonly _tag: "AttemptStarted";
