@@ -1,10 +1,11 @@
 /**
  * `stream-recovery runs export ID`: a run as JSON that can be shared.
  */
-import { Console, Effect, FileSystem, Option } from "effect";
+import { Effect, type Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import { encode, exportRun } from "../../recorder/export/IncidentExport.ts";
-import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
+import { exitCodesHelp } from "../command/CommandFailed.ts";
+import { printOrWrite } from "../command/Output.ts";
 import { dbFlag, withStore } from "../command/Store.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
@@ -45,10 +46,5 @@ export const exported = Effect.fn("cli.runs.export")(function* (
   out: Option.Option<string>,
 ) {
   const text = encode(exportRun(yield* findRun("runs export", id), { names }));
-  if (Option.isNone(out)) return yield* Console.log(text);
-  const fileSystem = yield* FileSystem.FileSystem;
-  yield* Effect.catchTag(fileSystem.writeFileString(out.value, `${text}\n`), "PlatformError", ({ message }) =>
-    failing("runs export")("refused", `${out.value} cannot be written: ${message}`),
-  );
-  yield* Console.error(`written to ${out.value} (${new TextEncoder().encode(text).length + 1} bytes)`);
+  yield* printOrWrite("runs export", `${text}\n`, out);
 });

@@ -1,12 +1,13 @@
 /**
  * `stream-recovery runs show ID`: one run in plain words.
  */
-import { Console, Effect, FileSystem, Option, Schema } from "effect";
+import { Console, Effect, Option, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
 import { runDocument } from "../../gateway/page/RunDocument.ts";
 import { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
+import { printOrWrite } from "../command/Output.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { findRun } from "./RunLookup.ts";
@@ -35,7 +36,7 @@ export const showCommand = Command.make(
     ),
   },
   ({ db, html, id, json, out }) =>
-    withStore("runs show", db, (screen) => (html ? drawn(id, json, out, screen) : told(id, json, out, screen))),
+    withStore("runs show", db, (screen) => (html ? draw(id, json, out, screen) : tell(id, json, out, screen))),
 ).pipe(
   Command.withDescription(
     `Tell a run in plain words: attempts, what broke, what was decided and why, calls, the question and what to type.${exitCodesHelp}`,
@@ -60,7 +61,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
 });
 
 /** `--out` is for the picture: words and JSON go through a pipe. */
-const told = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
+const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
   Option.isSome(out) ? failing("runs show")("refused", "--out goes with --html") : show(id, json, screen);
 
 /**
@@ -69,20 +70,14 @@ const told = (id: string, json: boolean, out: Option.Option<string>, screen: Scr
  * @param id a run's id or its beginning
  * @param out the file; none writes to stdout
  */
-const drawn = Effect.fn("cli.runs.drawn")(function* (
+const draw = Effect.fn("cli.runs.drawn")(function* (
   id: string,
   json: boolean,
   out: Option.Option<string>,
   { now }: Screen,
 ) {
   if (json) return yield* failing("runs show")("refused", "--html and --json cannot both be printed: choose one");
-  const text = runDocument(yield* findRun("runs show", id), now);
-  if (Option.isNone(out)) return yield* Console.log(text);
-  const fileSystem = yield* FileSystem.FileSystem;
-  yield* Effect.catchTag(fileSystem.writeFileString(out.value, text), "PlatformError", ({ message }) =>
-    failing("runs show")("refused", `${out.value} cannot be written: ${message}`),
-  );
-  yield* Console.error(`written to ${out.value} (${new TextEncoder().encode(text).length} bytes)`);
+  yield* printOrWrite("runs show", runDocument(yield* findRun("runs show", id), now), out);
 });
 
 /** Most orphans that this run is looked for among. */

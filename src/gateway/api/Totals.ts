@@ -75,7 +75,7 @@ export type Totals = typeof Totals.Type;
  */
 export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Effect<Totals, RecorderError>> =>
   Effect.suspend(() => {
-    const shares = new Map<string, Share>();
+    const shares = new Map<string, RunShare>();
     let countedAt = Number.NEGATIVE_INFINITY;
     let complete = false;
     const look = Effect.gen(function* () {
@@ -98,7 +98,7 @@ export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Eff
   });
 
 /** What one run adds. */
-interface Share {
+interface RunShare {
   readonly record: Pick<RunRecord, "provider" | "started_at">;
   readonly settled: boolean;
   readonly live: boolean;
@@ -113,7 +113,7 @@ interface Share {
 }
 
 /** Reads what is new; whether the oldest run on record was seen. */
-const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], shares: Map<string, Share>) {
+const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], shares: Map<string, RunShare>) {
   const read = new Set<string>();
   let before: string | undefined;
   let reachedEnd = false;
@@ -138,14 +138,14 @@ const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], s
   return reachedEnd;
 });
 
-const forgetOldest = (shares: Map<string, Share>): boolean => {
+const forgetOldest = (shares: Map<string, RunShare>): boolean => {
   if (shares.size <= totalsRunsMax) return false;
   const oldest = [...shares].sort(([, a], [, b]) => a.record.started_at - b.record.started_at);
   for (const [runId] of oldest.slice(0, shares.size - totalsRunsMax)) shares.delete(runId);
   return true;
 };
 
-const shareOf = (record: RunRecord): Share => {
+const shareOf = (record: RunRecord): RunShare => {
   const { attempts, end, incidents, provider, questions, started_at, state } = record;
   const completed = end?.state === "completed";
   const replaced = attempts.filter((_, index) => attempts[index + 1]?.mode === "replay").map((it) => it.facts.counters);
@@ -170,8 +170,8 @@ const shareOf = (record: RunRecord): Share => {
   };
 };
 
-const sum = (shares: ReadonlyArray<Share>, complete: boolean): Totals => {
-  const count = (of: (share: Share) => boolean) => shares.filter(of).length;
+const sum = (shares: ReadonlyArray<RunShare>, complete: boolean): Totals => {
+  const count = (of: (share: RunShare) => boolean) => shares.filter(of).length;
   const wasted = (field: keyof typeof Wasted.Type) => shares.reduce((all, share) => all + share.wasted[field], 0);
   return {
     runs: shares.length,
@@ -195,7 +195,7 @@ const sum = (shares: ReadonlyArray<Share>, complete: boolean): Totals => {
   };
 };
 
-const rulesOf = (shares: ReadonlyArray<Share>): Totals["by_rule"] => {
+const rulesOf = (shares: ReadonlyArray<RunShare>): Totals["by_rule"] => {
   const rows = grouped(
     shares.flatMap(({ rules }) => rules),
     ({ action, rule }) => `${rule} ${action}`,
@@ -203,7 +203,7 @@ const rulesOf = (shares: ReadonlyArray<Share>): Totals["by_rule"] => {
   return rows.sort((a, b) => b.decisions - a.decisions || (a.rule < b.rule ? -1 : 1));
 };
 
-const providersOf = (shares: ReadonlyArray<Share>): Totals["by_provider"] =>
+const providersOf = (shares: ReadonlyArray<RunShare>): Totals["by_provider"] =>
   grouped(shares, ({ record: { provider } }) => JSON.stringify([provider.id, provider.model]))
     .map(({ all, first }) => {
       const { id, model } = first.record.provider;

@@ -18,10 +18,10 @@ export interface DefectLabels {
  * @param what failed, as a sentence
  */
 export const logged = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, told(Cause.squash(cause)));
+  Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, labelsOf(Cause.squash(cause)));
 
 /** What a log may say of an error. */
-export const told = (defect: unknown): DefectLabels => {
+export const labelsOf = (defect: unknown): DefectLabels => {
   if (!(defect instanceof Error)) return { class: typeof defect };
   const at = framesOf(defect.stack ?? "");
   return {

@@ -6,7 +6,7 @@ import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
-import { told } from "./Defect.ts";
+import { labelsOf } from "./Defect.ts";
 import { BodyRefused } from "./RequestBody.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
 
@@ -32,7 +32,7 @@ export const pass = (
     return passed(request, client, upstream).pipe(
       Effect.catchTag("PassFailed", ({ error, reason }) =>
         Effect.andThen(
-          Effect.logWarning(`a request that passes through failed: ${reason}`, told(error)),
+          Effect.logWarning(`a request that passes through failed: ${reason}`, labelsOf(error)),
           client.begun ? client.break : Effect.sync(() => client.refuse(words[reason], name)),
         ),
       ),
