@@ -23,7 +23,7 @@ export const questionText = (runId: string, open: OpenQuestion, { columns, ink, 
     "",
     paragraph(
       "Unattended",
-      expiryOf(open, now, (choice) => choice),
+      expiryOf(open, now, (choice) => `“${choice}”`),
       { ...layout, indent: 2, margin: margin + 2 },
       ink,
     ),
