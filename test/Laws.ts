@@ -1,5 +1,5 @@
 /**
- * Says which tests hold which law of DESIGN section 1: the one list from which docs/laws.md is printed and which its test reads.
+ * Says which tests hold which law: the one list from which docs/laws.md is printed and which its test reads.
  *
  * A file stands here only where a test of it has the law's number in its title.
  */

@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 process.env.NODE_COMPILE_CACHE ??= `${root}node_modules/.cache/compiled`;
 
 /**
- * Tests that start many processes, kill them, drive browsers and other people's clients, or play whole matrices. A file
- * belongs here when it takes 5 s or more on a quiet core.
+ * Tests that start many processes, kill them, drive browsers and other people's clients, play whole matrices, or play the many
+ * seeds of a property whose first seeds the quick suite plays. A file that waits for any of these belongs here.
  */
 export const long: ReadonlyArray<string> = [
   "test/adapters/ai-sdk/Matrix.test.ts",

@@ -65,7 +65,7 @@ const inCall =
 
 const fault = (title: string, first: Fault["first"], calls = false): Fault => ({ title, calls, first });
 
-/** The columns of the table in FIELD's order, behind two where nothing breaks. */
+/** The columns of the table, behind two where nothing breaks. */
 export const faults: ReadonlyArray<Fault> = [
   fault("healthy text", () => ({ content: text })),
   fault("healthy call", (agent) => ({ content: call(agent, 1) }), true),

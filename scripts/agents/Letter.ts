@@ -1,5 +1,5 @@
 /**
- * Judges one turn of an agent: the letters of FIELD's table.
+ * Judges one turn of an agent by one letter.
  */
 import { FaultJudge, type RequestLog } from "../../src/testing/index.ts";
 import type { Fault } from "./Faults.ts";

@@ -1,5 +1,5 @@
 /**
- * Prints what became of the turns: a table as FIELD has it, a row for each agent and way.
+ * Prints what became of the turns: a row for each agent and way.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { type Fault, faults } from "./Faults.ts";

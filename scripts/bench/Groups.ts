@@ -1,5 +1,5 @@
 /**
- * Holds every line of the bench with its bar (DESIGN section 11), in the order in which they are measured and printed.
+ * Holds every line of the bench with its bar, in the order in which they are measured and printed.
  */
 import { adapters } from "./AdapterLines.ts";
 import type { Pace } from "./Events.ts";

@@ -8,7 +8,7 @@ export interface Row {
   readonly what: string;
   /** The number and its unit, for people. */
   readonly value: string;
-  /** What DESIGN section 11 asks for; nothing where a line only stands beside. */
+  /** The bar that the line has to hold; nothing where a line only stands beside. */
   readonly bar: string | undefined;
   readonly verdict: "met" | "missed" | undefined;
   /** The same for machines. */

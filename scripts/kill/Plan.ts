@@ -4,6 +4,7 @@
 import { Schema } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
+import { seeded } from "../../test/Seeded.ts";
 
 const protocols: ReadonlyArray<ProtocolId> = ["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"];
 
@@ -28,17 +29,6 @@ export interface Batch {
   /** After how many milliseconds of work each process is killed; the one after the last is left alone. */
   readonly kills: ReadonlyArray<number>;
 }
-
-/** A generator of numbers from 0 to 1: mulberry32, small and good enough to spread kills. */
-export const seeded = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-};
 
 /** Longest life of a process that will be killed, in milliseconds: a batch's runs are over in about as much. */
 const lifeMsMax = 700;

@@ -1,5 +1,5 @@
 /**
- * Negates each law of DESIGN section 1, one way or several. The simulations find them by themselves; the law's own tests
+ * Negates each law, one way or several. The simulations find them by themselves; the law's own tests
  * stand behind them.
  */
 import type { Mutant, Proof } from "./Mutant.ts";

@@ -29,7 +29,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "an outage counts as silence of those that it kept from beating",
-    breaks: "one owner of a run (DESIGN section 18)",
+    breaks: "one owner of a run",
     within: "beaten",
     find: "const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;",
     replace: "const gap = as !== this.#beatAs;",
@@ -176,7 +176,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "what a process has lost is heard of at the next write of each run only",
-    breaks: "L6 (DESIGN section 18)",
+    breaks: "L6",
     within: "#lose",
     find: "told === undefined && this.#isHeard(runId)",
     replace: "told !== undefined && this.#isHeard(runId)",
@@ -184,7 +184,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a run goes on though its recorder has told that another process drives it",
-    breaks: "L6 (DESIGN section 18)",
+    breaks: "L6",
     within: "makeProcessor",
     find: "run?.takenOver();",
     replace: "",

@@ -47,7 +47,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "row 6 keeps an auth that could be refreshed from row 7",
-    breaks: "DESIGN section 6, row 6",
+    breaks: "row 6 of the decision table",
     within: "endRows",
     find: '(s) => !s.resolved.retryable && s.run.mode === "continue" && !s.credentials,',
     replace: '(s) => !s.resolved.retryable && s.run.mode === "continue",',
@@ -71,7 +71,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a stopped process counts the gap against its streams",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "#noticeSuspension",
     find: "if (late <= suspendLateMs && ahead <= suspendLateMs) return late;",
     replace: "if (ahead <= suspendLateMs) return late;",
@@ -79,7 +79,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "the gap is granted a grace and not held",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "#noticeSuspension",
     find: "      watch.skip(late, now);\n",
     replace: "",
@@ -87,7 +87,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "the watchdog sleeps to its deadline, however far, and finds a suspension when it is over",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "#look",
     find: "this.#wakesAt = this.#watches.size === 0 ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);",
     replace: "this.#wakesAt = this.#nothingBefore;",
@@ -95,7 +95,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "the watchdog sleeps for five seconds, in which a stop of four hides",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "sweepMs",
     find: "export const sweepMs = 1_000;",
     replace: "export const sweepMs = 5_000;",
@@ -114,7 +114,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a late wake cuts before what came meanwhile is read",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "#look",
     find: "const again = this.#noticeSuspension(now) > lateMs && !this.#putOff && this.#isOver(now);",
     replace: "const again = this.#noticeSuspension(now) < 0;",
@@ -122,7 +122,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a question is parked by the wall clock",
-    breaks: "DESIGN section 13, Suspension",
+    breaks: "a suspension is noticed, and is no stall",
     within: "waited",
     find: "left -= took > ms + suspendLateMs ? ms : took;",
     replace: "left -= took;",

@@ -95,7 +95,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "a tool does not wait for a store that is away for a moment",
-    breaks: "L8, DESIGN 18",
+    breaks: "L8",
     within: "storeWaitMs",
     find: "export const storeWaitMs = 5_000;",
     replace: "export const storeWaitMs = 0;",
@@ -103,7 +103,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "the last call of a whole answer is handed over unrecorded",
-    breaks: "L8, DESIGN 18",
+    breaks: "L8",
     within: "complete",
     find: "if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);",
     replace: "yield* handOverFrozen(run, attempt, false);",

@@ -18,7 +18,7 @@ import {
 
 const silenceMs = 300;
 
-/** FIELD's columns, with the fault that each one was. */
+/** The columns of the first measurement of bare SDKs, with the fault that each one was. */
 const field = {
   reset_before_head: "R2",
   text_cut: "E1",

@@ -1,5 +1,5 @@
 /**
- * The rules that people got wrong before, one named test each: DESIGN section 5 and the failures of earlier systems.
+ * The rules that earlier systems got wrong, one named test each.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { classify, classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";

@@ -8,6 +8,7 @@ import { atMost } from "../../src/facts/Facts.ts";
 import { foldRows } from "../../src/facts/ToolRows.ts";
 import { parse } from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
+import { seeded } from "../Seeded.ts";
 import {
   deep,
   deepEnded,
@@ -258,17 +259,6 @@ describe("L9 replayable", () => {
     }
   });
 });
-
-/** Mulberry32: small, seeded, good enough to pick test cases. */
-const seeded = (seed: number) => {
-  let state = seed;
-  return (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-};
 
 const pick = <A>(random: () => number, values: ReadonlyArray<A>): A => {
   const found = values[Math.floor(random() * values.length)];

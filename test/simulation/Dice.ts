@@ -1,22 +1,16 @@
 /** Rolls dice that fall the same way for the same seed. */
+import { seeded } from "../Seeded.ts";
 
 /** One entry of a weighted choice: how often, and what. */
 export type Weighted<A> = readonly [weight: number, value: A];
 
-/** A seeded source of choices: Mulberry32, small and good enough to pick test cases. */
+/** A seeded source of choices. */
 export class Dice {
-  #state: number;
+  /** A number from 0 to below 1. */
+  readonly next: () => number;
 
   constructor(seed: number) {
-    this.#state = seed | 0;
-  }
-
-  /** A number from 0 to below 1. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+    this.next = seeded(seed);
   }
 
   /** Whether something of this probability happens. */

@@ -1,5 +1,5 @@
 /**
- * Real clients, unmodified but for their base URL, through the gateway: FIELD's table again, in both modes.
+ * Real clients, unmodified but for their base URL, through the gateway, against each fault of the conformance kit, in both modes.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing";
 import type { ClockName } from "../../../src/domain/Failure.ts";
 import { type Watch, Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
 import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs } from "../../../src/runtime/contract/Clocks.ts";
+import { seeded } from "../../Seeded.ts";
 import * as FreezingClock from "../../simulation/FreezingClock.ts";
 import { skewed } from "./SkewedClock.ts";
 
@@ -15,13 +16,8 @@ const noClocks: Clocks = { first_progress: off, idle: off, silence: off, attempt
 const foundWithinMs = 50;
 
 const dice = (seed: number) => {
-  let state = seed;
-  return (below: number): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
+  const random = seeded(seed);
+  return (below: number): number => Math.floor(random() * below);
 };
 
 type Event = "progress" | "part" | "bytes" | "keep_alive" | "terminal" | "hold" | "release";
