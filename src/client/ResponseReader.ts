@@ -42,7 +42,7 @@ export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
 /**
  * Reads a response that is no stream within its limits; the bytes that came count, however the body ended.
  *
- * @param first what was read of it already
+ * @param first the bytes of it that were already read
  */
 export const readResponse = Effect.fnUntraced(function* (
   exchange: Exchange,

@@ -43,3 +43,22 @@ export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum:
  */
 export const label = (text: string): string =>
   text.length <= labelCharactersMax ? text : text.slice(0, labelCharactersMax);
+
+/** A map or set, as far as `dropOldest` needs it. */
+interface Entries<K> {
+  readonly size: number;
+  readonly keys: () => Iterable<K>;
+  readonly delete: (key: K) => boolean;
+}
+
+/**
+ * Drops the oldest entries of a map or set until it is within its limit.
+ *
+ * @param max most entries that stay
+ */
+export const dropOldest = <K>(entries: Entries<K>, max: number): void => {
+  for (const oldest of entries.keys()) {
+    if (entries.size <= max) return;
+    entries.delete(oldest);
+  }
+};

@@ -3,7 +3,7 @@
  */
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 
-/** Feed it every event with `next`, and tell it the end with `end`. */
+/** Takes every event by `next`, and the end of the stream by `end`. */
 export class GrammarCheck {
   readonly #violations: Array<string> = [];
   #count = 0;

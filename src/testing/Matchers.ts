@@ -37,7 +37,7 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
  *
  * @param events the events in order
  * @param name what to call a part
- * @param exit how the stream ended; left out: the end is not told
+ * @param exit how the stream ended; left out: no line says it
  */
 export const transcript = <P>(
   events: Iterable<RunEvent<P>>,

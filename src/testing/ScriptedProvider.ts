@@ -34,7 +34,7 @@ export interface ScriptedRun<E = RunInterrupted> {
   readonly exit: Exit.Exit<void, E>;
 }
 
-/** Virtual time that a scripted run gets unless told otherwise: longer than every clock and budget of the defaults. */
+/** Virtual time that a scripted run gets by default: longer than every default clock and budget. */
 const playedFor: Duration.Input = "10 hours";
 
 type Options = RunOptions<ScriptedPart, ProviderBroke, never>;

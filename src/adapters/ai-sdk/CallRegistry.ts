@@ -4,7 +4,7 @@
  * Ids come empty, as `0`, or repeated every turn, and two conversations of one server may use the same id at the same time.
  * A call that has started is not found again; the tool, the input and the age tell waiting calls apart.
  */
-import { label, labelCharactersMax } from "../../domain/Limits.ts";
+import { dropOldest, label, labelCharactersMax } from "../../domain/Limits.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 
 /** A call that was handed over. */
@@ -33,12 +33,6 @@ export class CallRegistry {
     call: { readonly toolCallId: string; readonly toolName: string; readonly input: string },
   ): void {
     const { input, toolCallId, toolName } = call;
-    if (this.#calls.size >= handedOverMax) {
-      for (const oldest of this.#calls) {
-        this.#calls.delete(oldest);
-        break;
-      }
-    }
     this.#calls.add({
       reference,
       id: toolCallId,
@@ -46,6 +40,7 @@ export class CallRegistry {
       input: input.slice(0, inputCharactersMax),
       started: false,
     });
+    dropOldest(this.#calls, handedOverMax);
   }
 
   /**

@@ -4,6 +4,7 @@
  * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around
  * the SDK may. Its retries would come on top of the run's own, and it does not know what was shown and what ran.
  */
+import { dropOldest } from "../../domain/Limits.ts";
 import type { CallOptions } from "./Parts.ts";
 
 /** How long after a failure the same request is taken for a repeat of it, in milliseconds; the SDK's own retries wait 2 s and 4 s. */
@@ -20,13 +21,8 @@ export class Repeats {
   failed(params: CallOptions, nowMs: number): void {
     const key = digest(params);
     this.#failed.delete(key);
-    if (this.#failed.size >= failuresMax) {
-      for (const oldest of this.#failed.keys()) {
-        this.#failed.delete(oldest);
-        break;
-      }
-    }
     this.#failed.set(key, nowMs);
+    dropOldest(this.#failed, failuresMax);
   }
 
   /** The warning for a call that repeats a failed one; undefined for any other call. */

@@ -41,7 +41,7 @@ export class MarkedTool {
     this.#executes = executes;
   }
 
-  /** The boundary of the tool: proven where its handler is ours to start. */
+  /** The boundary of the tool: guarded where the guard starts its handler. */
   boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
     return this.#executes ? this.guarded(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }
@@ -160,7 +160,7 @@ const markOf = (tool: ExposedTool): MarkedTool | undefined => {
 
 const isMarkedFunction = (tool: ExposedTool): boolean => tool.type === "function" && markOf(tool) !== undefined;
 
-/** The definition as its caller wrote it, so that the request is the one that the caller's own set would have made. */
+/** The definition as its caller wrote it, so that the request is that of the caller's own set of tools. */
 const unmarked = (tool: ExposedTool): ExposedTool => {
   if (tool.type !== "function" || !isMarkedFunction(tool)) return tool;
   const { providerOptions, ...rest } = tool;

@@ -37,16 +37,13 @@ export const webStreamOf = <E>(
       start: (controller) => {
         const fiber = fork(Effect.scoped(feed(parts, demand, controller, begun.resolve)));
         const left = () => fiber.interruptUnsafe(undefined, signedByUser);
-        const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
         stopping.signal.addEventListener("abort", left, { once: true });
-        signal?.addEventListener("abort", aborted, { once: true });
         fiber.addObserver((exit) => {
-          signal?.removeEventListener("abort", aborted);
           begun.resolve();
           if (!stopping.signal.aborted) end(exit, controller, signal);
           demand.over();
         });
-        if (signal?.aborted === true) aborted();
+        interruptOnAbort(fiber, signal);
       },
       pull: () => demand.ask(),
       cancel: () => stopping.abort(),
@@ -68,13 +65,19 @@ export const promiseOf = async <A, E>(
   signal: AbortSignal | undefined,
 ): Promise<A> => {
   const fiber = fork(effect);
-  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
-  signal?.addEventListener("abort", aborted, { once: true });
-  if (signal?.aborted === true) aborted();
+  interruptOnAbort(fiber, signal);
   const exit = await new Promise<Exit.Exit<A, E>>((resolve) => fiber.addObserver(resolve));
-  signal?.removeEventListener("abort", aborted);
   if (Exit.isSuccess(exit)) return exit.value;
   throw errorOf(exit.cause, signal);
+};
+
+/** Interrupts a fiber when its caller's signal aborts; a fiber that has ended listens no more. */
+const interruptOnAbort = (fiber: Fiber.Fiber<unknown, unknown>, signal: AbortSignal | undefined): void => {
+  if (signal === undefined) return;
+  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
+  signal.addEventListener("abort", aborted, { once: true });
+  fiber.addObserver(() => signal.removeEventListener("abort", aborted));
+  if (signal.aborted) aborted();
 };
 
 const feed = <E>(

@@ -23,9 +23,9 @@
  * or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break in held bytes is replayed where
  * the policy permits it and nothing was shown; reasoning that was handed over counts as text.
  *
- * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what
- * they would see without us; a run that then fails breaks the connection. With `head: "content"` the head waits for the
- * first bytes, is the one of the attempt that they come from, and a failure before keeps its status and body.
+ * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what they
+ * would see without the relay; a run that then fails breaks the connection. With `head: "content"` the head waits for the first
+ * bytes and is that of their attempt, and a failure before them keeps its status and body.
  *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
  * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where the run does not
@@ -217,7 +217,7 @@ const reading = (
 
 const comment = new TextEncoder().encode(": keep-alive\n\n");
 
-/** A failed run leaves what it has spent to the client's own repeat of it. */
+/** Remembers what a failed run has spent, for the client's own repeat of its request. */
 const spend = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,

@@ -94,7 +94,7 @@ const bodyOf = (body: RelayRequest["body"]): Json.JsonRecord | undefined => {
   return Json.record(Json.parse(typeof body === "string" ? body : new TextDecoder().decode(body))?.json);
 };
 
-/** A declaration wins over what the body lets us know, for hosted tools by any of their spellings. */
+/** A declared effect wins over what the body says, for hosted tools in any of their spellings. */
 const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): ReadonlyArray<ToolBoundary> => {
   const boundaries = Object.entries(declared).map(
     ([name, effect]): ToolBoundary => ({ name: label(name), executor: "provider", effect }),

@@ -61,7 +61,7 @@ export class RelayReader {
           return Effect.undefined;
         }
         this.#broken = failed;
-        this.#tell(failed);
+        this.#notify(failed);
         return Effect.andThen(this.#reportThrown, this.#break(failed));
       },
     }),
@@ -92,7 +92,7 @@ export class RelayReader {
     for (const event of events) {
       if (event._tag !== "Part") {
         if (event._tag === "AttemptStarted") this.attempts = event.attempt;
-        this.#tell(event);
+        this.#notify(event);
         continue;
       }
       const { observation } = event.part;
@@ -106,7 +106,7 @@ export class RelayReader {
     return coalesced(bytes);
   }
 
-  #tell(event: RelayEvent): void {
+  #notify(event: RelayEvent): void {
     try {
       this.#observe?.(event);
     } catch (error) {

@@ -5,6 +5,7 @@
  * budget of the run before. Identical requests that run side by side are separate.
  */
 import { Clock, Effect } from "effect";
+import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import { headerOf, type RelayRequest } from "./RelayTransport.ts";
 
@@ -45,8 +46,7 @@ export class RelayRepeats {
     return Effect.map(Effect.all([keyOf(request), Clock.currentTimeMillis]), ([key, at]) => {
       this.#failed.delete(key);
       this.#failed.set(key, { ...failed, at });
-      const [oldest] = this.#failed.keys();
-      if (this.#failed.size > repeatsMax && oldest !== undefined) this.#failed.delete(oldest);
+      dropOldest(this.#failed, repeatsMax);
     });
   }
 }

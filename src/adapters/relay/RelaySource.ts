@@ -35,7 +35,7 @@ export interface RelaySourceOptions {
   readonly nowMs: () => number;
 }
 
-/** Most first bytes that are kept until they prove to be a stream, so that a response that is none goes on as it came. */
+/** Most first bytes that are kept until they prove to be a stream, so that another response reaches the client as it came. */
 export const unprovenBytesMax = 64 * 1024;
 
 /** Longest wait for the bytes behind a provider's error event, in milliseconds: they come at once or not at all. */

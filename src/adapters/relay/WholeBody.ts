@@ -25,7 +25,7 @@ export interface DocumentBytes {
 /**
  * Reads a refusal. The bytes that came count, however the body ended: a break does not change what the status says.
  *
- * @param first what was read of it already
+ * @param first the bytes of it that were already read
  */
 export const readRefusal = async (
   exchange: RelayExchange,
@@ -42,7 +42,7 @@ export const readRefusal = async (
 /**
  * Reads a document until it is whole or longer than its limit.
  *
- * @param first what was read of it already
+ * @param first the bytes of it that were already read
  * @throws what the exchange breaks with
  */
 export const readDocument = async (

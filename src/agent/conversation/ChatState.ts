@@ -23,7 +23,7 @@ export class ChatState {
 
   /**
    * @param chat the journal's first line
-   * @param tools what the model is told of the tools
+   * @param tools the descriptions of the tools, for the model
    * @param write adds a line to the journal
    */
   constructor(chat: Chat, tools: ReadonlyArray<ToolDescription>, write: (entry: Entry) => void) {

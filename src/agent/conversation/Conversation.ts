@@ -7,7 +7,7 @@
 import type * as Json from "../../domain/Json.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** What a model is told of a tool; `parameters` is a JSON schema. */
+/** A tool as the model reads of it; `parameters` is a JSON schema. */
 export interface ToolDescription {
   readonly name: string;
   readonly description: string;

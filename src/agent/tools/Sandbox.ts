@@ -7,7 +7,7 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 
-/** A path that leads out of the sandbox, or to something that a tool does not touch. The model is told the message. */
+/** A path that leads out of the sandbox, or to a thing that a tool does not touch. The model reads the message. */
 export class Escape extends Error {
   override readonly name = "Escape";
 }

@@ -53,7 +53,7 @@ export interface Carrier {
   readonly begin: () => Carried;
   /** The response has come whole. */
   readonly free: () => void;
-  /** The connection broke under it, or never answered. */
+  /** The connection broke under the exchange, or brought no response. */
   readonly broke: () => void;
 }
 

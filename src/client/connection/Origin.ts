@@ -1,6 +1,8 @@
 /**
  * Remembers each origin of a client: whether it ever responded, when it was last called, and its open connections.
  */
+import { dropOldest } from "../../domain/Limits.ts";
+
 /** Most origins that are remembered; the one that was added first is forgotten. */
 export const originsMax = 1024;
 
@@ -65,10 +67,9 @@ export class Origins {
   of(name: string): Origin {
     const known = this.#origins.get(name);
     if (known !== undefined) return known;
-    const [oldest] = this.#origins.keys();
-    if (this.#origins.size >= originsMax && oldest !== undefined) this.#origins.delete(oldest);
     const origin = new Origin();
     this.#origins.set(name, origin);
+    dropOldest(this.#origins, originsMax);
     return origin;
   }
 }

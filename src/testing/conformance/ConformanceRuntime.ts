@@ -9,7 +9,7 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** What the user sees. The kit judges the text that stands on it when the turn is over. */
 export interface ConformanceScreen {
-  /** Adds text behind what is there. */
+  /** Adds text at the end. */
   readonly write: (text: string) => void;
   /** Replaces the whole text: a runtime that withdraws a broken response shows `""` or the kept text. */
   readonly replace: (text: string) => void;
@@ -34,7 +34,7 @@ export interface ConformanceTool {
   readonly execute: (input: unknown) => Promise<string>;
 }
 
-/** One turn: where the provider is, what is asked, and what may be used. */
+/** One turn: the address of its provider, its prompt and its tools. */
 export interface ConformanceTask {
   readonly protocol: ProtocolId;
   /** `http://127.0.0.1:PORT`, a server of this turn's own. */

@@ -21,7 +21,7 @@ export const screenCharactersMax = 1_000_000;
 /** Most runs of tools that are noted. */
 export const toolRunsMax = 1_000;
 
-/** How long a turn that was told to abort may take to end before it is left behind, in milliseconds. */
+/** How long an aborted turn may take to end before it is abandoned, in milliseconds. */
 const graceMs = 1_000;
 
 /** How long the log may take to record the end of the last request, in milliseconds: the server sees a close after its client. */

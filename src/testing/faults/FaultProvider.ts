@@ -28,7 +28,7 @@ export class FaultListenError extends Schema.TaggedError<FaultListenError>()("Fa
   cause: Schema.Defect(),
 }) {}
 
-/** Where a fault server listens and what it plays. */
+/** The address and the script of a fault server. */
 export interface FaultProviderOptions {
   /** Left out: a healthy answer to every request. */
   readonly script?: FaultScriptInput;
