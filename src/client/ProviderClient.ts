@@ -9,7 +9,7 @@
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import { classify, classifyResponse } from "../failure/FailureClassifier.ts";
-import type { AnyProtocolId, Part, ProtocolId } from "../provider/Protocols.ts";
+import type { Part, ProtocolId } from "../provider/Protocols.ts";
 import * as Decoder from "../provider/stream/Decoder.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
@@ -59,7 +59,7 @@ export class ProviderClient extends Context.Service<
      * Sends a request when the stream is run and gives its parts; parts that arrived together come as one array. It ends
      * only after the provider's own terminal marker and fails with `ProviderError` otherwise (law L5).
      */
-    readonly stream: <S, Id extends AnyProtocolId = ProtocolId>(
+    readonly stream: <S, Id extends string = ProtocolId>(
       request: ProviderRequest<S, Id>,
     ) => Stream.Stream<Part<Id>, ProviderError>;
   }
@@ -104,13 +104,10 @@ interface Transport extends HttpConnections {
   readonly observe: ExchangeTelemetry.Observe;
 }
 
-type Parts<Id extends AnyProtocolId> = readonly [Part<Id>, ...Array<Part<Id>>];
+type Parts<Id extends string> = readonly [Part<Id>, ...Array<Part<Id>>];
 
 /** Opens the exchange within the stream's scope and gives the pull that reads it. */
-const open = Effect.fnUntraced(function* <S, Id extends AnyProtocolId>(
-  transport: Transport,
-  request: ProviderRequest<S, Id>,
-) {
+const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Transport, request: ProviderRequest<S, Id>) {
   const clock = yield* Clock.Clock;
   const origin = transport.origins.of(originOf(request.url));
   const telemetry = yield* transport.observe(originOf(request.url), origin);
@@ -123,7 +120,7 @@ const open = Effect.fnUntraced(function* <S, Id extends AnyProtocolId>(
 });
 
 /** The pull that reads an exchange to its end. */
-const reading = <S, Id extends AnyProtocolId>(
+const reading = <S, Id extends string>(
   request: ProviderRequest<S, Id>,
   exchange: Exchange,
   origin: Origin,
@@ -187,7 +184,7 @@ const reading = <S, Id extends AnyProtocolId>(
 /** Some servers send a stream under a document's type: the first bytes decide, except where a document is a response too. */
 const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
-const decoderOf = <S, Id extends AnyProtocolId>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
+const decoderOf = <S, Id extends string>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
 /** How a reader fails: the telemetry gets every failure before the stream ends with it. */
@@ -210,7 +207,7 @@ const done = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> 
   return Cause.done();
 };
 
-const decode = <Id extends AnyProtocolId>(
+const decode = <Id extends string>(
   decoder: Decoder.Decoder<Id>,
   chunks: ReadonlyArray<Uint8Array>,
 ): Array<Part<Id>> => {
@@ -220,18 +217,17 @@ const decode = <Id extends AnyProtocolId>(
 };
 
 /** The JSON of the event that carried the failure, in the provider's own words. */
-const evidence = (parts: ReadonlyArray<Part<AnyProtocolId>>): unknown =>
+const evidence = (parts: ReadonlyArray<Part<string>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
 /** Puts the whole failure into the event that reported it first, because the run decides on the first failure that it sees. */
-const withFailure = <Id extends AnyProtocolId>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
+const withFailure = <Id extends string>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
   const at = parts.findIndex(({ observation }) => observation.failure !== undefined);
   const part = parts[at];
   return part === undefined ? parts : parts.with(at, { ...part, observation: { ...part.observation, failure } });
 };
 
-const isMarker = ({ observation }: Part<AnyProtocolId>): boolean =>
-  observation.terminal && observation.failure === undefined;
+const isMarker = ({ observation }: Part<string>): boolean => observation.terminal && observation.failure === undefined;
 
 const isNoStream = (failure: Failure | undefined): boolean =>
   failure?.kind === "protocol" && failure.reason === "not_a_stream";

@@ -3,7 +3,7 @@
  */
 import type { Agent } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
-import type { AnyProtocolId, Protocol, ProtocolId, Tolerance } from "../provider/Protocols.ts";
+import type { Protocol, ProtocolId, Tolerance } from "../provider/Protocols.ts";
 import type { Connector } from "./connection/Connector.ts";
 import type { Exchange, Reporters } from "./connection/Exchange.ts";
 
@@ -11,7 +11,7 @@ import type { Exchange, Reporters } from "./connection/Exchange.ts";
 export type RequestHeaders = Readonly<Record<string, string>>;
 
 /** One streaming request, and the reporters of its progress. `S` is the state of its protocol's fold. */
-export interface ProviderRequest<S, Id extends AnyProtocolId = ProtocolId> extends Reporters {
+export interface ProviderRequest<S, Id extends string = ProtocolId> extends Reporters {
   readonly protocol: Protocol<S, Id>;
   readonly tolerance?: Tolerance;
   readonly url: string | URL;

@@ -2,7 +2,7 @@
  * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies the parts that come.
  */
 import { Effect, type Pull, Stream } from "effect";
-import type { AnyProtocolId, ProtocolId } from "../provider/Protocols.ts";
+import type { ProtocolId } from "../provider/Protocols.ts";
 import * as Resume from "../provider/stream/Resume.ts";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 import type { ProviderClient } from "./ProviderClient.ts";
@@ -21,7 +21,7 @@ type Attempt = Pick<AttemptContext, "request" | "cursor">;
  * @param attempt the attempt's context
  * @returns its parts, each once; it fails with `ProviderError`, and with `rejected` where the cursor was not honoured
  */
-export const responses = <S, Id extends AnyProtocolId = ProtocolId>(
+export const responses = <S, Id extends string = ProtocolId>(
   client: ProviderClient["Service"],
   request: ProviderRequest<S, Id>,
   attempt: Attempt,
@@ -51,7 +51,7 @@ export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
  * @param attempt the attempt's context
  * @param how the method by which the server is asked, and the meaning of its ids
  */
-export const events = <S, Id extends AnyProtocolId>(
+export const events = <S, Id extends string>(
   client: ProviderClient["Service"],
   request: ProviderRequest<S, Id>,
   attempt: Attempt,
@@ -75,7 +75,7 @@ const withHeaders = (
 ): NonNullable<ProviderRequest<unknown>["headers"]> =>
   Effect.isEffect(headers) ? Effect.map(headers, (own) => ({ ...own, ...more })) : { ...headers, ...more };
 
-type Parts<Id extends AnyProtocolId> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
+type Parts<Id extends string> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
 
 /**
  * Puts a verifier into a stream. The parts before a failure in the same chunk are handed over first.
@@ -83,7 +83,7 @@ type Parts<Id extends AnyProtocolId> = readonly [Resume.CursorPart<Id>, ...Array
  * @param stream the parts of one attempt
  * @param verifier of that attempt alone
  */
-export const verified = <Id extends AnyProtocolId, E, R>(
+export const verified = <Id extends string, E, R>(
   stream: Stream.Stream<Resume.CursorPart<Id>, E, R>,
   verifier: Resume.Verifier<Id>,
 ): Stream.Stream<Resume.CursorPart<Id>, E | ProviderError, R> =>

@@ -26,10 +26,10 @@ export type ProtocolId = (typeof all)[number]["id"];
 export type AnyProtocolId = ProtocolId | "sse";
 
 /** One decoded event of one of the package's protocols. */
-export type Part<Id extends AnyProtocolId = ProtocolId> = Stream.Part<Id>;
+export type Part<Id extends string = ProtocolId> = Stream.Part<Id>;
 
 /** A protocol as a fold. `S` is its state, immutable. */
-export type Protocol<S = unknown, Id extends AnyProtocolId = ProtocolId> = Stream.Protocol<S, Id>;
+export type Protocol<S = unknown, Id extends string = ProtocolId> = Stream.Protocol<S, Id>;
 
 /** Some protocols, by id and by address. */
 export interface Registry<Id extends string = string> {

@@ -5,8 +5,8 @@ import { assert } from "@effect/vitest";
 import type { Failure, FailureKind } from "../../src/domain/Failure.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { CallSignal } from "../../src/domain/Observation.ts";
-import type { End, Part, Protocol, Tolerance } from "../../src/provider/Protocols.ts";
 import * as Decoder from "../../src/provider/stream/Decoder.ts";
+import type { End, Part, Protocol, Tolerance } from "../../src/provider/stream/Protocol.ts";
 
 /** Everything that a decoder said about some bytes. */
 export interface Decoded {

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import type { FailureKind } from "../../src/domain/Failure.ts";
-import type { Part, Protocol, Tolerance } from "../../src/provider/Protocols.ts";
+import type { Part, Protocol, Tolerance } from "../../src/provider/stream/Protocol.ts";
 import { seeded } from "../Seeded.ts";
 import {
   begun,

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../src/domain/Json.ts";
 import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
-import type { Part, Protocol } from "../../src/provider/Protocols.ts";
+import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
 import { bytesOf, type Recording, recordings } from "../Recordings.ts";
 import { begun, characters, checkGrowth, decode, endOf, ranges } from "./Decoded.ts";
 import { checkCuts, checkPieces } from "./ProtocolSuite.ts";

@@ -7,8 +7,9 @@
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
-import type { Part, WireProtocol } from "../../provider/Protocols.ts";
+import type { WireProtocol } from "../../provider/Protocols.ts";
 import { type Content, type Kept, keyOfCall } from "../../provider/stream/Content.ts";
+import type { Part } from "../../provider/stream/Protocol.ts";
 import { hostedMetadata } from "../effect-ai/Parts.ts";
 import { finishReason, usageOf } from "./ProviderModelFinish.ts";
 

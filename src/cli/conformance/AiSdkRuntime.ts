@@ -118,5 +118,7 @@ const modelOf = ({ anthropic, google, openai }: Loaded, task: ConformanceTask) =
       return anthropic.createAnthropic({ apiKey, baseURL: `${baseURL}/v1` })(model);
     case "google-gemini":
       return google.createGoogleGenerativeAI({ apiKey, baseURL })(model);
+    default:
+      throw new TypeError(`protocol: the AI SDK is not asked in ${task.protocol}`);
   }
 };

@@ -7,13 +7,15 @@
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
-import { type AnswerEvent, type FinishName, type NumberedAnswer, number } from "./AnswerItems.ts";
-import { anthropicMessages } from "./AnswersAnthropicMessages.ts";
-import { googleGemini } from "./AnswersGoogleGemini.ts";
-import { openAiChat } from "./AnswersOpenAiChat.ts";
-import { openAiResponses } from "./AnswersOpenAiResponses.ts";
+import type { AnswerProtocol } from "./AnswerProtocol.ts";
+import { anthropicMessages } from "./AnthropicMessages.ts";
+import { googleGemini } from "./GoogleGemini.ts";
+import { type AnswerEvent, type FinishName, number } from "./Items.ts";
+import { openAiChat } from "./OpenAiChat.ts";
+import { openAiResponses } from "./OpenAiResponses.ts";
 
-export type { AnswerEvent, EventRole, FinishName, ScriptedCall } from "./AnswerItems.ts";
+export type { AnswerProtocol } from "./AnswerProtocol.ts";
+export type { AnswerEvent, EventRole, FinishName, NumberedAnswer, ScriptedCall } from "./Items.ts";
 
 /** What an answer says and how it ends; everything has a healthy default. */
 export interface AnswerOptions {
@@ -27,6 +29,25 @@ export interface AnswerOptions {
 /** What a provider answers when a script says nothing: short, healthy, with reasoning before text. */
 export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5 }];
 
+/** The protocols that a fault provider speaks unasked. A further one is given to it as an option. */
+export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
+  anthropicMessages,
+  openAiChat,
+  openAiResponses,
+  googleGemini,
+];
+
+/** One of those protocols. */
+export const answerProtocol = (id: ProtocolId): AnswerProtocol => {
+  const found = answerProtocols.find((protocol) => protocol.id === id);
+  if (found === undefined) throw new TypeError(`protocol: nothing is known of how ${id} answers`);
+  return found;
+};
+
+/** Whether an answer is whole only where its body ended cleanly, because its protocol has no terminal event. */
+export const needsCleanEnd = (id: string | undefined): boolean =>
+  answerProtocols.some((protocol) => protocol.id === id && protocol.endsWith === "clean_end");
+
 /**
  * Writes an answer.
  *
@@ -36,25 +57,19 @@ export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5
  * @returns the events in order; nothing follows an error event
  */
 export const render = (
-  protocol: ProtocolId,
+  protocol: ProtocolId | AnswerProtocol,
   request: number,
   options: AnswerOptions = {},
 ): ReadonlyArray<AnswerEvent> => {
   const items = number(request, options.content ?? defaultContent);
   const called = items.some((item) => item.type === "call" && item.call.executor === "runtime");
   const failed = items.findIndex((item) => item.type === "error");
-  return writers[protocol]({
+  const { write } = typeof protocol === "string" ? answerProtocol(protocol) : protocol;
+  return write({
     request,
     items: failed === -1 ? items : items.slice(0, failed + 1),
     finish: failed !== -1 ? "none" : (options.finish ?? (called ? "tool" : "stop")),
     usage: options.usage ?? true,
     background: options.background ?? false,
   });
-};
-
-const writers: Record<ProtocolId, (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>> = {
-  "openai-chat": openAiChat,
-  "openai-responses": openAiResponses,
-  "anthropic-messages": anthropicMessages,
-  "google-gemini": googleGemini,
 };

@@ -2,6 +2,7 @@
  * Holds the results of the conformance kit as data: a cell for each fault and protocol, and the totals.
  */
 import { Schema } from "effect";
+import { protocols } from "../../provider/Protocols.ts";
 import { ConformanceFaultId } from "./ConformanceFault.ts";
 
 /**
@@ -16,7 +17,7 @@ export type ConformanceLetter = typeof ConformanceLetter.Type;
 /** One turn against one fault in one protocol. */
 export const ConformanceCell = Schema.Struct({
   fault: ConformanceFaultId,
-  protocol: Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"]),
+  protocol: Schema.Literals(protocols.ids),
   letter: ConformanceLetter,
   /** Requests that reached the provider, and are paid. */
   requests: Schema.Natural,

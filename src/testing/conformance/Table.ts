@@ -2,6 +2,7 @@
  * Renders scoreboards side by side, as a table that reads well in a terminal and in Markdown.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
+import { answerProtocol } from "../answers/Answers.ts";
 import { conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "./ConformanceScoreboard.ts";
 
@@ -24,7 +25,10 @@ export const conformanceTable = (boards: ReadonlyArray<ConformanceScoreboard>): 
     boards.some((board) => board.cells.some(({ fault }) => fault === id)),
   );
   const faults = [
-    ["the provider's first answer", ...columns.map(({ board, protocol }) => `${board.runtime}, ${short[protocol]}`)],
+    [
+      "the provider's first answer",
+      ...columns.map(({ board, protocol }) => `${board.runtime}, ${answerProtocol(protocol).shortName}`),
+    ],
     ...played.map(({ id, title }) => [title, ...columns.map(({ board, protocol }) => letter(board, id, protocol))]),
   ];
   const sums = [
@@ -32,13 +36,6 @@ export const conformanceTable = (boards: ReadonlyArray<ConformanceScoreboard>): 
     ...totals.map(([title, field]) => [title, ...boards.map((board) => String(board.totals[field]))]),
   ];
   return [markdown(faults), markdown(sums), conformanceLegend, ...versions(boards)].join("\n\n");
-};
-
-const short: Record<ProtocolId, string> = {
-  "openai-chat": "chat",
-  "openai-responses": "responses",
-  "anthropic-messages": "messages",
-  "google-gemini": "gemini",
 };
 
 const totals: ReadonlyArray<readonly [title: string, field: keyof ConformanceTotals]> = [

@@ -3,6 +3,7 @@
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
+import { answerProtocol } from "../answers/Answers.ts";
 import { FaultProvider } from "../faults/FaultProvider.ts";
 import { type ConformanceFault, conformanceTool } from "./ConformanceFault.ts";
 import type {
@@ -141,7 +142,7 @@ const taskOf = (
 ): ConformanceTask => ({
   protocol,
   origin: provider.url,
-  base_url: `${provider.url}${basePaths[protocol]}`,
+  base_url: `${provider.url}${answerProtocol(protocol).basePath}`,
   endpoint: provider.endpoint(protocol),
   api_key: "a key of the conformance kit",
   model: "fault-model",
@@ -151,13 +152,6 @@ const taskOf = (
   screen,
   signal,
 });
-
-const basePaths: Record<ProtocolId, string> = {
-  "openai-chat": "/v1",
-  "openai-responses": "/v1",
-  "anthropic-messages": "",
-  "google-gemini": "/v1beta",
-};
 
 const toolOf = (ran: Array<unknown>): ConformanceTool => ({
   name: conformanceTool,

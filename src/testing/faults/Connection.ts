@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
-import type { ProtocolId } from "../../provider/Protocols.ts";
+import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 import type { FaultLog, OpenLog, RequestLog, RequestOutcome } from "./FaultLog.ts";
 import * as Plan from "./Plan.ts";
@@ -18,8 +18,10 @@ export interface Conversations {
   readonly route: (head: RequestReader.RequestHead) => {
     readonly script: string;
     readonly path: string;
-    readonly protocol: ProtocolId | undefined;
+    readonly protocol: AnswerProtocol | undefined;
   };
+  /** A protocol that is spoken, by its id. */
+  readonly protocolOf: (id: string) => AnswerProtocol | undefined;
   /** The next answer of a conversation, not consumed; undefined when nothing is left or no such script exists. */
   readonly peek: (script: string) => Answer | undefined;
   /** Consumes what `peek` showed. */
@@ -83,7 +85,7 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
     if (answer.resume === undefined) server.answered(row.script, row.number, answer);
     else if (resumed === undefined) return yield* refuse(socket, inbox, row, 404, "refused", end);
     const plan = Plan.make(answer, protocol, row.number, server.recorded(answer), resumed);
-    row.protocol = protocol;
+    row.protocol = protocol.id;
     const keep = yield* play({
       socket,
       inbox,
@@ -108,7 +110,7 @@ type Request =
       readonly type: "read";
       readonly head: RequestReader.RequestHead;
       readonly answer: Answer | undefined;
-      readonly protocol: ProtocolId | undefined;
+      readonly protocol: AnswerProtocol | undefined;
     };
 
 /** Reads one request into its row, and stops where its answer breaks before the request is whole. */
@@ -137,7 +139,8 @@ const readRequest = Effect.fnUntraced(function* (
     if (!reader.complete() || head === undefined) continue;
     inbox.unread(rest);
     const answer = server.next(script);
-    return { type: "read", head, answer, protocol: answer?.protocol ?? route?.protocol };
+    const asked = answer?.protocol === undefined ? undefined : server.protocolOf(answer.protocol);
+    return { type: "read", head, answer, protocol: asked ?? route?.protocol };
   }
 });
 

@@ -4,6 +4,7 @@
  * Two requests with the same body are repeats of one request. Of a request and its repeats only one response may stay visible,
  * and only one of their calls may run.
  */
+import { needsCleanEnd } from "../answers/Answers.ts";
 import type { RequestLog } from "./FaultLog.ts";
 
 /** What a caller ended up with, beside the log of what the fault server sent it. */
@@ -79,8 +80,8 @@ const groupOf = (row: RequestLog): string =>
 const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&
   (outcome === "complete" ||
-    (outcome === "broken" && (protocol !== "google-gemini" || cut?.kind === "end")) ||
-    (outcome === "client_closed" && protocol !== "google-gemini"));
+    (outcome === "broken" && (!needsCleanEnd(protocol) || cut?.kind === "end")) ||
+    (outcome === "client_closed" && !needsCleanEnd(protocol)));
 
 const noText = { duplicates: [], lost: [], invented: [], out_of_order: [] };
 

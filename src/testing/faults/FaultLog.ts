@@ -2,7 +2,6 @@
  * Remembers every request that a fault server saw and counts every byte that it sent: the judge's side of a test.
  */
 import { Effect } from "effect";
-import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ScriptedCall } from "../answers/Answers.ts";
 import type { Break } from "../script/FaultScript.ts";
 
@@ -23,7 +22,7 @@ export interface RequestLog {
   readonly script: string;
   readonly method: string;
   readonly path: string;
-  readonly protocol?: ProtocolId;
+  readonly protocol?: string;
   readonly header_names: ReadonlyArray<string>;
   readonly bytes_received: number;
   readonly body_bytes: number;

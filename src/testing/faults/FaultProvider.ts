@@ -1,5 +1,5 @@
 /**
- * Plays scripted answers of four provider protocols over real TCP, and breaks them where the script says.
+ * Plays scripted answers of the providers' protocols over real TCP, and breaks them where the script says.
  *
  * The server keeps a log of every request and of every serial that it sent; `FaultJudge.judge` compares a caller's transcript
  * with it. The server shares no code with the tested package.
@@ -10,6 +10,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { Context, Effect, FiberSet, Layer, Schema, type Scope } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
+import { type AnswerProtocol, answerProtocol, answerProtocols } from "../answers/Answers.ts";
 import {
   type Answer,
   decode,
@@ -38,6 +39,8 @@ export interface FaultProviderOptions {
   readonly port?: number;
   /** Where relative paths of `raw_file` start; default the working directory. */
   readonly directory?: string;
+  /** Protocols that are spoken beside the package's own. */
+  readonly protocols?: ReadonlyArray<AnswerProtocol>;
   /**
    * Run before an answer breaks at its head, in its body or behind it: a test holds the break back here until its caller has
    * seen the bytes that were sent before. Left out: breaks do not wait.
@@ -45,7 +48,7 @@ export interface FaultProviderOptions {
   readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
 }
 
-/** A provider of all four protocols on a real socket that breaks where its script says and logs what each request saw. */
+/** A provider of every protocol on a real socket that breaks where its script says and logs what each request saw. */
 export class FaultProvider extends Context.Service<
   FaultProvider,
   {
@@ -54,7 +57,7 @@ export class FaultProvider extends Context.Service<
     /** `http://HOST:PORT`, without a slash at the end. */
     readonly url: string;
     /** The address of a protocol's streaming endpoint; `script` names the conversation. */
-    readonly endpoint: (protocol: ProtocolId, script?: string) => string;
+    readonly endpoint: (protocol: ProtocolId | AnswerProtocol, script?: string) => string;
     /** Every request so far, oldest first. */
     readonly log: Effect.Effect<ReadonlyArray<FaultLog.RequestLog>>;
     /** Waits for the row of a request that has ended, by its number. */
@@ -84,7 +87,8 @@ const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderO
   const script = yield* decode(options.script ?? {});
   const recorded = yield* readRecorded(script, options.directory ?? ".");
   const log = FaultLog.make();
-  const server = conversations(script, recorded, log, options.beforeBreak ?? (() => Effect.void));
+  const spoken = [...answerProtocols, ...(options.protocols ?? [])];
+  const server = conversations(script, recorded, log, spoken, options.beforeBreak ?? (() => Effect.void));
   const sockets = new Set<Socket>();
   const run = yield* FiberSet.makeRuntime<never>();
   let connections = 0;
@@ -108,7 +112,7 @@ const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderO
     port,
     url,
     endpoint: (protocol, name) =>
-      `${url}${name === undefined ? "" : `/s/${encodeURIComponent(name)}`}${paths[protocol]}`,
+      `${url}${name === undefined ? "" : `/s/${encodeURIComponent(name)}`}${(typeof protocol === "string" ? answerProtocol(protocol) : protocol).path}`,
     log: rows,
     ended: (number) =>
       log
@@ -119,20 +123,6 @@ const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderO
   });
 });
 
-const paths: Record<ProtocolId, string> = {
-  "openai-chat": "/v1/chat/completions",
-  "openai-responses": "/v1/responses",
-  "anthropic-messages": "/v1/messages",
-  "google-gemini": "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
-};
-
-const protocolOf = (path: string): ProtocolId | undefined => {
-  if (path.endsWith("/chat/completions")) return "openai-chat";
-  if (/\/responses(\/[^/]+)?$/.test(path)) return "openai-responses";
-  if (path.endsWith("/messages")) return "anthropic-messages";
-  return path.endsWith(":streamGenerateContent") ? "google-gemini" : undefined;
-};
-
 const healthy: ReadonlyArray<Answer> = [{ status: 200, usage: true, framing: "chunked" }];
 
 /** Which answer comes next in which conversation. The main script is the conversation without a name. */
@@ -140,6 +130,7 @@ const conversations = (
   script: FaultScript,
   recorded: ReadonlyMap<string, Uint8Array>,
   log: FaultLog.FaultLog,
+  protocols: ReadonlyArray<AnswerProtocol>,
   beforeBreak: Conversations["beforeBreak"],
 ): Conversations => {
   const positions = new Map<string, number>();
@@ -150,7 +141,8 @@ const conversations = (
     return answers?.[positions.get(name) ?? 0] ?? (script.after === "repeat" ? answers?.at(-1) : undefined);
   };
   return {
-    route: (head) => route(head, scripts),
+    route: (head) => route(head, scripts, protocols),
+    protocolOf: (id) => protocols.find((protocol) => protocol.id === id),
     peek,
     next: (name) => {
       const answer = peek(name);
@@ -195,11 +187,16 @@ const resumptions = (): Pick<Conversations, "answered" | "resumed"> => {
   };
 };
 
-const route = (head: RequestHead, scripts: ReadonlyMap<string, unknown>): ReturnType<Conversations["route"]> => {
+const route = (
+  head: RequestHead,
+  scripts: ReadonlyMap<string, unknown>,
+  protocols: ReadonlyArray<AnswerProtocol>,
+): ReturnType<Conversations["route"]> => {
   const path = head.target.split("?", 1)[0] ?? "";
   const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(path);
   const name = prefixed?.[1] === undefined ? head.headers.get("x-script") : safeDecode(prefixed[1]);
-  return { script: name ?? "", path, protocol: name === undefined || scripts.has(name) ? protocolOf(path) : undefined };
+  const known = name === undefined || scripts.has(name);
+  return { script: name ?? "", path, protocol: known ? protocols.find(({ serves }) => serves(path)) : undefined };
 };
 
 const safeDecode = (text: string): string => {

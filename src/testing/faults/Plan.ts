@@ -1,8 +1,7 @@
 /**
  * Turns a scripted answer into bytes to write and the place to break: pure, so that what a server will do can be read first.
  */
-import type { ProtocolId } from "../../provider/Protocols.ts";
-import { errorBody } from "../answers/AnswerErrors.ts";
+import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
 import { type EventRole, render, type ScriptedCall } from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 
@@ -46,7 +45,7 @@ interface Unit {
  */
 export const make = (
   answer: Answer,
-  protocol: ProtocolId,
+  protocol: AnswerProtocol,
   request: number,
   recorded?: Uint8Array,
   resumed?: Resumed,
@@ -84,7 +83,7 @@ export interface Resumed {
 
 const unitsOf = (
   answer: Answer,
-  protocol: ProtocolId,
+  protocol: AnswerProtocol,
   request: number,
   recorded: Uint8Array | undefined,
   resumed: Resumed | undefined,
@@ -113,8 +112,8 @@ const isSingle = (answer: Answer): boolean =>
     answer.raw === undefined &&
     answer.raw_file === undefined);
 
-const bodyUnit = (answer: Answer, protocol: ProtocolId): Unit => {
-  const body = answer.body ?? errorBody(protocol, answer.status);
+const bodyUnit = (answer: Answer, protocol: AnswerProtocol): Unit => {
+  const body = answer.body ?? protocol.errorBody(answer.status);
   return plain(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)));
 };
 
@@ -122,7 +121,7 @@ const plain = (bytes: Uint8Array): Unit => ({ bytes, role: "lifecycle", serials:
 
 const streamUnits = (
   answer: Answer,
-  protocol: ProtocolId,
+  protocol: AnswerProtocol,
   request: number,
   recorded: Uint8Array | undefined,
 ): ReadonlyArray<Unit> => {

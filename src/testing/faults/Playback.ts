@@ -6,9 +6,8 @@ import { createHash } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../provider/Protocols.ts";
-import { commentFrame } from "../answers/AnswerFrames.ts";
-import { pingFrame } from "../answers/AnswersAnthropicMessages.ts";
+import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
+import { commentFrame } from "../answers/Frames.ts";
 import type { Answer, BreakKind, KeepAlive } from "../script/FaultScript.ts";
 import type { OpenLog, RequestOutcome } from "./FaultLog.ts";
 import type { Piece, Plan } from "./Plan.ts";
@@ -24,7 +23,7 @@ export interface Playback {
   readonly row: OpenLog;
   readonly plan: Plan;
   readonly answer: Answer;
-  readonly protocol: ProtocolId;
+  readonly protocol: AnswerProtocol;
   /** Waited for before the break. */
   readonly beforeBreak: Effect.Effect<void>;
   /** The request's row has changed. */
@@ -139,7 +138,12 @@ const note = (row: OpenLog, piece: Piece): void => {
 
 type Write = (bytes: Uint8Array) => Effect.Effect<void>;
 
-const waitAlive = Effect.fnUntraced(function* (ms: number, keepAlive: KeepAlive, protocol: ProtocolId, body: Write) {
+const waitAlive = Effect.fnUntraced(function* (
+  ms: number,
+  keepAlive: KeepAlive,
+  protocol: AnswerProtocol,
+  body: Write,
+) {
   let left = ms;
   for (; left > keepAlive.every_ms; left -= keepAlive.every_ms) {
     yield* Effect.sleep(keepAlive.every_ms);
@@ -155,8 +159,8 @@ const keepAliveForEver = ({ answer, protocol }: Playback, body: Write): Effect.E
     ),
   );
 
-const keepAliveBytes = (style: KeepAlive["style"], protocol: ProtocolId): Uint8Array =>
-  Buffer.from(style === "event" && protocol === "anthropic-messages" ? pingFrame.frame : commentFrame.frame);
+const keepAliveBytes = (style: KeepAlive["style"], protocol: AnswerProtocol): Uint8Array =>
+  Buffer.from((style === "event" ? (protocol.ping ?? commentFrame) : commentFrame).frame);
 
 const headBytes = ({ headers, status }: Plan): Uint8Array => {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]+/g, " ")}\r\n`);

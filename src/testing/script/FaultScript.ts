@@ -18,20 +18,13 @@
  */
 import { Effect, Schema, SchemaIssue } from "effect";
 import { Milliseconds, Status } from "../../domain/Limits.ts";
-import type { ProtocolId } from "../../provider/Protocols.ts";
+import { protocols } from "../../provider/Protocols.ts";
 
 /** Longest script that is read, in bytes. */
 export const scriptBytesMax = 16 * 1024 * 1024;
 
 /** Most deltas of one block: a script of a few bytes must not fill the memory. */
 export const deltasMax = 1_000_000;
-
-const protocols = [
-  "openai-chat",
-  "openai-responses",
-  "anthropic-messages",
-  "google-gemini",
-] as const satisfies ReadonlyArray<ProtocolId>;
 
 /** An error of the provider, in the words of its protocol: as a whole response by `status`, inside a stream by `error`. */
 export const ProviderErrorName = Schema.Literals([
@@ -138,7 +131,7 @@ export type ResumeFault = typeof ResumeFault.Type;
 /** One answer. Left-out `content` is a healthy short one; `raw` and `raw_file` are sent as they are instead of `content`. */
 export const Answer = Schema.Struct({
   /** Left out: taken from the request's path. */
-  protocol: Schema.optionalKey(Schema.Literals(protocols)),
+  protocol: Schema.optionalKey(Schema.Literals(protocols.ids)),
   status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   /** Sent instead of a stream: a text as it is, anything else as JSON. An answer that is not 2xx has a body by default. */

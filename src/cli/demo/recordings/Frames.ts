@@ -4,6 +4,7 @@
  */
 import * as Json from "../../../domain/Json.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";
+import { Answers } from "../../../testing/index.ts";
 
 /** One event or comment. */
 export interface Frame {
@@ -82,20 +83,5 @@ const isError = ({ data, event }: Frame): boolean => {
 const mayEnd = (protocol: ProtocolId, frame: Frame): boolean => {
   const { data } = frame;
   if (data === "[DONE]" || isError(frame)) return true;
-  const json = Json.record(Json.parse(data)?.json) ?? {};
-  switch (protocol) {
-    case "openai-chat":
-      return Json.list(json.choices).some((choice) => Json.string(Json.record(choice)?.finish_reason) !== "");
-    case "openai-responses":
-      return /^response\.(completed|incomplete|failed|cancelled)$/.test(Json.string(json.type));
-    case "anthropic-messages":
-      return json.type === "message_stop" || Json.string(Json.record(json.delta)?.stop_reason) !== "";
-    case "google-gemini": {
-      const body = Json.record(json.response) ?? json;
-      return (
-        Json.record(body.promptFeedback)?.blockReason !== undefined ||
-        Json.list(body.candidates).some((candidate) => Json.string(Json.record(candidate)?.finishReason) !== "")
-      );
-    }
-  }
+  return Answers.answerProtocol(protocol).mayEnd(Json.record(Json.parse(data)?.json) ?? {});
 };

@@ -1,7 +1,7 @@
 /**
  * Judges what a caller heard of a recording against the recorded bytes, as `RecordedFrames` reads them.
  */
-import type { RequestLog } from "../../../testing/index.ts";
+import { Answers, type RequestLog } from "../../../testing/index.ts";
 import { endOf, type Frame, isWhole, same } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
 import type { Take } from "./Take.ts";
@@ -166,5 +166,5 @@ const expectedEnd = (recording: Recording): "complete" | "fails" | "either" => {
   if (features.includes("error-event") || recording.terminal === "response.failed") return failed ? "fails" : "either";
   if (!failed) return "complete";
   if (finish.length > 0) return "fails";
-  return recording.terminal === null && protocol !== "google-gemini" ? "fails" : "either";
+  return recording.terminal === null && !Answers.needsCleanEnd(protocol) ? "fails" : "either";
 };

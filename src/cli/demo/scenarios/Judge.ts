@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ExchangeRecord } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
 import { decide } from "../../../policy/index.ts";
-import { FaultJudge, type RequestLog } from "../../../testing/index.ts";
+import { Answers, FaultJudge, type RequestLog } from "../../../testing/index.ts";
 import type { PlayedRun } from "./Player.ts";
 import type { ConnectionUse, Expectation, Saw, Scenario } from "./Scenario.ts";
 
@@ -75,7 +75,9 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
 
 /** A response whose terminal event was sent is whole, also when its connection broke afterwards; Gemini's needs a clean end. */
 const whole = (row: RequestLog): RequestLog =>
-  row.terminal && row.outcome === "broken" && row.protocol !== "google-gemini" ? { ...row, outcome: "complete" } : row;
+  row.terminal && row.outcome === "broken" && !Answers.needsCleanEnd(row.protocol)
+    ? { ...row, outcome: "complete" }
+    : row;
 
 /** What a person can tell: a response is whole, partial, or was withdrawn and then whole. */
 const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {

@@ -1,13 +1,15 @@
 /**
  * Writes an answer as an Anthropic Messages stream: `message_start`, content blocks, `message_delta`, `message_stop`.
  */
-import { namedError } from "./AnswerErrors.ts";
-import { bytesFrame, frame, tokens } from "./AnswerFrames.ts";
-import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
-import { model } from "./AnswerItems.ts";
+import * as Json from "../../domain/Json.ts";
+import type { ProviderErrorName } from "../script/FaultScript.ts";
+import type { AnswerProtocol } from "./AnswerProtocol.ts";
+import { bytesFrame, frame, tokens } from "./Frames.ts";
+import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./Items.ts";
+import { model } from "./Items.ts";
 
-/** The events of an answer in Anthropic Messages, each with its role, so that a plan can cut at it. */
-export const anthropicMessages = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+/** Each event has its role, so that a plan can cut at it. */
+const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const message = {
     id: `msg_r${answer.request}`,
@@ -19,22 +21,22 @@ export const anthropicMessages = (answer: NumberedAnswer): ReadonlyArray<AnswerE
     stop_sequence: null,
     usage: { input_tokens: input, output_tokens: 1 },
   };
-  const events: Array<AnswerEvent> = [write("lifecycle", "message_start", { message }), pingFrame];
+  const written: Array<AnswerEvent> = [write("lifecycle", "message_start", { message }), pingFrame];
   let index = 0;
   for (const item of answer.items) {
-    for (const event of itemEvents(item, index)) events.push(event);
+    for (const event of itemEvents(item, index)) written.push(event);
     index += blocksOf(item);
   }
-  if (answer.finish === "none") return events;
+  if (answer.finish === "none") return written;
   const refused = answer.items.some((item) => item.type === "refusal");
-  events.push(
+  written.push(
     write("terminal", "message_delta", {
       delta: { stop_reason: refused ? "refusal" : stopReasons[answer.finish], stop_sequence: null },
       ...(answer.usage ? { usage: { output_tokens: output } } : {}),
     }),
     write("terminal", "message_stop", {}),
   );
-  return events;
+  return written;
 };
 
 const write = (
@@ -45,7 +47,7 @@ const write = (
 ): AnswerEvent => frame(role, { type, ...fields }, { ...options, event: type });
 
 /** The protocol's own keep-alive event. */
-export const pingFrame: AnswerEvent = write("ping", "ping", {});
+const pingFrame: AnswerEvent = write("ping", "ping", {});
 
 /** A hosted call and its result are two blocks; pings, errors and raw bytes are none. */
 const blocksOf = (item: Item): number => {
@@ -84,7 +86,7 @@ const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
     case "bytes":
       return [bytesFrame(item.bytes)];
     case "error": {
-      const { message, type } = namedError("anthropic-messages", item.error);
+      const { message, type } = errors[item.error];
       return [write("error", "error", { error: { type, message } })];
     }
     case "call":
@@ -133,4 +135,51 @@ const stopReasons: Record<Exclude<FinishName, "none">, string> = {
   tool: "tool_use",
   length: "max_tokens",
   content_filter: "refusal",
+};
+
+const errorBody = (status: number): object => ({
+  type: "error",
+  error: { type: anthropicTypes[status] ?? "api_error", message: `status ${status}` },
+  request_id: "req_fault",
+});
+
+const anthropicTypes: Record<number, string> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  504: "timeout_error",
+  529: "overloaded_error",
+};
+
+const errors: Readonly<Record<ProviderErrorName, { readonly type: string; readonly message: string }>> = {
+  rate_limited: { type: "rate_limit_error", message: "Rate limited" },
+  overloaded: { type: "overloaded_error", message: "Overloaded" },
+  server_error: { type: "api_error", message: "Internal server error" },
+  context_overflow: {
+    type: "invalid_request_error",
+    message: "prompt is too long: 200001 tokens > 200000 maximum",
+  },
+  invalid_request: {
+    type: "invalid_request_error",
+    message: "messages: field required",
+  },
+};
+
+/** Anthropic Messages. */
+export const anthropicMessages: AnswerProtocol = {
+  id: "anthropic-messages",
+  shortName: "messages",
+  path: "/v1/messages",
+  basePath: "",
+  serves: (path) => path.endsWith("/messages"),
+  write: events,
+  errorBody,
+  ping: pingFrame,
+  endsWith: "event",
+  mayEnd: ({ delta, type }) => type === "message_stop" || Json.string(Json.record(delta)?.stop_reason) !== "",
 };

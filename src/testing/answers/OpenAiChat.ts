@@ -1,32 +1,34 @@
 /**
  * Writes an answer as an OpenAI chat-completions stream: a role delta, deltas, a finish reason, usage and `[DONE]`.
  */
-import { namedError } from "./AnswerErrors.ts";
-import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
-import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
-import { model } from "./AnswerItems.ts";
+import * as Json from "../../domain/Json.ts";
+import type { AnswerProtocol } from "./AnswerProtocol.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./Frames.ts";
+import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./Items.ts";
+import { model } from "./Items.ts";
+import { errorBody, errors } from "./OpenAiErrors.ts";
 
-/** The events of an answer in Chat Completions, each with its role, so that a plan can cut at it. */
-export const openAiChat = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+/** Each event has its role, so that a plan can cut at it. */
+const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const chunk = (delta: object, finish: string | null = null) => ({
     ...envelope(answer.request),
     choices: [{ index: 0, delta, finish_reason: finish }],
   });
   let index = -1;
-  const events: Array<AnswerEvent> = [frame("lifecycle", chunk({ role: "assistant", content: "" }))];
+  const written: Array<AnswerEvent> = [frame("lifecycle", chunk({ role: "assistant", content: "" }))];
   for (const item of answer.items) {
     if (item.type === "call" && item.call.executor === "runtime") index += 1;
-    for (const event of itemEvents(item, index, chunk)) events.push(event);
+    for (const event of itemEvents(item, index, chunk)) written.push(event);
   }
-  if (answer.finish === "none") return events;
-  events.push(frame("terminal", chunk({}, finishReasons[answer.finish])));
+  if (answer.finish === "none") return written;
+  written.push(frame("terminal", chunk({}, finishReasons[answer.finish])));
   if (answer.usage) {
     const { input, output } = tokens(answer.items);
     const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
-    events.push(frame("terminal", { ...envelope(answer.request), choices: [], usage }));
+    written.push(frame("terminal", { ...envelope(answer.request), choices: [], usage }));
   }
-  events.push(frame("terminal", "[DONE]"));
-  return events;
+  written.push(frame("terminal", "[DONE]"));
+  return written;
 };
 
 const envelope = (request: number) => ({
@@ -51,7 +53,7 @@ const itemEvents = (item: Item, index: number, chunk: (delta: object) => object)
     case "bytes":
       return [bytesFrame(item.bytes)];
     case "error": {
-      const { code, message, type } = namedError("openai-chat", item.error);
+      const { code, message, type } = errors[item.error];
       return [frame("error", { error: { message, type, param: null, code } })];
     }
     case "call":
@@ -92,4 +94,17 @@ const finishReasons: Record<Exclude<FinishName, "none">, string> = {
   tool: "tool_calls",
   length: "length",
   content_filter: "content_filter",
+};
+
+/** OpenAI Chat Completions. */
+export const openAiChat: AnswerProtocol = {
+  id: "openai-chat",
+  shortName: "chat",
+  path: "/v1/chat/completions",
+  basePath: "/v1",
+  serves: (path) => path.endsWith("/chat/completions"),
+  write: events,
+  errorBody,
+  endsWith: "event",
+  mayEnd: ({ choices }) => Json.list(choices).some((choice) => Json.string(Json.record(choice)?.finish_reason) !== ""),
 };

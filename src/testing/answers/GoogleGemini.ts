@@ -1,15 +1,16 @@
 /**
  * Writes an answer as a Gemini stream: chunks with parts, the last with a finishReason, then the end of the body.
  */
-
+import * as Json from "../../domain/Json.ts";
 import type { ProviderErrorName } from "../script/FaultScript.ts";
-import { namedError, statusOf } from "./AnswerErrors.ts";
-import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
-import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./AnswerItems.ts";
-import { model } from "./AnswerItems.ts";
+import type { AnswerProtocol } from "./AnswerProtocol.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./Frames.ts";
+import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./Items.ts";
+import { model } from "./Items.ts";
+import { errors } from "./OpenAiErrors.ts";
 
-/** The events of an answer in Gemini's stream, each with its role; there is no terminal event but the last finishReason. */
-export const googleGemini = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+/** Each event has its role; there is no terminal event but the last finishReason. */
+const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const counts = { promptTokenCount: input, candidatesTokenCount: output, totalTokenCount: input + output };
   const usage = answer.usage ? { usageMetadata: counts } : {};
@@ -21,14 +22,14 @@ export const googleGemini = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent>
     modelVersion: model,
     responseId: `r${answer.request}`,
   });
-  const events: Array<AnswerEvent> = [];
-  for (const item of answer.items) for (const event of itemEvents(item, chunk)) events.push(event);
-  if (answer.finish === "none") return events;
+  const written: Array<AnswerEvent> = [];
+  for (const item of answer.items) for (const event of itemEvents(item, chunk)) written.push(event);
+  if (answer.finish === "none") return written;
   const malformed = answer.items.some((item) => item.type === "call" && item.cut);
   const refused = answer.items.some((item) => item.type === "refusal");
   const reason = malformed ? "MALFORMED_FUNCTION_CALL" : refused ? "SAFETY" : finishReasons[answer.finish];
-  events.push(frame("terminal", chunk([{ text: "" }], reason)));
-  return events;
+  written.push(frame("terminal", chunk([{ text: "" }], reason)));
+  return written;
 };
 
 const itemEvents = (item: Item, chunk: (parts: ReadonlyArray<object>) => object): ReadonlyArray<AnswerEvent> => {
@@ -69,8 +70,8 @@ const callEvents = (
 
 const streamError = (error: ProviderErrorName) => ({
   error: {
-    code: statusOf("google-gemini", error),
-    message: namedError("google-gemini", error).message,
+    code: statusOf(error),
+    message: errors[error].message,
     status: statuses[error],
   },
 });
@@ -88,4 +89,53 @@ const finishReasons: Record<Exclude<FinishName, "none">, string> = {
   tool: "STOP",
   length: "MAX_TOKENS",
   content_filter: "SAFETY",
+};
+
+const statusOf = (error: ProviderErrorName): number => {
+  switch (error) {
+    case "rate_limited":
+      return 429;
+    case "overloaded":
+      return 503;
+    case "server_error":
+      return 500;
+    case "context_overflow":
+    case "invalid_request":
+      return 400;
+  }
+};
+
+const errorBody = (status: number): object => ({
+  error: { code: status, message: `status ${status}`, status: googleStatuses[status] ?? "UNKNOWN" },
+});
+
+const googleStatuses: Record<number, string> = {
+  400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  429: "RESOURCE_EXHAUSTED",
+  499: "CANCELLED",
+  500: "INTERNAL",
+  503: "UNAVAILABLE",
+  504: "DEADLINE_EXCEEDED",
+};
+
+/** Google Gemini. */
+export const googleGemini: AnswerProtocol = {
+  id: "google-gemini",
+  shortName: "gemini",
+  path: "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
+  basePath: "/v1beta",
+  serves: (path) => path.endsWith(":streamGenerateContent"),
+  write: events,
+  errorBody,
+  endsWith: "clean_end",
+  mayEnd: (data) => {
+    const body = Json.record(data.response) ?? data;
+    return (
+      Json.record(body.promptFeedback)?.blockReason !== undefined ||
+      Json.list(body.candidates).some((candidate) => Json.string(Json.record(candidate)?.finishReason) !== "")
+    );
+  },
 };

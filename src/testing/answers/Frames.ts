@@ -1,7 +1,7 @@
 /**
  * Builds the frames that the protocol writers share: one event as server-sent-event text.
  */
-import type { AnswerEvent, EventRole, Item, ScriptedCall } from "./AnswerItems.ts";
+import type { AnswerEvent, EventRole, Item, ScriptedCall } from "./Items.ts";
 
 interface FrameOptions {
   /** The `event:` field; left out where a protocol names no events. */

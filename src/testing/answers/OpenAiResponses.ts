@@ -1,10 +1,12 @@
 /**
  * Writes an answer as an OpenAI Responses stream: `response.created`, items with their deltas, `response.completed`.
  */
-import { namedError } from "./AnswerErrors.ts";
-import { bytesFrame, commentFrame, frame, tokens } from "./AnswerFrames.ts";
-import type { AnswerEvent, EventRole, Item, NumberedAnswer, ScriptedCall } from "./AnswerItems.ts";
-import { model } from "./AnswerItems.ts";
+import * as Json from "../../domain/Json.ts";
+import type { AnswerProtocol } from "./AnswerProtocol.ts";
+import { bytesFrame, commentFrame, frame, tokens } from "./Frames.ts";
+import type { AnswerEvent, EventRole, Item, NumberedAnswer, ScriptedCall } from "./Items.ts";
+import { model } from "./Items.ts";
+import { errorBody, errors } from "./OpenAiErrors.ts";
 
 interface EventOptions {
   readonly serials?: ReadonlyArray<string>;
@@ -12,8 +14,8 @@ interface EventOptions {
 }
 type Write = (role: EventRole, type: string, fields: object, options?: EventOptions) => AnswerEvent;
 
-/** The events of an answer in OpenAI Responses, numbered as the API numbers them, each with its role. */
-export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
+/** Events are numbered as the API numbers them, and each has its role. */
+const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   let sequence = 0;
   const write: Write = (role, type, fields, options = {}) =>
     frame(role, { type, sequence_number: sequence++, ...fields }, { ...options, event: type });
@@ -29,14 +31,14 @@ export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEve
       ...more,
     },
   });
-  const events: Array<AnswerEvent> = [
+  const written: Array<AnswerEvent> = [
     write("lifecycle", "response.created", response("in_progress")),
     write("lifecycle", "response.in_progress", response("in_progress")),
   ];
   answer.items.forEach((item, index) => {
-    for (const event of itemEvents(item, index, write, response)) events.push(event);
+    for (const event of itemEvents(item, index, write, response)) written.push(event);
   });
-  if (answer.finish === "none") return events;
+  if (answer.finish === "none") return written;
   const { input, output } = tokens(answer.items);
   const usage = answer.usage
     ? { usage: { input_tokens: input, output_tokens: output, total_tokens: input + output } }
@@ -47,7 +49,7 @@ export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEve
       : answer.finish === "content_filter"
         ? "content_filter"
         : undefined;
-  events.push(
+  written.push(
     cut === undefined
       ? write("terminal", "response.completed", response("completed", usage))
       : write(
@@ -56,7 +58,7 @@ export const openAiResponses = (answer: NumberedAnswer): ReadonlyArray<AnswerEve
           response("incomplete", { ...usage, incomplete_details: { reason: cut } }),
         ),
   );
-  return events;
+  return written;
 };
 
 const itemEvents = (
@@ -77,7 +79,7 @@ const itemEvents = (
     case "bytes":
       return [bytesFrame(item.bytes)];
     case "error": {
-      const { code, message } = namedError("openai-responses", item.error);
+      const { code, message } = errors[item.error];
       return [write("error", "response.failed", response("failed", { error: { code, message } }))];
     }
     case "call":
@@ -174,4 +176,17 @@ const hostedEvents = (item: CallItem, index: number, write: Write): ReadonlyArra
       item: { id, type, status: "completed", ...fields },
     }),
   ];
+};
+
+/** OpenAI Responses; a `GET` of one of its responses is of it as well. */
+export const openAiResponses: AnswerProtocol = {
+  id: "openai-responses",
+  shortName: "responses",
+  path: "/v1/responses",
+  basePath: "/v1",
+  serves: (path) => /\/responses(\/[^/]+)?$/.test(path),
+  write: events,
+  errorBody,
+  endsWith: "event",
+  mayEnd: ({ type }) => /^response\.(completed|incomplete|failed|cancelled)$/.test(Json.string(type)),
 };

@@ -1,0 +1,16 @@
+/**
+ * Puts together what is known of the toy protocol.
+ */
+import { wireProtocol } from "../../../src/provider/protocol/WireProtocol.ts";
+import { address } from "./Address.ts";
+import { build, turn } from "./Continue.ts";
+import { protocol } from "./Decode.ts";
+
+export const toy = wireProtocol(protocol, {
+  name: "Toy",
+  address,
+  continuation: { build, turn },
+  errorEvent: (message) => ({ data: { t: "error", message } }),
+  takesComments: true,
+  usage: { cachedApart: false, reasoningApart: false },
+});
