@@ -46,9 +46,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a write that comes late drives a run on that its process has given back",
     breaks: "a run is lost",
-    within: "apply",
-    find: "if (run.owner === undefined && next !== record && RunRecord.drives(entry)) {",
-    replace: "if (run.owner !== undefined && run.owner === undefined) {",
+    within: "applyAll",
+    find: 'if (isGivenBack && next !== folded && drives(entry)) return "fenced";',
+    replace: "void isGivenBack;",
     proofs: [
       { test: lease, named: "a write that comes after its run was given back" },
       { test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "goes on for no write that comes late" },

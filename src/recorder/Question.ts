@@ -165,7 +165,10 @@ export const refusal = (record: RunRecord | undefined, answer: Answer, now: numb
 };
 
 /** What a question takes when it expires. A default that it does not offer is never taken: `stop` is. */
-export const expiryChoice = ({ choices, default_choice = "stop" }: QuestionRecord): Choice =>
+export const expiryChoice = ({
+  choices,
+  default_choice = "stop",
+}: Pick<QuestionRecord, "choices" | "default_choice">): Choice =>
   choices.includes(default_choice) ? default_choice : "stop";
 
 /** Whether the run went on without the answer, or its facts on record say more than those that were decided on. */

@@ -202,6 +202,28 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
   }
 };
 
+/**
+ * Folds the entries of one write into a run's record, all of them or none.
+ *
+ * @param isGivenBack the process that writes has given the run back
+ * @returns the new record, or why the write is refused; `fenced`: a write that comes late would drive the run on. Undefined
+ *   where there is no record, and nothing that would begin one
+ */
+export const applyAll = (
+  record: RunRecord | undefined,
+  entries: ReadonlyArray<Entry>,
+  isGivenBack = false,
+): RunRecord | undefined | Misfit | "fenced" => {
+  let folded = record;
+  for (const entry of entries) {
+    const next = apply(folded, entry);
+    if (typeof next === "string") return next;
+    if (isGivenBack && next !== folded && drives(entry)) return "fenced";
+    folded = next;
+  }
+  return folded;
+};
+
 /** Whether an entry was folded before. Facts, calls and incidents are joined to what is there, whenever they come. */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {

@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { digester, newKey } from "./Digest.ts";
 import { type Answer, AnswerRefused, refusal } from "./Question.ts";
-import { RecorderError } from "./RecorderError.ts";
+import { RecorderError, refused } from "./RecorderError.ts";
 import * as RunRecord from "./RunRecord.ts";
 
 export { RecorderError } from "./RecorderError.ts";
@@ -148,16 +148,11 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
 
     const commit = (runId: string, entries: ReadonlyArray<RunRecord.Entry>): RecorderError | undefined => {
       const before = records.get(runId);
-      let record = before;
-      for (const entry of entries) {
-        const next = RunRecord.apply(record, entry);
-        if (typeof next === "string") return misfit(next, runId);
-        const isGivenBack = before !== undefined && !driven.has(runId);
-        if (isGivenBack && next !== record && RunRecord.drives(entry)) return misfit("fenced", runId);
-        record = next;
-      }
+      const isGivenBack = before !== undefined && !driven.has(runId);
+      const record = RunRecord.applyAll(before, entries, isGivenBack);
+      if (typeof record === "string") return refused(record, runId);
       if (record === undefined) return undefined;
-      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return misfit("full", runId);
+      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return refused("full", runId);
       records.set(runId, record);
       if (before === undefined) driven.add(runId);
       if (record.state === "ended" || entries.some(({ _tag }) => _tag === "RunParked")) driven.delete(runId);
@@ -166,19 +161,19 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
 
     const claim = (runId: string): RunRecord.RunRecord | RecorderError => {
       const record = records.get(runId);
-      if (record === undefined) return misfit("unknown_run", runId);
-      if (record.state === "ended") return misfit("run_ended", runId);
-      if (driven.has(runId)) return misfit("owned", runId);
+      if (record === undefined) return refused("unknown_run", runId);
+      if (record.state === "ended") return refused("run_ended", runId);
+      if (driven.has(runId)) return refused("owned", runId);
       driven.add(runId);
       return record;
     };
 
     const answer = (given: Answer) => {
-      const refused = refusal(records.get(given.run_id), given, clock.currentTimeMillisUnsafe());
-      if (refused !== undefined) return refused;
+      const unanswered = refusal(records.get(given.run_id), given, clock.currentTimeMillisUnsafe());
+      if (unanswered !== undefined) return unanswered;
       const { by, choice, revision, run_id } = given;
       const failed = commit(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
-      return failed ?? records.get(run_id) ?? misfit("unknown_run", run_id);
+      return failed ?? records.get(run_id) ?? refused("unknown_run", run_id);
     };
 
     return RunRecorder.of({
@@ -236,15 +231,3 @@ const prune = (records: Map<string, RunRecord.RunRecord>, { endedBefore, keep }:
   for (const { run_id } of victims) records.delete(run_id);
   return victims.length;
 };
-
-const sentences = {
-  unknown_run: "the run was never started in this recorder",
-  run_exists: "a run with this id is already recorded",
-  run_ended: "the run has ended and takes no further entries",
-  full: "every kept run is still live; raise runsMax or end some runs",
-  owned: "a living process drives the run",
-  fenced: "the run was given back, and is written on only after a new claim",
-} as const;
-
-const misfit = (reason: keyof typeof sentences, run_id: string) =>
-  new RecorderError({ reason, run_id, message: `${run_id}: ${sentences[reason]}` });

@@ -8,9 +8,8 @@ import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import * as SchemaIssue from "effect/SchemaIssue";
 import { label } from "../../domain/Limits.ts";
-import type { RecorderError } from "../RecorderError.ts";
+import { invalid, type RecorderError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import * as SqlFailure from "./SqlFailure.ts";
 
 /** As a plain question: an entry of the right type may hold a value that its schema refuses. */
 const isEntry: (value: unknown) => boolean = Schema.is(RunRecord.Entry);
@@ -31,7 +30,7 @@ export const readable = (
   const all: Array<RunRecord.Entry> = [];
   for (const [index, entry] of entries.entries()) {
     const found = isEntry(entry) ? Result.succeed(entry) : readBack(entry);
-    if (Result.isFailure(found)) return SqlFailure.invalid(runId, index, `${nameOf(entry)}${found.failure}`);
+    if (Result.isFailure(found)) return invalid(runId, index, `${nameOf(entry)}${found.failure}`);
     all.push(found.success);
   }
   return all;

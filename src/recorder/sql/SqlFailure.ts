@@ -43,35 +43,6 @@ const ofStore = {
   unavailable: "could not be used; nothing was written. Look at the cause",
 } as const;
 
-/** What is said of one run. */
-const ofRun = {
-  unknown_run: "the run was never started in this recorder",
-  run_exists: "a run with this id is already recorded",
-  run_ended: "the run has ended and takes no further entries",
-  owned: "a living process drives the run",
-  invalid: "what was to be written could not be read back; nothing of it was written",
-  fenced: "the run was given back, or another process has taken it over or may do so; this one does not drive it on",
-  corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
-} as const;
-
-/** A refusal that concerns one run. */
-export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unknown): RecorderError =>
-  new RecorderError({
-    reason,
-    run_id,
-    message: `${run_id}: ${ofRun[reason]}`,
-    ...(cause === undefined ? {} : { cause }),
-  });
-
-/**
- * A write that could not be read back.
- *
- * @param entry which entry of the write, from 0
- * @param field what does not fit, as a path into its entry, and what was expected there
- */
-export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
-  new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
-
 /**
  * Puts a failure of the database into a sentence.
  *

@@ -9,10 +9,10 @@ import { millis } from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import { monotonicMs } from "../MonotonicTime.ts";
-import type { RecorderError } from "../RecorderError.ts";
+import { type RecorderError, refused } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
-import * as SqlFailure from "./SqlFailure.ts";
+import type * as SqlFailure from "./SqlFailure.ts";
 import type { Held, Owner, SqlLease } from "./SqlLease.ts";
 import type { LeaseStanding } from "./SqlLeaseWatch.ts";
 import * as SqlRuns from "./SqlRuns.ts";
@@ -55,21 +55,21 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, ru
   const { runs, sql } = database.tables;
   const held = yield* lease.hold;
   const [owned] = yield* sql<Owned>`SELECT state, owner FROM ${runs} WHERE run_id = ${runId}`;
-  if (owned === undefined) return yield* SqlFailure.refused("unknown_run", runId);
-  if (owned.state === "ended") return yield* SqlFailure.refused("run_ended", runId);
+  if (owned === undefined) return yield* refused("unknown_run", runId);
+  if (owned.state === "ended") return yield* refused("run_ended", runId);
   const mine = lease.driven(runId);
   // The stream that drives the run here does not know yet that it has lost the run, and would write on.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
-  if (owned.owner === held.id || isHere) return yield* SqlFailure.refused("owned", runId);
+  if (owned.owner === held.id || isHere) return yield* refused("owned", runId);
   if (owned.owner !== null) {
     const owners = yield* lease.owners;
     const standing = yield* standingOf(lease, owners, owned.owner);
     const isSilent = standing === "silent" && !isLast;
-    if (standing !== "over" && !isSilent) return yield* SqlFailure.refused("owned", runId);
+    if (standing !== "over" && !isSilent) return yield* refused("owned", runId);
     if (isSilent) return { _tag: "silent" as const, held: yield* lease.holdWatching, owners };
   }
   const stored = yield* SqlStore.load(database.tables, runId);
-  if (stored === undefined) return yield* SqlFailure.refused("unknown_run", runId);
+  if (stored === undefined) return yield* refused("unknown_run", runId);
   yield* SqlStore.own(database.tables, runId, stored.version, held.id);
   return { _tag: "claimed" as const, held, stored };
 });

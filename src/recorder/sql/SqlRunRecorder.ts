@@ -12,12 +12,11 @@ import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
 import { monotonicMs } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
-import { RecorderError } from "../RecorderError.ts";
+import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
-import * as SqlFailure from "./SqlFailure.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
 import * as SqlOwnership from "./SqlOwnership.ts";
 import * as SqlRuns from "./SqlRuns.ts";
@@ -241,16 +240,13 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
-  const refused = refusal(stored?.record, given, now());
-  if (refused !== undefined) return yield* refused;
-  if (stored === undefined) return yield* SqlFailure.refused("unknown_run", run_id);
+  const unanswered = refusal(stored?.record, given, now());
+  if (unanswered !== undefined) return yield* unanswered;
+  if (stored === undefined) return yield* refused("unknown_run", run_id);
   const checked = SqlEntryCheck.readable(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
   if ("reason" in checked) return yield* checked;
-  const next = checked.reduce<RunRecord.RunRecord | RunRecord.Misfit>(
-    (record, entry) => (typeof record === "string" ? record : RunRecord.apply(record, entry)),
-    stored.record,
-  );
-  if (typeof next === "string") return yield* SqlFailure.refused(next, run_id);
+  const next = RunRecord.applyAll(stored.record, checked) ?? stored.record;
+  if (typeof next === "string") return yield* refused(next, run_id);
   yield* SqlStore.update(database.tables, run_id, stored, next, stored.owner);
   return next;
 });

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import type { SqlError } from "effect/sql/SqlError";
-import type { RecorderError } from "../RecorderError.ts";
+import { type RecorderError, refused } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
@@ -75,7 +75,7 @@ export const decoded = Effect.fnUntraced(function* (
             questions: (questionsOf.get(row.run_id) ?? []).map(({ part }) => JSON.parse(part)),
           }),
         }),
-        catch: (cause) => SqlFailure.refused("corrupt", row.run_id, cause),
+        catch: (cause) => refused("corrupt", row.run_id, cause),
       }),
   );
 });

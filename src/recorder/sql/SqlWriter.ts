@@ -10,7 +10,7 @@ import * as Metric from "effect/Metric";
 import * as Queue from "effect/Queue";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
-import { RecorderError } from "../RecorderError.ts";
+import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
@@ -148,7 +148,7 @@ const open = (
   const mine = lease.driven(runId);
   const isLost = mine !== undefined && mine.lease !== held;
   if (isLost || (head.owner !== null && head.owner !== held)) {
-    return Effect.succeed(SqlFailure.refused("fenced", runId));
+    return Effect.succeed(refused("fenced", runId));
   }
   const owner = head.owner ?? undefined;
   if (mine?.known?.version === head.version) {
@@ -163,16 +163,9 @@ const open = (
 
 /** Folds a write into its run, whole or not at all. */
 const apply = (run: Open, { entries, runId }: Job): RecorderError | undefined => {
-  let record = run.record;
-  for (const entry of entries) {
-    const next = RunRecord.apply(record, entry);
-    if (typeof next === "string") return SqlFailure.refused(next, runId);
-    // The process gave the run back while this write was under way. A late commit must not make the process its driver again.
-    if (run.owner === undefined && next !== record && RunRecord.drives(entry)) {
-      return SqlFailure.refused("fenced", runId);
-    }
-    record = next;
-  }
+  // Without an owner the process has given the run back while this write was under way.
+  const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
+  if (typeof record === "string") return refused(record, runId);
   run.record = record;
   // A claimed run may still be parked: only its driver's own word gives it back.
   if (entries.some(RunRecord.givesBack)) run.owner = undefined;

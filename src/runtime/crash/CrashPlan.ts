@@ -201,10 +201,11 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
     case "it_did_not_run": {
       const word = { verdict: choice, by: "person" } as const;
       const entries = [...done, ...Orphan.lastResponse(record).flatMap((it) => CallWord.onAll(it, word))];
-      const settled = folded(record, entries);
-      const then = settled === undefined ? undefined : Orphan.due(settled);
+      const settled = RunRecord.applyAll(record, entries);
+      if (settled === undefined || typeof settled === "string") return stoppedAt();
+      const then = Orphan.due(settled);
       // A word that settles nothing (rows that were folded) would be asked for again without end.
-      if (settled === undefined || then?._tag !== "decide") return stoppedAt();
+      if (then?._tag !== "decide") return stoppedAt();
       return after(entries, decided(settled, then, options));
     }
     case "retry":
@@ -219,19 +220,6 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
 /** A step that is planned on the record that entries leave, in one write with them. */
 const after = (entries: ReadonlyArray<RunRecord.Entry>, step: Step): Step =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
-
-const folded = (
-  record: RunRecord.RunRecord,
-  entries: ReadonlyArray<RunRecord.Entry>,
-): RunRecord.RunRecord | undefined => {
-  let settled = record;
-  for (const entry of entries) {
-    const grown = RunRecord.apply(settled, entry);
-    if (typeof grown === "string") return undefined;
-    settled = grown;
-  }
-  return settled;
-};
 
 /** A run that is parked already for this reason, with nothing to add, is left as it is. */
 const parked = (

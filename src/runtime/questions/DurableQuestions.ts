@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect";
 import type { Choice } from "../../domain/Decision.ts";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
+import { expiryChoice, expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { suspendLateMs } from "../contract/Clocks.ts";
 
@@ -124,7 +124,7 @@ const answerOf = (
     const { expires_at, revision, run_id } = question;
     const given = yield* onRecord(recorder, question);
     if (given !== undefined || expires_at === undefined || now < expires_at) return given;
-    const choice = question.choices.includes(question.default_choice) ? question.default_choice : "stop";
+    const choice = expiryChoice(question);
     return yield* recorder.answer({ run_id, revision, choice, by: "expiry" }).pipe(
       Effect.as<Choice | "parked" | undefined>(choice),
       Effect.catchTags({
