@@ -30,7 +30,7 @@ const modelDigitsMax = 8;
 /** What every exported name looks like, also one of the caller's own. */
 const shape = /^[A-Za-z0-9_][A-Za-z0-9_.:+/-]*$/;
 
-/** A name of this look is ours. One that came from outside is numbered, so that the two cannot be confused. */
+/** A name of this look is this package's. One that came from outside is numbered, so that the two cannot be confused. */
 const placeholder = /^label_\d+$/i;
 
 /** Replaces names within one export: the same text always by the same name. */

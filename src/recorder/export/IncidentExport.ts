@@ -121,7 +121,7 @@ const incidentValue = (incident: RunIncident, labels: ExportLabels, ids: ExportI
   };
 };
 
-/** A log of another store may be longer than ours: the same anchors are kept, and the rest is counted. */
+/** A log of another store may be longer. The same anchors are kept, and the rest is counted. */
 const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   const value = ({ at_ms, attempt, event, detail }: Evidence): Evidence => ({
     at_ms,

@@ -98,7 +98,7 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
   }
 });
 
-/** What is to go is looked for without the lock of a writer: mostly there is nothing, and a reader needs no lock. */
+/** Looks for old runs without the lock of a writer: mostly there are none, and a reader needs no lock. */
 const forget = Effect.fnUntraced(function* (database: SqlDatabase, which: Fragment) {
   const { runs, sql } = database.tables;
   let gone = 0;

@@ -106,7 +106,7 @@ const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Pla
   return actedOn(record, incident, entries, options);
 };
 
-/** What a decision options where no provider can be asked: a retry is offered, a question is put, an end is an end. */
+/** What a decision means where no provider can be asked: a retry is offered, a question is put, an end is an end. */
 const actedOn = (
   record: RunRecord.RunRecord,
   incident: RunIncident,

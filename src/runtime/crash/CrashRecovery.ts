@@ -169,7 +169,7 @@ export const giveUp = (
     const recorder = bounded(yield* RunRecorder);
     const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
-    // What was due has ended it, as it does a run without its transcript.
+    // The step that was due has ended the run, as it does one without its transcript.
     if (outcome !== "skipped" && tended?.state === "ended") return tended;
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
