@@ -158,7 +158,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "giveUp",
     find: "const recorder = bounded(yield* RunRecorder);\n    const { outcome } =",
     replace: "const recorder = yield* RunRecorder;\n    const { outcome } =",
-    proofs: [{ test: "test/runtime/recovery/DeafServices.test.ts", named: "CrashRecovery.giveUp" }],
+    proofs: [{ test: "test/runtime/run/DeafServices.test.ts", named: "CrashRecovery.giveUp" }],
   },
   {
     name: "a budget without an end is taken, and nothing reads its record",

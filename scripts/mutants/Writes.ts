@@ -83,7 +83,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "drained",
     find: "(run.userCancelled ? grace : Effect.void)",
     replace: "(run.userCancelled ? Effect.never : Effect.void)",
-    proofs: [{ test: "test/runtime/recovery/DeafServices.test.ts", named: "a handler" }],
+    proofs: [{ test: "test/runtime/run/DeafServices.test.ts", named: "a handler" }],
   },
   {
     name: "a wait for the caller's own code ends when that code does",
@@ -91,7 +91,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "abandonable",
     find: "Effect.flatMap(Effect.forkDetach(called(name, make), { startImmediately: true }), (fiber) =>\n    Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe())),\n  );",
     replace: "called(name, make);",
-    proofs: [{ test: "test/runtime/recovery/DeafServices.test.ts", named: "a question" }],
+    proofs: [{ test: "test/runtime/run/DeafServices.test.ts", named: "a question" }],
   },
   {
     name: "a tool does not wait for a store that is away for a moment",

@@ -3,15 +3,15 @@
  */
 import { Effect } from "effect";
 import type { Cell } from "./Cell.ts";
-import { cuts } from "./Cuts.ts";
-import { oddities } from "./Oddities.ts";
+import { cuts } from "./cells/Cuts.ts";
+import { oddities } from "./cells/Oddities.ts";
+import { sequences } from "./cells/Sequences.ts";
+import { slowCells } from "./cells/Slow.ts";
+import { statuses } from "./cells/Statuses.ts";
+import { streamErrors } from "./cells/StreamErrors.ts";
+import { waits } from "./cells/Waits.ts";
 import { type Processors, play, processors } from "./Play.ts";
-import { sequences } from "./Sequences.ts";
-import { slowCells } from "./Slow.ts";
-import { statuses } from "./Statuses.ts";
-import { streamErrors } from "./StreamErrors.ts";
 import { type Judged, judge } from "./Verdict.ts";
-import { waits } from "./Waits.ts";
 
 /**
  * Cells that are played at the same time. Where a cell waits for a clock of its own the machine must not be busy with too many

@@ -2,8 +2,8 @@
  * Writes the matrix down: a row for every fault, with the number of its cells and what must come of them.
  */
 import type { Cell, Expected } from "./Cell.ts";
-import { cutRules } from "./CutRules.ts";
-import { allCuts } from "./Cuts.ts";
+import { cutRules } from "./cells/CutRules.ts";
+import { allCuts } from "./cells/Cuts.ts";
 import type { Judged } from "./Verdict.ts";
 
 /** The sums of a run of the matrix. */

@@ -4,7 +4,7 @@
  */
 import { Deferred, Effect } from "effect";
 import type { Scenario } from "./Scenario.ts";
-import { pause } from "./VirtualTime.ts";
+import { pause } from "./world/VirtualTime.ts";
 
 /** The calm of one scenario, which may never come. */
 export class Calm {

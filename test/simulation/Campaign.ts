@@ -1,11 +1,11 @@
 /** Plays the scenarios of many seeds, judges each, and makes the scenario of a violation small. */
 import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
-import { judge } from "./Judge.ts";
+import { judge } from "./judge/Judge.ts";
+import type { Violation } from "./judge/Verdict.ts";
 import type { Scenario } from "./Scenario.ts";
 import { smaller } from "./Shrink.ts";
 import { simulate } from "./Simulation.ts";
-import type { Violation } from "./Verdict.ts";
 
 /** The seed of the first scenario where none is named. */
 export const baseSeed = 20_261_121;

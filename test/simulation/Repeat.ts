@@ -5,10 +5,10 @@ import { Context, Effect, Exit, Layer, type Scope, Stream } from "effect";
 import { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
 import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import type { Surface } from "./Consumer.ts";
 import type { Journal, Part } from "./Journal.ts";
-import type { ProviderBroke } from "./Provider.ts";
 import type { Again } from "./Scenario.ts";
+import type { Surface } from "./world/Consumer.ts";
+import type { ProviderBroke } from "./world/Provider.ts";
 
 /** What a second use needs of the first. */
 interface First {

@@ -11,18 +11,18 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import { Calm } from "./Calm.ts";
-import { consume, type Surface } from "./Consumer.ts";
 import { Dice } from "./Dice.ts";
 import { Edges } from "./Edges.ts";
-import * as FreezingClock from "./FreezingClock.ts";
 import { Journal, type Part, type Trace } from "./Journal.ts";
-import { policyOf } from "./Policies.ts";
-import { cursorOf, type ProviderBroke, provider } from "./Provider.ts";
 import { repeated } from "./Repeat.ts";
 import { mayHang, type Outside, type Scenario, type StoreMoment } from "./Scenario.ts";
-import { Store } from "./Store.ts";
-import { runId, Tools } from "./Tools.ts";
-import { pass, pause, layer as virtualTime } from "./VirtualTime.ts";
+import { consume, type Surface } from "./world/Consumer.ts";
+import * as FreezingClock from "./world/FreezingClock.ts";
+import { policyOf } from "./world/Policies.ts";
+import { cursorOf, type ProviderBroke, provider } from "./world/Provider.ts";
+import { Store } from "./world/Store.ts";
+import { runId, Tools } from "./world/Tools.ts";
+import { pass, pause, layer as virtualTime } from "./world/VirtualTime.ts";
 
 /** Virtual hours within which every run ends by itself, unless somebody waits for ever by design. */
 export const hoursMax = 12;

@@ -1,8 +1,8 @@
 /**
  * Answers with an error: by status, and as an event of a stream that began well. Each in the dialect of the client that reads it.
  */
-import type { Client, Provoked } from "./Client.ts";
-import { provoke } from "./Client.ts";
+import type { Client, Provoked } from "./clients/Client.ts";
+import { provoke } from "./clients/Client.ts";
 import { type Fault, firstEvent, streamed } from "./Faults.ts";
 import { withServer } from "./Servers.ts";
 

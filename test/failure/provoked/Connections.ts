@@ -13,7 +13,7 @@ import {
   overUndici,
   raw,
   sdks,
-} from "./ClientNames.ts";
+} from "./clients/Names.ts";
 import { faults } from "./Faults.ts";
 import { broken, final, impossible, type Outcome, retryable } from "./Outcome.ts";
 import type { Expected, Section } from "./Section.ts";

@@ -3,8 +3,8 @@
  */
 import type * as net from "node:net";
 import * as Certificates from "./Certificates.ts";
-import type { Ask, Client, Provoked } from "./Client.ts";
-import { provoke } from "./Client.ts";
+import type { Ask, Client, Provoked } from "./clients/Client.ts";
+import { provoke } from "./clients/Client.ts";
 import { type Behaviour, closedPort, withServer } from "./Servers.ts";
 
 /** One way to break; `run` gives what the client says of it. */

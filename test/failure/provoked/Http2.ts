@@ -3,11 +3,11 @@
  */
 import * as http2 from "node:http2";
 import * as Certificates from "./Certificates.ts";
-import { type Ask, body, type Client, provoke } from "./Client.ts";
-import { effectClients } from "./EffectClients.ts";
+import { type Ask, body, type Client, provoke } from "./clients/Client.ts";
+import { effectClients } from "./clients/Effect.ts";
+import { rawClients } from "./clients/Raw.ts";
 import type { Fault } from "./Faults.ts";
 import { type Frames, withFrames } from "./Http2Frames.ts";
-import { rawClients } from "./RawClients.ts";
 import { listen } from "./Servers.ts";
 
 type Behaviour = (stream: http2.ServerHttp2Stream, session: http2.ServerHttp2Session) => void;

@@ -1,7 +1,7 @@
 /**
  * Writes the tables of docs/errors.md.
  */
-import { effect, everyone, nodeHttp, overUndici } from "./ClientNames.ts";
+import { effect, everyone, nodeHttp, overUndici } from "./clients/Names.ts";
 import type { Fault } from "./Faults.ts";
 import { type Outcome, telling } from "./Outcome.ts";
 import type { Section } from "./Section.ts";

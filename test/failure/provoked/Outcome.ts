@@ -2,7 +2,7 @@
  * What a client said of a fault, as one row of the table: the fields of a failure that a person or a policy looks at.
  */
 import type { Failure } from "../../../src/domain/Failure.ts";
-import type { Provoked } from "./Client.ts";
+import type { Provoked } from "./clients/Client.ts";
 
 /** A failure's telling fields, or that the client saw nothing wrong. */
 export type Outcome = "no error" | Said;

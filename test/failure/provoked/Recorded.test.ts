@@ -5,8 +5,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { classifyResponse } from "../../../src/failure/FailureClassifier.ts";
 import { errors, type RecordedError, read } from "../../Recordings.ts";
-import { provoke } from "./Client.ts";
-import { clients, effect, everyone, except } from "./ClientNames.ts";
+import { provoke } from "./clients/Client.ts";
+import { clients, effect, everyone, except } from "./clients/Names.ts";
 import { outcomeOf, refused, rejected, retryable, type Said } from "./Outcome.ts";
 import { withServer } from "./Servers.ts";
 

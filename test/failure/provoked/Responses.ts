@@ -2,7 +2,7 @@
  * Expected of answers that say an error: by a status, and inside a stream.
  */
 import { events as eventFaults, statuses } from "./Answers.ts";
-import { anthropic, bytes, clients, effect, events, everyone, gateway, openai } from "./ClientNames.ts";
+import { anthropic, bytes, clients, effect, events, everyone, gateway, openai } from "./clients/Names.ts";
 import { final, type Outcome, refused, rejected, retryable, type Said } from "./Outcome.ts";
 import type { Expected, Group, Section } from "./Section.ts";
 

@@ -1,7 +1,7 @@
 /**
  * One table: faults, the clients that meet them, and what is expected of each pair.
  */
-import type { Client } from "./Client.ts";
+import type { Client } from "./clients/Client.ts";
 import type { Fault } from "./Faults.ts";
 import { type Outcome, outcomeOf } from "./Outcome.ts";
 

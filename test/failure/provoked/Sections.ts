@@ -1,8 +1,9 @@
 /**
  * Every table, in the order of the documentation.
  */
-import { collecting } from "./Collecting.ts";
+
 import { connections } from "./Connections.ts";
+import { collecting } from "./clients/Collecting.ts";
 import { http2 } from "./Http2Expected.ts";
 import { responses, streams } from "./Responses.ts";
 import type { Section } from "./Section.ts";

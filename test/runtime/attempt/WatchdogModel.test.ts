@@ -6,7 +6,7 @@ import type { ClockName } from "../../../src/domain/Failure.ts";
 import { type Watch, Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
 import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs } from "../../../src/runtime/contract/Clocks.ts";
 import { seeded } from "../../Seeded.ts";
-import * as FreezingClock from "../../simulation/FreezingClock.ts";
+import * as FreezingClock from "../../simulation/world/FreezingClock.ts";
 import { skewed } from "./SkewedClock.ts";
 
 const off = Number.POSITIVE_INFINITY;

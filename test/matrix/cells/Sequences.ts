@@ -1,8 +1,8 @@
 /**
  * Breaks more than one attempt: budgets, attempts that must not answer for each other (law L3), and sockets that had died.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { Answers as Rendered } from "../../src/testing/index.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { Answers as Rendered } from "../../../src/testing/index.ts";
 import {
   type Answer,
   type Answers,
@@ -14,7 +14,7 @@ import {
   none,
   protocols,
   recovered,
-} from "./Cell.ts";
+} from "../Cell.ts";
 import { talk } from "./Healthy.ts";
 
 interface Sequence {

@@ -1,8 +1,8 @@
 /**
  * Describes an oddity: an answer that is damaged, or legal but rare, and what must come of it in every mode.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import type { Answers, Cell, Expected, Mode } from "./Cell.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import type { Answers, Cell, Expected, Mode } from "../Cell.ts";
 
 /** A row of oddities; `only` where it is about some protocols. */
 export interface Oddity {

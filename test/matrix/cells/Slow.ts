@@ -1,7 +1,7 @@
 /**
  * Keeps legal streams slow: nothing here may be broken off, asked about or asked for again.
  */
-import { type Answer, type Cell, callsOf, modes, none, protocols, type ToolState, waiting, whole } from "./Cell.ts";
+import { type Answer, type Cell, callsOf, modes, none, protocols, type ToolState, waiting, whole } from "../Cell.ts";
 import { talk } from "./Healthy.ts";
 
 interface Slow extends Pick<Cell, "clocks" | "callerMs" | "tools"> {

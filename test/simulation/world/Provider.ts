@@ -3,13 +3,13 @@
  * from its first serial, a continuation is a new response, and a cursor goes on behind the part that it names.
  */
 import { Effect, Exit, Stream } from "effect";
-import type { Failure } from "../../src/domain/Failure.ts";
-import * as Observation from "../../src/domain/Observation.ts";
-import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
-import type { Calm } from "./Calm.ts";
-import { Edges } from "./Edges.ts";
-import type { Journal, Part, SourceEnd } from "./Journal.ts";
-import type { AttemptScript, PartStep, Scenario, Step } from "./Scenario.ts";
+import type { Failure } from "../../../src/domain/Failure.ts";
+import * as Observation from "../../../src/domain/Observation.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
+import type { Calm } from "../Calm.ts";
+import { Edges } from "../Edges.ts";
+import type { Journal, Part, SourceEnd } from "../Journal.ts";
+import type { AttemptScript, PartStep, Scenario, Step } from "../Scenario.ts";
 import { pause } from "./VirtualTime.ts";
 
 /** What the provider fails with: it must come out unchanged (law L12). */

@@ -1,8 +1,7 @@
 /**
  * Sends what no protocol writes, and what a protocol writes but that looks odd: damage, and healthy ends of every kind.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { brokenCalls } from "./BrokenCalls.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import {
   type Answer,
   type Answers,
@@ -19,7 +18,8 @@ import {
   recovered,
   stopped,
   whole,
-} from "./Cell.ts";
+} from "../Cell.ts";
+import { brokenCalls } from "./BrokenCalls.ts";
 import { talk } from "./Healthy.ts";
 import type { Oddity } from "./Oddity.ts";
 

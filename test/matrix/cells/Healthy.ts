@@ -1,7 +1,7 @@
 /**
  * Gives the healthy answers that follow a fault.
  */
-import { type Answer, type Content, callsOf, type ToolState } from "./Cell.ts";
+import { type Answer, type Content, callsOf, type ToolState } from "../Cell.ts";
 
 /** Thoughts and text. */
 export const talk: Content = [{ reasoning: 2 }, { text: 3 }];

@@ -4,7 +4,7 @@
  * The rules speak of what a person at the screen would say (what was seen, what was handed over, what ran), not of the
  * policy's facts; `decide` is never asked.
  */
-import { asked, type Expected, recovered, twoCalls, whole } from "./Cell.ts";
+import { asked, type Expected, recovered, twoCalls, whole } from "../Cell.ts";
 import type { Cut } from "./Cuts.ts";
 
 interface CutRule {

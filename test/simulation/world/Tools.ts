@@ -2,12 +2,12 @@
  * Plays the tools of a scenario, guarded or not, and a runtime that uses them: inline, in the background or after the stream.
  */
 import { Effect, Exit } from "effect";
-import type { ToolEffect } from "../../src/domain/SideEffects.ts";
-import type { CallReference } from "../../src/runtime/contract/ToolCall.ts";
-import { type GuardedTool, type ToolGuard, ToolRefused } from "../../src/runtime/tools/ToolGuard.ts";
-import type { Calm } from "./Calm.ts";
-import type { HandlerCall, Journal, Part } from "./Journal.ts";
-import type { Scenario, ToolSpec } from "./Scenario.ts";
+import type { ToolEffect } from "../../../src/domain/SideEffects.ts";
+import type { CallReference } from "../../../src/runtime/contract/ToolCall.ts";
+import { type GuardedTool, type ToolGuard, ToolRefused } from "../../../src/runtime/tools/ToolGuard.ts";
+import type { Calm } from "../Calm.ts";
+import type { HandlerCall, Journal, Part } from "../Journal.ts";
+import type { Scenario, ToolSpec } from "../Scenario.ts";
 import { pause } from "./VirtualTime.ts";
 
 /** The run's id in every simulation. */

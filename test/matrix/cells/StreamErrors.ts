@@ -2,8 +2,8 @@
  * Puts errors into streams: each provider error at each place, after complete content, in the event of the finish, and in one
  * write with it.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import type { FaultScript } from "../../src/testing/index.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import type { FaultScript } from "../../../src/testing/index.ts";
 import {
   asked,
   type Cell,
@@ -20,7 +20,7 @@ import {
   stopped,
   type ToolState,
   whole,
-} from "./Cell.ts";
+} from "../Cell.ts";
 import { talk, withTools } from "./Healthy.ts";
 
 const errors = [

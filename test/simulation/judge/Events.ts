@@ -1,8 +1,8 @@
 /** Judges what the caller saw: the grammar of events, and what is left of the parts (I1, I2, I13, I16). */
 import { Exit } from "effect";
-import { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
-import type { Entry, Part, Trace } from "./Journal.ts";
-import { splitSerial } from "./Provider.ts";
+import { RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
+import type { Entry, Part, Trace } from "../Journal.ts";
+import { splitSerial } from "../world/Provider.ts";
 import { against, type Violation } from "./Verdict.ts";
 
 type Seen = Extract<Entry, { readonly what: "seen" }>["event"];

@@ -1,11 +1,11 @@
 /** Judges the record beside what happened: the end, the order of record and act, replay and limits (I6, I7, I8, I12, I14). */
 import { isDeepStrictEqual } from "node:util";
 import { Schema } from "effect";
-import { Shown, ToolPhase } from "../../src/domain/AttemptFacts.ts";
-import { atMost } from "../../src/facts/Facts.ts";
-import { apply, RunRecord } from "../../src/recorder/RunRecord.ts";
-import type { Entry, HandlerCall, Trace } from "./Journal.ts";
-import { policyOf } from "./Policies.ts";
+import { Shown, ToolPhase } from "../../../src/domain/AttemptFacts.ts";
+import { atMost } from "../../../src/facts/Facts.ts";
+import { apply, RunRecord } from "../../../src/recorder/RunRecord.ts";
+import type { Entry, HandlerCall, Trace } from "../Journal.ts";
+import { policyOf } from "../world/Policies.ts";
 import { against, type Violation } from "./Verdict.ts";
 
 /** I6 */

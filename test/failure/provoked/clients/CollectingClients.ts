@@ -4,10 +4,10 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { streamText } from "ai";
 import OpenAI from "openai";
-import { model } from "./AiSdkClients.ts";
+import { model } from "./AiSdk.ts";
 import type { Client } from "./Client.ts";
 import { bundledAgent, using } from "./NodeFetch.ts";
-import { options } from "./SdkClients.ts";
+import { options } from "./Sdk.ts";
 
 const messages = [{ role: "user" as const, content: "hello" }];
 

@@ -2,11 +2,11 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { Exit } from "effect";
-import type { Rule } from "../../src/domain/Decision.ts";
-import { defaultBudget } from "../../src/domain/RunFacts.ts";
-import type { Entry, Trace } from "./Journal.ts";
-import { interruptedOf } from "./JudgeEvents.ts";
-import { ProviderBroke } from "./Provider.ts";
+import type { Rule } from "../../../src/domain/Decision.ts";
+import { defaultBudget } from "../../../src/domain/RunFacts.ts";
+import type { Entry, Trace } from "../Journal.ts";
+import { ProviderBroke } from "../world/Provider.ts";
+import { interruptedOf } from "./Events.ts";
 import { against, type Violation } from "./Verdict.ts";
 
 /** I9 */

@@ -1,14 +1,14 @@
 /** Proves that the judge can fail: traces that were made up, each with one lie in it. */
 import { assert, describe, it } from "@effect/vitest";
 import { Exit } from "effect";
-import { fresh } from "../../src/domain/AttemptFacts.ts";
-import * as Observation from "../../src/domain/Observation.ts";
-import type { Entry as Written } from "../../src/recorder/RunRecord.ts";
-import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
-import { generate } from "./Generator.ts";
-import type { Happened, Part, Trace } from "./Journal.ts";
+import { fresh } from "../../../src/domain/AttemptFacts.ts";
+import * as Observation from "../../../src/domain/Observation.ts";
+import type { Entry as Written } from "../../../src/recorder/RunRecord.ts";
+import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
+import { generate } from "../Generator.ts";
+import type { Happened, Part, Trace } from "../Journal.ts";
+import { plainWorld, type World } from "../Scenario.ts";
 import { judge } from "./Judge.ts";
-import { plainWorld, type World } from "./Scenario.ts";
 import type { Invariant } from "./Verdict.ts";
 
 const part = (serial: number, says = Observation.text(4), attempt = 1): Part => ({

@@ -1,9 +1,9 @@
 /** Judges the provider's and the tools' own logs: attempts, effects and the marker (I3, I4, I5, I11). */
-import { resolve } from "../../src/domain/Failure.ts";
-import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import { closeGraceMs } from "../../src/runtime/contract/Clocks.ts";
-import type { Entry, Part, Trace } from "./Journal.ts";
-import { runFailureIsMalformed } from "./Malformed.ts";
+import { resolve } from "../../../src/domain/Failure.ts";
+import type { RunIncident } from "../../../src/domain/RunIncident.ts";
+import { closeGraceMs } from "../../../src/runtime/contract/Clocks.ts";
+import type { Entry, Part, Trace } from "../Journal.ts";
+import { runFailureIsMalformed } from "../world/Malformed.ts";
 import { against, type Violation } from "./Verdict.ts";
 
 type Opened = Extract<Entry, { readonly what: "opened" }>["context"];

@@ -1,11 +1,11 @@
 /** Judges a trace: every invariant, each from what the observers logged and never from what the processor says of itself. */
-import type { Trace } from "./Journal.ts";
-import * as Attempts from "./JudgeAttempts.ts";
-import * as End from "./JudgeEnd.ts";
-import * as Events from "./JudgeEvents.ts";
-import * as Records from "./JudgeRecord.ts";
-import * as World from "./JudgeWorld.ts";
+import type { Trace } from "../Journal.ts";
+import * as Attempts from "./Attempts.ts";
+import * as End from "./End.ts";
+import * as Events from "./Events.ts";
+import * as Records from "./Record.ts";
 import type { Violation } from "./Verdict.ts";
+import * as World from "./World.ts";
 
 const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   World.idsOnce,

@@ -1,8 +1,8 @@
 /**
  * Answers 429 and 503 with every form in which a provider says how long to wait.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { type Answer, asked, type Cell, type Expected, modes, none, protocols, recovered } from "./Cell.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { type Answer, asked, type Cell, type Expected, modes, none, protocols, recovered } from "../Cell.ts";
 
 /** How long a wait may take beyond what was asked for, in milliseconds: machines are busy. */
 const lateMs = 3_000;

@@ -1,11 +1,11 @@
 /**
  * Every client of the HTTP/1.1 tables, and the groups that mostly say the same.
  */
-import { aiSdkClients } from "./AiSdkClients.ts";
+import { aiSdkClients } from "./AiSdk.ts";
 import type { Client } from "./Client.ts";
-import { effectClients } from "./EffectClients.ts";
-import { rawClients } from "./RawClients.ts";
-import { sdkClients } from "./SdkClients.ts";
+import { effectClients } from "./Effect.ts";
+import { rawClients } from "./Raw.ts";
+import { sdkClients } from "./Sdk.ts";
 
 /** Every client. */
 export const clients: ReadonlyArray<Client> = [...rawClients, ...effectClients, ...sdkClients, ...aiSdkClients];

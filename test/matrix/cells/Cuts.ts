@@ -1,8 +1,8 @@
 /**
  * Cuts answers: protocol × kind of break × moment × reveal mode × tool state.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { Answers as Rendered } from "../../src/testing/index.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { Answers as Rendered } from "../../../src/testing/index.ts";
 import {
   type Cell,
   type Content,
@@ -16,7 +16,7 @@ import {
   settled,
   type ToolState,
   waiting,
-} from "./Cell.ts";
+} from "../Cell.ts";
 import { expectCut } from "./CutRules.ts";
 
 /** How the connection ends: reset, FIN in the middle of the body, a proper end of the body, silence, keep-alives for ever. */

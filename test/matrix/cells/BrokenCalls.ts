@@ -1,7 +1,7 @@
 /**
  * Breaks the arguments of calls in streams that are whole: what the model wrote cannot be read.
  */
-import { type Content, none, recovered, type ToolState, waiting, whole } from "./Cell.ts";
+import { type Content, none, recovered, type ToolState, waiting, whole } from "../Cell.ts";
 import type { Oddity } from "./Oddity.ts";
 
 const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;

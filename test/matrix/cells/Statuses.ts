@@ -1,7 +1,7 @@
 /**
  * Answers with an error status, in the words of each protocol and in those of a proxy in front of it.
  */
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import {
   type Answer,
   asked,
@@ -14,7 +14,7 @@ import {
   recovered,
   stopped,
   type ToolState,
-} from "./Cell.ts";
+} from "../Cell.ts";
 import { withTools } from "./Healthy.ts";
 
 /** What a status means: the provider did nothing, it is unknown what it did, or the same request meets it again. */

@@ -1,13 +1,14 @@
 /**
  * Expected of what gathers: the SDKs' collecting calls, and the AI SDK's retries.
  */
-import { generateWithRetries } from "./AiSdkClients.ts";
-import { events, limitedTwice, statuses } from "./Answers.ts";
+
+import { events, limitedTwice, statuses } from "../Answers.ts";
+import type { Fault } from "../Faults.ts";
+import { final, refused, retryable } from "../Outcome.ts";
+import type { Expected, Section } from "../Section.ts";
+import { generateWithRetries } from "./AiSdk.ts";
 import type { Client } from "./Client.ts";
 import { collectingClients } from "./CollectingClients.ts";
-import type { Fault } from "./Faults.ts";
-import { final, refused, retryable } from "./Outcome.ts";
-import type { Expected, Section } from "./Section.ts";
 
 const retrying: Client = {
   name: "AI SDK generateText, maxRetries: 1",

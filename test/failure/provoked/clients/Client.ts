@@ -1,9 +1,9 @@
 /**
  * What every client here can be asked: one streaming request to a server of ours, and what it says when that breaks.
  */
-import type { Failure } from "../../../src/domain/Failure.ts";
-import type { ErrorResponse } from "../../../src/failure/FailureClassifier.ts";
-import { classify, classifyResponse } from "../../../src/failure/FailureClassifier.ts";
+import type { Failure } from "../../../../src/domain/Failure.ts";
+import type { ErrorResponse } from "../../../../src/failure/FailureClassifier.ts";
+import { classify, classifyResponse } from "../../../../src/failure/FailureClassifier.ts";
 
 /** One provocation, as a client sees it. Limits are in milliseconds and left to the client's own defaults when left out. */
 export interface Ask {

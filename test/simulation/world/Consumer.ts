@@ -2,9 +2,9 @@
  * Plays the consumer of a scenario: what it pulls, how, and what it does with a part.
  */
 import { type Cause, Effect, Exit, Option, Pull, Stream } from "effect";
-import type { RunEvent, RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
-import { ConsumerBroke, type Journal, type Part } from "./Journal.ts";
-import type { Scenario } from "./Scenario.ts";
+import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
+import { ConsumerBroke, type Journal, type Part } from "../Journal.ts";
+import type { Scenario } from "../Scenario.ts";
 import type { Tools } from "./Tools.ts";
 import { pause } from "./VirtualTime.ts";
 

@@ -3,10 +3,10 @@
  * is gone for a while.
  */
 import { Effect, Exit } from "effect";
-import type { Entry } from "../../src/recorder/RunRecord.ts";
-import { RecorderError, type RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import type { Journal } from "./Journal.ts";
-import type { Scenario, WriteFault } from "./Scenario.ts";
+import type { Entry } from "../../../src/recorder/RunRecord.ts";
+import { RecorderError, type RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { Journal } from "../Journal.ts";
+import type { Scenario, WriteFault } from "../Scenario.ts";
 import { runId } from "./Tools.ts";
 import { pause } from "./VirtualTime.ts";
 

@@ -4,7 +4,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import * as Undici from "@effect/platform-node/Undici";
-import type { ErrorResponse } from "../../../src/failure/FailureClassifier.ts";
+import type { ErrorResponse } from "../../../../src/failure/FailureClassifier.ts";
 import { type Ask, body, type Client, drain, headers } from "./Client.ts";
 import { bundledAgent, limits, type NodeDispatcher, using } from "./NodeFetch.ts";
 
