@@ -104,7 +104,7 @@ export interface PathClaim {
  * Reads a path as the most lenient server would: every percent escape decoded, however often it was encoded.
  *
  * @param pathname as `URL` gives it
- * @returns undefined for one that no client writes: encoded again and again, or with `../..`, a control character or a backslash
+ * @returns undefined for one that no client writes: encoded again and again, or with `..`, a control character or a backslash
  */
 export const plainPath = (pathname: string): string | undefined => {
   let plain = pathname;

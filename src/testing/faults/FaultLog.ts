@@ -1,9 +1,10 @@
 /**
  * Remembers every request that a fault server saw and counts every byte that it sent: the judge's side of a test.
  */
-import { Effect } from "effect";
+import type { Effect } from "effect";
 import type { ScriptedCall } from "../answers/Answers.ts";
 import type { Break } from "../script/FaultScript.ts";
+import { Watchers } from "./Watchers.ts";
 
 /** Most requests that are remembered; the oldest are dropped and counted. */
 export const logRequestsMax = 100_000;
@@ -70,12 +71,10 @@ export interface FaultLog {
 /** Makes an empty log; past its limit the oldest rows are dropped and counted as omitted. */
 export const make = (): FaultLog => {
   const rows: Array<OpenLog> = [];
-  const watchers = new Set<() => void>();
+  const watchers = new Watchers();
   let opened = 0;
   let omitted = 0;
-  const changed = () => {
-    for (const watcher of [...watchers]) watcher();
-  };
+  const changed = () => watchers.wake();
   return {
     open: (connection, reused, started_ms) => {
       opened += 1;
@@ -108,19 +107,10 @@ export const make = (): FaultLog => {
     rows: () =>
       rows.map((row) => ({ ...row, text: [...row.text], reasoning: [...row.reasoning], calls: [...row.calls] })),
     omitted: () => omitted,
-    until: <A>(look: (rows: ReadonlyArray<RequestLog>) => A | undefined) =>
-      Effect.callback<A>((resume) => {
-        const watcher = () => {
-          const found = look(rows);
-          if (found === undefined) return;
-          watchers.delete(watcher);
-          resume(Effect.succeed(found));
-        };
-        watchers.add(watcher);
-        watcher();
-        return Effect.sync(() => {
-          watchers.delete(watcher);
-        });
+    until: (look) =>
+      watchers.until(() => {
+        const value = look(rows);
+        return value === undefined ? undefined : { value };
       }),
   };
 };

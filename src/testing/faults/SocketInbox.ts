@@ -4,6 +4,7 @@
 
 import type { Socket } from "node:net";
 import { Effect } from "effect";
+import { Watchers } from "./Watchers.ts";
 
 /** Bytes that may wait unread before the socket is paused. */
 export const inboxBytesMax = 1024 * 1024;
@@ -21,21 +22,18 @@ export interface SocketInbox {
 /** Makes the inbox of a socket, which it reads from then on. */
 export const make = (socket: Socket): SocketInbox => {
   const waiting: Array<Uint8Array> = [];
-  const watchers = new Set<() => void>();
+  const watchers = new Watchers();
   let bytes = 0;
   let over = false;
-  const wake = () => {
-    for (const watcher of [...watchers]) watcher();
-  };
   const leave = () => {
     over = true;
-    wake();
+    watchers.wake();
   };
   socket.on("data", (chunk: Uint8Array) => {
     waiting.push(chunk);
     bytes += chunk.byteLength;
     if (bytes > inboxBytesMax) socket.pause();
-    wake();
+    watchers.wake();
   });
   socket.on("end", leave);
   socket.on("close", leave);
@@ -48,28 +46,14 @@ export const make = (socket: Socket): SocketInbox => {
     if (bytes <= inboxBytesMax && socket.isPaused()) socket.resume();
     return chunk;
   };
-  const when = <A>(look: () => { readonly value: A } | undefined): Effect.Effect<A> =>
-    Effect.callback<A>((resume) => {
-      const watcher = () => {
-        const found = look();
-        if (found === undefined) return;
-        watchers.delete(watcher);
-        resume(Effect.succeed(found.value));
-      };
-      watchers.add(watcher);
-      watcher();
-      return Effect.sync(() => {
-        watchers.delete(watcher);
-      });
-    });
   return {
-    take: when(() => (waiting.length > 0 ? { value: shift() } : over ? { value: undefined } : undefined)),
+    take: watchers.until(() => (waiting.length > 0 ? { value: shift() } : over ? { value: undefined } : undefined)),
     unread: (chunk) => {
       if (chunk.byteLength === 0) return;
       waiting.unshift(chunk);
       bytes += chunk.byteLength;
     },
-    gone: when(() => {
+    gone: watchers.until(() => {
       while (waiting.length > 0) shift();
       return over ? { value: undefined } : undefined;
     }),
