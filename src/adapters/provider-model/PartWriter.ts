@@ -11,7 +11,7 @@ import type { WireProtocol } from "../../provider/Protocols.ts";
 import { type Content, type Kept, keyOfCall } from "../../provider/stream/Content.ts";
 import type { Part } from "../../provider/stream/Protocol.ts";
 import { hostedMetadata } from "../effect-ai/Parts.ts";
-import { finishReason, usageOf } from "./ProviderModelFinish.ts";
+import { finishReason, usageOf } from "./Finish.ts";
 
 type StreamPart = Response.StreamPartEncoded;
 

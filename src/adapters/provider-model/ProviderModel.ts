@@ -1,5 +1,5 @@
 /**
- * A language model of `effect/ai` for the four protocols, on this package's own decoders and client.
+ * A language model of `effect/ai` on this package's own decoders and client.
  *
  * It retries nothing and hides nothing: a broken stream is an `AiError`, a clean end without the provider's terminal marker
  * too. Recovery is `EffectAi.layer`, to which it reports how far a request got and which bytes came.
@@ -15,17 +15,17 @@ import {
 import { type Part, type ProtocolId, protocols, type Tolerance } from "../../provider/Protocols.ts";
 import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
+import { anthropicMessages } from "./AnthropicMessages.ts";
+import { googleGemini } from "./GoogleGemini.ts";
+import { openAiChat } from "./OpenAiChat.ts";
+import { openAiResponses } from "./OpenAiResponses.ts";
 import { PartWriter } from "./PartWriter.ts";
-import { anthropicMessages } from "./ProviderModelAnthropic.ts";
-import { openAiChat } from "./ProviderModelChat.ts";
-import { googleGemini } from "./ProviderModelGemini.ts";
-import { type Body, codecTransformer, type Written } from "./ProviderModelRequest.ts";
-import { openAiResponses } from "./ProviderModelResponses.ts";
-import { collected } from "./ProviderModelWhole.ts";
+import { type Body, codecTransformer, type Written } from "./Request.ts";
+import { collected } from "./WholeResponse.ts";
 
 /** Which model is asked, and how. */
 export interface Options {
-  readonly protocol: ProtocolId;
+  readonly protocol: WrittenProtocol;
   readonly model: string;
   /** What the protocol's path is appended to; default the vendor's own API. */
   readonly baseUrl?: string;
@@ -136,15 +136,18 @@ const written = (
 
 const isMarker = ({ observation }: Part): boolean => observation.terminal && observation.failure === undefined;
 
-const writers: Readonly<Record<ProtocolId, (written: Written) => Body>> = {
+const writers = {
   "openai-chat": openAiChat,
   "openai-responses": openAiResponses,
   "anthropic-messages": anthropicMessages,
   "google-gemini": googleGemini,
-};
+} satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
+
+/** The protocols that prompts of `effect/ai` are written in. */
+export type WrittenProtocol = keyof typeof writers;
 
 /** What a protocol has no words for is the caller's to change; a schema that cannot be written is as well. */
-const bodyOf = (request: Written): Effect.Effect<Body, AiError.AiError> =>
+const bodyOf = (request: Written & { readonly protocol: WrittenProtocol }): Effect.Effect<Body, AiError.AiError> =>
   Effect.try({
     try: () => writers[request.protocol](request),
     catch: (error) =>

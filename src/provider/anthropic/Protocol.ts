@@ -5,11 +5,13 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
+import { opened } from "./Opening.ts";
 
 /** Anthropic Messages. */
 export const anthropicMessages = wireProtocol(protocol, {
   name: "Anthropic Messages",
   address,
+  opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ event: "error", data: { type: "error", error: { type: "api_error", message } } }),
   takesComments: true,

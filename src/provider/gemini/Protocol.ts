@@ -5,11 +5,13 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
+import { opened } from "./Opening.ts";
 
 /** Google Gemini. */
 export const googleGemini = wireProtocol(protocol, {
   name: "Google Gemini",
   address,
+  opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ data: { error: { code: 502, message, status: "UNAVAILABLE" } } }),
   takesComments: false,

@@ -5,11 +5,13 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
+import { opened } from "./Opening.ts";
 
 /** OpenAI Chat Completions. */
 export const openAiChat = wireProtocol(protocol, {
   name: "OpenAI Chat Completions",
   address,
+  opened,
   continuation: { build, turn },
   errorEvent: (message, code) => ({ data: { error: { message, type: "gateway_interrupted", param: null, code } } }),
   takesComments: true,

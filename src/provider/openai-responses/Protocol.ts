@@ -5,11 +5,13 @@ import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
+import { opened } from "./Opening.ts";
 
 /** OpenAI Responses. */
 export const openAiResponses = wireProtocol(protocol, {
   name: "OpenAI Responses",
   address,
+  opened,
   continuation: { build, turn },
   errorEvent: (message, code) => ({ event: "error", data: { type: "error", code, message, param: null } }),
   takesComments: true,

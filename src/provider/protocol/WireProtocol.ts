@@ -8,12 +8,15 @@ import type { ContinuationError, Prepared } from "../continuation/Input.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import type { Protocol } from "../stream/Protocol.ts";
 import type { Address } from "./Address.ts";
+import type { Opening } from "./Opening.ts";
 
 /** A wire protocol. As a fold it is what `Decoder.make` takes. */
 export interface WireProtocol<Id extends string = string> extends Protocol<unknown, Id> {
   /** Its name for people. */
   readonly name: string;
   readonly address: Address;
+  /** The request before the user's first words. */
+  readonly opened: (opening: Opening) => Json.JsonRecord;
   readonly continuation: ContinuationForm;
   /** How a provider says inside a stream that it has failed. */
   readonly errorEvent: (message: string, code: string) => ErrorEvent;

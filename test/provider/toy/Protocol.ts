@@ -5,10 +5,12 @@ import { wireProtocol } from "../../../src/provider/protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
+import { opened } from "./Opening.ts";
 
 export const toy = wireProtocol(protocol, {
   name: "Toy",
   address,
+  opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ data: { t: "error", message } }),
   takesComments: true,

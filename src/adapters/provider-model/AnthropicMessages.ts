@@ -15,7 +15,7 @@ import {
   systemOf,
   unsupported,
   type Written,
-} from "./ProviderModelRequest.ts";
+} from "./Request.ts";
 
 const protocol = "anthropic-messages";
 

@@ -1,5 +1,5 @@
 /**
- * Holds what the requests of the four protocols are written from, and what they have in common.
+ * Holds what requests are written from, and what the protocols have in common in writing them.
  */
 import { Context } from "effect";
 import {
@@ -26,17 +26,13 @@ export interface Written {
 /** A JSON object that is being written. */
 export type Body = Record<string, unknown>;
 
-/** How schemas are made fit for the structured outputs of a protocol. */
-export const codecTransformer = (protocol: ProtocolId): LanguageModel.CodecTransformer | undefined => {
-  switch (protocol) {
-    case "openai-chat":
-    case "openai-responses":
-      return OpenAiStructuredOutput.toCodecOpenAI;
-    case "anthropic-messages":
-      return AnthropicStructuredOutput.toCodecAnthropic;
-    case "google-gemini":
-      return undefined;
-  }
+/** How schemas are made fit for the structured outputs of a protocol; undefined where any schema is. */
+export const codecTransformer = (protocol: ProtocolId): LanguageModel.CodecTransformer | undefined => codecs[protocol];
+
+const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
+  "openai-chat": OpenAiStructuredOutput.toCodecOpenAI,
+  "openai-responses": OpenAiStructuredOutput.toCodecOpenAI,
+  "anthropic-messages": AnthropicStructuredOutput.toCodecAnthropic,
 };
 
 /** The JSON schema of a structured answer; undefined for text. */

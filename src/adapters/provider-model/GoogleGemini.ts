@@ -14,7 +14,7 @@ import {
   resultText,
   systemOf,
   type Written,
-} from "./ProviderModelRequest.ts";
+} from "./Request.ts";
 
 const protocol = "google-gemini";
 

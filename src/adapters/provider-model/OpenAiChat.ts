@@ -13,7 +13,7 @@ import {
   resultText,
   unsupported,
   type Written,
-} from "./ProviderModelRequest.ts";
+} from "./Request.ts";
 
 const protocol = "openai-chat";
 
