@@ -1,7 +1,7 @@
 /**
  * Lets the options of a run in, or says what is wrong with them.
  *
- * Types do not hold every caller, and a record must be readable whatever a caller gave (law L8). So every field is looked at
+ * Types do not hold every caller, and a record must be readable whatever a caller gave (L8). So every field is looked at
  * once, before the first request: one that the record, the facts or a clock could not hold is refused by name, and what is
  * kept of the others is copied field by field, so that nothing else of a caller's object is stored.
  */
@@ -51,8 +51,8 @@ export const problemOfRunId = (runId: unknown): string | undefined =>
     ? undefined
     : `runId: expected 1 to ${labelCharactersMax} characters, got ${said(runId)}`;
 
-/** What is wrong with the text that a run is resumed with; undefined when nothing is. */
-export const problemOfResume = (transcript: unknown, cursor: unknown): string | undefined =>
+/** What is wrong with the text that a run is taken up with; undefined when nothing is. */
+export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | undefined =>
   typeof transcript !== "string"
     ? `transcript: expected a text, got ${said(transcript)}`
     : cursor === undefined || typeof cursor === "string"

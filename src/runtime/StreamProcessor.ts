@@ -60,8 +60,8 @@ export class StreamProcessor extends Context.Service<
      */
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
-     * Goes on with a run that nobody drives: parked, or left by a process that is gone. What its record says is due is done:
-     * an answer is carried out, a decided retry started, an open question waited for, anything else decided first.
+     * Takes up a run that no process drives: one that is parked, or was left by a process that is gone. The processor does what
+     * the record says is due: it carries out an answer, starts a decided retry, waits for an open question, or decides first.
      *
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and a cursor where one is held
@@ -87,7 +87,7 @@ export class StreamProcessor extends Context.Service<
     Effect.suspend(() => makeProcessor),
   ).pipe(Layer.provideMerge(ToolGuard.layer));
 
-  /** The processor with a recorder in memory, and nobody to ask: what is uncertain is never repeated. */
+  /** The processor with a recorder in memory, and no person to ask: what is uncertain is never repeated. */
   static readonly layerDefault: Layer.Layer<StreamProcessor | ToolGuard | RunRecorder | UserDecisions> =
     StreamProcessor.layer.pipe(
       Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
@@ -203,27 +203,27 @@ const takenUp = <P, E, R>(
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
       const problem =
-        closedBy(register) ?? Entrance.problemOfRunId(runId) ?? Entrance.problemOfResume(transcript, cursor);
+        closedBy(register) ?? Entrance.problemOfRunId(runId) ?? Entrance.problemOfTakeUp(transcript, cursor);
       const admitted = problem ?? Entrance.admit(request);
       const options = typeof admitted === "string" ? admitted : (taken(register, runId) ?? admitted);
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
       const run = new Run<P, E, R>(runId, options, true, shared, services, late);
-      // One step: a caller that leaves in between would leave a run behind that is taken over and that nobody drives.
+      // One step: a caller that leaves in between would leave a run behind that is taken over and has no driver.
       const refused = yield* Effect.uninterruptible(takeOver(register, run, scope, transcript, cursor));
       return refused === undefined ? run.handoff.take : yield* refuse(runId, register, refused);
     }),
   );
 
 /** Takes a run over and goes on with it; says why not. */
-const takeOver = <P, E, R>(
-  register: Register,
-  run: Run<P, E, R>,
-  scope: Scope.Scope,
-  transcript: string,
-  cursor: string | undefined,
-): Effect.Effect<string | undefined> =>
-  Effect.gen(function* () {
+const takeOver = Effect.fnUntraced(
+  function* <P, E, R>(
+    register: Register,
+    run: Run<P, E, R>,
+    scope: Scope.Scope,
+    transcript: string,
+    cursor: string | undefined,
+  ): Effect.fn.Return<string | undefined> {
     // What has happened of the run is on record first: written behind its claim, it would park a run that is driven.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
@@ -236,9 +236,12 @@ const takeOver = <P, E, R>(
     run.keepsTranscript();
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, run, scope);
+    // On the caller's services, and no child of this fiber: the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
     return undefined;
-  }).pipe(Effect.onError(() => Effect.sync(() => dropped(register, run))));
+  },
+  (effect, register, run) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+);
 
 /** Lets a run that was claimed into the register, so that a close waits for it; says why not. A claim may have taken long. */
 const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
@@ -271,12 +274,12 @@ const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scop
  *
  * @returns the run, or why its id cannot be taken: then nothing was asked of the provider
  */
-const begin = <P, E, R>(
-  register: Register,
-  run: Run<P, E, R>,
-  scope: Scope.Scope,
-): Effect.Effect<Run<P, E, R> | string> =>
-  Effect.gen(function* () {
+const begin = Effect.fnUntraced(
+  function* <P, E, R>(
+    register: Register,
+    run: Run<P, E, R>,
+    scope: Scope.Scope,
+  ): Effect.fn.Return<Run<P, E, R> | string> {
     const { options, policy, runId, shared } = run;
     register.live.set(runId, run);
     yield* stoppedWith(register, run, scope);
@@ -306,12 +309,14 @@ const begin = <P, E, R>(
     shared.guard.enrol(runId, run.ledger);
     run.response.begins(first);
     run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.number, mode: "first" });
-    // The end comes in whatever step decides it, and the driver is forked from there: until then no fiber waits for it.
+    // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
     first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
     run.start(first);
     return run;
-    // A run that could not begin has ended: its finalizer would wait for it for ever.
-  }).pipe(Effect.onError(() => Effect.sync(() => dropped(register, run))));
+  },
+  // A run that could not begin has ended: its finalizer would wait for it for ever.
+  (effect, register, run) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+);
 
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {

@@ -1,5 +1,5 @@
 /**
- * Turns an async iterable (an SDK's stream, a generator) into a Stream that hands over what has arrived as one chunk.
+ * Turns an async iterable (an SDK's stream, a generator) into a Stream that hands over as one chunk what has arrived.
  *
  * Effect's own `Stream.fromAsyncIterable` pays a fiber's whole way for every element. Here one plain loop reads, and a pull
  * takes whatever it has. An attempt that is given such a stream as it is reads it without a fiber in between.
@@ -27,7 +27,7 @@ export interface AsyncSource<A, E> {
 // Keyed by the stream itself, so that a stream that was mapped or merged since is read as any other.
 const sources = new WeakMap<object, AsyncSource<unknown, unknown>>();
 
-/** The source of a stream that `fromAsyncIterable` made and nobody has changed since. */
+/** The source of a stream as `fromAsyncIterable` made it; a stream that was mapped or merged since has none. */
 export const sourceOf = <A, E, R>(stream: Stream.Stream<A, E, R>): AsyncSource<A, E> | undefined =>
   // The map holds under a stream what that very stream was made of, so its types are the stream's.
   sources.get(stream) as AsyncSource<A, E> | undefined;
@@ -105,7 +105,7 @@ export class Reader<A> {
     if (!this.#reading) void this.#read();
   }
 
-  /** Ends the reading. The iterator's own end is asked for and not awaited; what it rejects with concerns nobody any more. */
+  /** Ends the reading. It asks for the iterator's own end and does not wait; an error of that end is dropped with the attempt. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -1,9 +1,9 @@
 /**
- * Runs one attempt: a fiber of its own that reads the provider's stream, folds its facts and hands its parts over.
+ * Is one attempt of a run: a fiber of its own reads the provider's stream, folds its facts and hands its parts over.
  *
- * One flag says whether the attempt has ended; source, watchdog and cancel race for it and exactly one wins. From that
- * moment the attempt is frozen: what has not been handed over stays here until the decision says what becomes of it, and
- * whatever the source still says is refused (law L6).
+ * One flag says whether the attempt has ended; source, watchdog and cancel race for it, and exactly one of them wins. From
+ * that step on the attempt is frozen: what was not handed over waits for the decision, and the attempt refuses whatever the
+ * source still says (L6).
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -57,8 +57,8 @@ export interface AttemptHost<P> {
   readonly rewrite: Rewrite<P> | undefined;
   readonly now: () => number;
   /**
-   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Whether
-   * they may be handed over then.
+   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
+   * whether they may be handed over.
    */
   readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** Called when the first part of an attempt has arrived. */
@@ -90,7 +90,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #pulled = false;
   #reports = false;
   #terminalAtEnd = false;
-  /** The provider's word of a marker that has come and whose protocol's last event has not, while the whole answer is held. */
+  /** The provider's word of a marker that has come and whose protocol's last event has not, while the whole response is held. */
   #marker: { readonly finish: string | undefined } | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
@@ -130,7 +130,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#started = true;
     const read = Effect.suspend(() => {
       const made = this.#guarded(() => options.attempt(this.#context()));
-      // What ends in its own factory, by a signal or a cancel, opens nothing: nothing would close it.
+      // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
       const stream = this.#over ? undefined : made;
       const source = stream === undefined ? undefined : sourceOf(stream);
       if (source !== undefined) return this.#decided(this.#readDirectly(source, options), errors);
@@ -200,7 +200,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
-  /** Freezes what was not handed over. Whatever throws in here, the run is told of an end: it waits for nothing else (L7). */
+  /** Freezes what was not handed over. Whatever throws in here, the run hears of an end, because it waits for nothing else (L7). */
   #frozen(end: AttemptEnd): AttemptEnd {
     try {
       if (!this.#isCut(end)) this.countMarker();
@@ -214,7 +214,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   /**
-   * Counts a marker whose protocol's last event never came: the answer is whole all the same.
+   * Counts a marker whose protocol's last event never came: the response is whole all the same.
    *
    * @returns whether there was one
    */
@@ -230,13 +230,13 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return this.#marker !== undefined;
   }
 
-  /** A connection that broke before the protocol's last event: what is held may be asked for again, unseen. */
+  /** The connection broke before the protocol's last event: what is held may be asked for again, unseen. */
   #isCut(end: AttemptEnd): boolean {
     const { reveal } = this.setup;
     return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
-  /** Where the whole answer is held, its marker waits for the protocol's last event. */
+  /** Where the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     const { closes, failure, finish, terminal } = observation;
     if (closes === undefined) return observation;
@@ -348,7 +348,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       delivery: (delivery) => {
         if (this.#over) return;
         this.#reports = true;
-        // A word that is not known says that more may have happened, never less (L2).
+        // A word that is not known means that more may have happened, never less (L2).
         this.facts.delivery(Delivery.literals.includes(delivery) ? delivery : "accepted");
       },
       bytes: (count) => {

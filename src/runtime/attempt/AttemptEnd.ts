@@ -12,7 +12,7 @@ import * as FailureReading from "../../domain/FailureReading.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 
-/** `ended`: the source ended cleanly, which is not yet success. `cause` is the original error, unchanged (law L12). */
+/** `ended`: the source ended cleanly, which is not yet success. `cause` is the original error, unchanged (L12). */
 export type AttemptEnd =
   | { readonly _tag: "ended" }
   | { readonly _tag: "failed"; readonly failure: Failure; readonly cause: unknown };
@@ -33,9 +33,9 @@ export interface Classifying<E> {
 }
 
 /**
- * Reads the end of a source's fiber that nobody here asked to end.
+ * Reads the end of a source's fiber that this process did not ask to end.
  *
- * Its own typed failure comes first, then a defect; an interrupt that none of us caused is the provider's own cancel.
+ * Its own typed failure comes first, then a defect; an interrupt that this process did not cause is the provider's own cancel.
  */
 export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;
@@ -54,12 +54,12 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // A caller knows its error, and this process whether the host was ever there.
+  // The caller knows its error; this process knows whether it has ever reached the host.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };
 
-/** An error that already says its failure (ProviderClient's do) is taken at its word. */
+/** An error that already says its failure, as those of ProviderClient do, is believed. */
 const classifyUnknown = (error: unknown, classifying: Classifying<never>): Failure => {
   if (Predicate.hasProperty(error, "reason") && isFailure(error.reason)) return error.reason;
   return FailureClassifier.classify(error, {

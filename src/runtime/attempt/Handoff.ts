@@ -18,8 +18,8 @@ type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], Run
 /** Parts that have arrived and were not taken. */
 export interface Slot<P> {
   /**
-   * Puts on record what must be there before the parts may be handed over, and says whether they may; undefined when nothing
-   * must. Each pull waits for the one write, also for one that an interrupted pull has begun.
+   * Puts on record what must be there before the hand-over, and says whether the parts may leave; undefined where nothing must
+   * be there. Each pull waits for the one write, also for one that an interrupted pull has begun.
    */
   readonly record: () => Effect.Effect<boolean> | undefined;
   /** Counts the parts as shown and gives their events. */
@@ -108,7 +108,7 @@ export class Handoff<P> {
     if (record === undefined) return this.#empty(slot);
     return Effect.flatMap(record, (may) => {
       if (this.#slot !== slot) return this.take;
-      // What may not be handed over stays until the attempt that it belongs to has been decided.
+      // What may not be handed over stays until its attempt is decided.
       return may ? this.#empty(slot) : this.#awaited;
     });
   }

@@ -1,9 +1,8 @@
 /**
- * Carries the parts of one attempt to the caller: through the slot, or frozen until a decision says what becomes of them.
+ * Carries the parts of one attempt to the reader: through the slot, or frozen until a decision says what becomes of them.
  *
- * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order. Parts
- * whose hand-over must be on record are handed over behind their one write, whatever becomes of the pull or of the attempt
- * meanwhile (law L8).
+ * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order. A part
+ * whose hand-over must be on record waits for its one write, whatever becomes of the pull or of the attempt meanwhile (L8).
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -27,8 +26,8 @@ export interface FlowHost<P> {
 /** What the flow needs of its attempt. */
 export interface FlowOwner extends LedgerAttempt {
   /**
-   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Whether they
-   * may be handed over then.
+   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Returns whether
+   * they may be handed over.
    */
   readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** The slot is free again. */
@@ -59,9 +58,9 @@ export class PartFlow<P> {
   }
 
   /**
-   * An earlier process may have handed over some of the attempt; which parts, its caller knows.
+   * An earlier process may have handed over parts of the attempt; only its caller knows which.
    *
-   * @param keeps some of it stays when the run goes on from what is settled
+   * @param keeps some of them stay when the run goes on from what has settled
    */
   handedOverBefore(keeps: boolean): void {
     this.#ordinal = 1;
@@ -110,7 +109,7 @@ export class PartFlow<P> {
     this.#countDecoded(transit);
   }
 
-  /** Takes back what nobody was handed, with what was held, and counts it as decoded. */
+  /** Takes back what was not handed over, with what was held, and counts it as decoded. */
   freeze(held: Batch<P>): void {
     if (this.#inSlot !== undefined) this.#frozen = [this.#inSlot, ...this.#frozen];
     this.#inSlot = undefined;
@@ -205,7 +204,7 @@ export class PartFlow<P> {
     };
   }
 
-  /** Whether handing these parts over raises what must be on record first (law L8). */
+  /** Whether handing these parts over raises what must be on record first (L8). */
   #raises(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;

@@ -1,14 +1,14 @@
 /**
- * Decides which parts are handed over as they come and which are held back until the stream is proven whole.
+ * Holds parts back that must not be shown yet, and lets the others pass: the first tap of a run's output.
  *
  * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
  * replayed unseen. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
- * no caller sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
+ * the caller never sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
  * beyond, holding ends and the parts are handed over.
  */
 import type { Observation } from "../../domain/Observation.ts";
 
-/** What is held back: nothing, everything, or what a caller that cannot discard must not be handed early. */
+/** What is held back: nothing, everything, or what a caller that cannot discard must not receive early. */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
 
 /** Held parts of one run, in bytes as `sizeOf` tells them. */
@@ -83,7 +83,7 @@ export class Reveal<P> {
     }
   }
 
-  /** The whole answer is held until it is proven: nothing of this attempt has been handed over. */
+  /** The whole response is held until it is proven: nothing of this attempt has been handed over. */
   get holdsAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
@@ -168,10 +168,10 @@ export class Reveal<P> {
   }
 }
 
-/** What a held part weighs where nobody says it. */
+/** What a held part weighs where the caller does not say it. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
 
-/** A caller's scale, where it gives a weight: one that is no number would make the bytes that are held unknown (law L11). */
+/** The caller's weight, where it is a number: with any other the bytes that are held would be unknown (L11). */
 export const weigherOf = <P>(sizeOf: ((part: P, observation: Observation) => number) | undefined) =>
   sizeOf === undefined
     ? weighed

@@ -318,8 +318,8 @@ export class Watchdog {
    * Holds a gap in our own time for every clock.
    *
    * The monotonic clock runs on while a process is stopped, and on some systems while a machine sleeps: then this fiber
-   * wakes late by it. On others it stands still: then the wall clock runs ahead of it, as it does when somebody sets it
-   * forward, which cannot be told apart. A wall clock that is set back means nothing.
+   * wakes late by it. On others it stands still: then the wall clock runs ahead of it, as it does when it is set forward;
+   * the two cannot be told apart. A wall clock that is set back means nothing.
    *
    * @returns how late it is by the monotonic clock
    */

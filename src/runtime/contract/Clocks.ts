@@ -24,14 +24,15 @@ export interface Clocks {
 /** What a caller may set; `false` switches a clock off. */
 export type ClockOptions = { readonly [K in keyof Clocks]?: number | false };
 
-/** Models that do not reason answer within this (DESIGN section 7). */
+/** Models that do not reason respond within this (DESIGN section 7). */
 export const firstProgressMs = 180_000;
 
-/** Models that reason, or that nobody told us about: a 60 s guard killed healthy slow models (coder #26010). */
+/** Models that reason, or may: a guard of 60 s killed healthy slow models (coder #26010). */
 export const firstProgressReasoningMs = 600_000;
 
 /** Between two signs of progress: longer than any thought that was measured, shorter than a lost evening. */
 export const idleMs = 300_000;
+
 /** Without a byte from a provider that sends keep-alives. */
 export const silenceMs = 90_000;
 
@@ -50,7 +51,7 @@ export const sweepMs = 1_000;
 /** How late the watchdog must wake, by either clock, for a gap in which this process did not run (a suspension). */
 export const suspendLateMs = 2_000;
 
-/** No clock cuts for so long after a suspension: sockets and providers need a moment to notice. */
+/** No clock cuts for so long after a suspension: sockets and providers need a moment to notice it. */
 export const suspendGraceMs = 20_000;
 
 /** Suspensions of one attempt that are granted a grace; the gaps of all of them are held time. */
@@ -62,7 +63,7 @@ export const lateMs = 50;
 /** How long what has come meanwhile is given to be read, after a late wake. */
 export const catchUpMs = 100;
 
-/** How long a superseded attempt may take to close before it is abandoned (law L6). */
+/** How long a superseded attempt may take to close before it is abandoned (L6). */
 export const closeGraceMs = 1_000;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Says who stopped a run that ended from outside (law L10): only a signature makes an interrupt a user's or a lifecycle's.
+ * Names the stoppers of a run: only a signature makes an interrupt a user's or a lifecycle's (L10).
  */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
@@ -8,7 +8,7 @@ import * as Fiber from "effect/Fiber";
 import * as Predicate from "effect/Predicate";
 import type { Failure } from "../../domain/Failure.ts";
 
-/** Who stopped a run from outside. */
+/** The party that stopped a run from outside. */
 export type Stopper = "user" | "lifecycle" | "caller" | "caller_failed" | "consumer_finished";
 
 /**
@@ -26,7 +26,7 @@ export const stopFailure = (by: Stopper): Failure => {
   return { kind: "cancelled", by: by === "consumer_finished" ? "caller" : by };
 };
 
-/** In whose name an interrupt may be signed. */
+/** The parties that may sign an interrupt. */
 type Signer = "user" | "lifecycle";
 
 /**

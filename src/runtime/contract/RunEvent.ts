@@ -4,7 +4,7 @@
  * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
  * break comes `RetryScheduled`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
  * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
- * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that resumes
+ * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that takes up
  * a run of an earlier process begins behind the break: its first `AttemptDiscarded` may name an attempt of that process, of
  * which all that was kept must go. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
  * with `RunInterrupted`.
@@ -71,7 +71,7 @@ export interface QuestionAnswered {
   readonly choice: Choice;
 }
 
-/** A tool said of its own call, whose outcome nobody knew, whether it happened; nobody has to be asked for it. */
+/** A tool has said of its own call, whose outcome was unknown, whether the call happened; no person has to be asked about it. */
 export interface CallVerified {
   readonly _tag: "CallVerified";
   readonly attempt: number;
@@ -80,14 +80,14 @@ export interface CallVerified {
   readonly verdict: "it_ran" | "it_did_not_run";
 }
 
-/** The answer is whole, by the provider's own terminal marker. */
+/** The response is whole, by the provider's own terminal marker. */
 export interface RunCompleted {
   readonly _tag: "RunCompleted";
   readonly run_id: string;
   readonly attempts: number;
   /** The provider's own word for why it finished. */
   readonly finish: string | undefined;
-  /** What still broke after the terminal marker; the answer is whole all the same. */
+  /** What still broke after the terminal marker; the response is whole all the same. */
   readonly late_failure: Failure | undefined;
 }
 
@@ -170,7 +170,7 @@ export const schema = <Part extends Schema.Top>(part: Part) =>
   ]);
 
 /**
- * The provider's own error: any value in this process (law L12). On a wire only its fingerprint goes, which is bounded and
+ * The provider's own error: any value in this process (L12). On a wire only its fingerprint goes, which is bounded and
  * holds no message, header or address; the other side reads that.
  */
 const Cause = Schema.declare((_value): _value is unknown => true, {
@@ -191,7 +191,7 @@ const isFingerprint = Schema.is(Fingerprint);
 /**
  * Ends a run that did not complete.
  *
- * `cause` is the provider's own error, unchanged (law L12); in JSON it is its fingerprint.
+ * `cause` is the provider's own error, unchanged (L12); in JSON it is its fingerprint.
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
   reason: Schema.Literals([

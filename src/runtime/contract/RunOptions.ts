@@ -83,7 +83,7 @@ export interface RunOptions<P, E, R> {
    * has aborted before sends nothing. A signal that aborts by a timeout interrupts the run as an unsigned caller does.
    */
   readonly signal?: AbortSignal;
-  /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the answer whole. */
+  /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the response whole. */
   readonly reveal?: "live" | "on_complete";
   /**
    * False for a caller of `run` that cannot throw anything away: nothing is ever handed over twice, as with `parts`. Default
@@ -126,7 +126,7 @@ export interface TakeUpOptions<P, E, R> {
 
 /**
  * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
- * an answer may be large, and are let go (law L11).
+ * an answer may be large, and are let go (L11).
  */
 export const letGo = <P, E, R>({
   canContinue,

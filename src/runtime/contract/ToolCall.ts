@@ -26,6 +26,6 @@ export interface SettledCall {
   readonly call: string;
   readonly id: string;
   readonly tool: string;
-  /** `not_run`: close it as not run. `unknown`: nobody knows. The two verdicts are a person's word. */
+  /** `not_run`: close the call as one that did not run. `unknown`: it may have run. The two others are a person's or a tool's word. */
   readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
 }

@@ -1,8 +1,8 @@
 /**
  * Asks a person what the policy does not decide, and carries the answer out.
  *
- * The question is on record before it is asked, the answer before anyone acts on it (law L8); an answer counts only while
- * the facts are those that it was asked on.
+ * A question is on record before it is asked, and its answer before the run acts on it (L8). An answer counts only while the
+ * facts are those that the question was asked on.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -21,7 +21,7 @@ import { launch, type Next } from "./Launch.ts";
 import { judged } from "./Verify.ts";
 import { abandonable, admitted, waited } from "./Waits.ts";
 
-/** Asks anew, or decides again when the facts have grown meanwhile. */
+/** Asks a new question; where the facts have grown meanwhile the decision is taken again. */
 export const ask = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -46,7 +46,7 @@ export const ask = <P, E, R>(
     }),
   );
 
-/** Waits for the answer to a question of an earlier process; on record it stands already. */
+/** Waits for the answer to a question of an earlier process, which is on record already. */
 export const askAgain = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -122,7 +122,7 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
   return yield* carryOut(run, broken, { decision, incident, recorded }, choice);
 });
 
-/** A process that ends takes no question with it: it stays on record for the next one. A user's cancel ends it. */
+/** Whether the question stays on record for another process: a process that ends takes none with it, and a user's cancel ends it. */
 const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   run.shared.recorder.durable &&
   run.canBeTakenUp &&
@@ -132,7 +132,7 @@ const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
 /** An answer that only ends the run starts nothing. */
 const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
 
-/** What starts something waits for the store: an answer that it holds already would count, and cannot be read now. */
+/** An answer that starts something waits for the store: another answer that the store holds would count, and cannot be read now. */
 const onRecordLater = <P, E, R>(
   run: Run<P, E, R>,
   question: Questions.Question,
@@ -185,7 +185,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   if (choice === "stop") return yield* Ending.stop(run, broken, taken, "stopped");
   if (choice === "accept") return yield* Ending.acceptPartial(run, broken, taken);
-  // What follows acts on the answer, so the answer and what it answers have to be on record (law L8).
+  // What follows acts on the answer, so the answer and what it answers have to be on record (L8).
   if (!taken.recorded) return yield* Ending.stop(run, broken, taken, "record_failed");
   switch (choice) {
     case "it_ran":
@@ -193,7 +193,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const open = openCalls(run, broken);
       const known = open.filter((call) => !run.ledger.isRunning(call));
       const settled = yield* judged(run, known, choice, "person");
-      // No word makes a call end whose handler runs here.
+      // A person's word ends no call whose handler runs here.
       if (known.length < open.length) return yield* overtaken(run);
       // A word that settles nothing (rows that were folded) would be asked for again without end.
       if (settled === 0) {
@@ -220,8 +220,8 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /**
- * An answer that met a handler which still runs here: what it would start could run beside it. The facts that it was given on
- * are outrun as soon as the handler has ended, and everything is decided anew.
+ * The answer met a handler which still runs here: what the answer starts could run beside it. As soon as the handler has ended
+ * the facts have grown, and everything is decided anew.
  */
 const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {
@@ -230,7 +230,7 @@ const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
 
-/** Longest Retry-After that a person's retry waits for, in milliseconds: what is longer is no announcement (law L11). */
+/** Longest Retry-After that a person's retry waits for, in milliseconds: what is longer is no announcement (L11). */
 export const announcedMsMax = 86_400_000;
 
 /** The wait that a provider announced. */

@@ -1,5 +1,5 @@
 /**
- * Ends a run, each way that it can end, and records the end before anyone is told (laws L7, L8).
+ * Ends a run, in each way that it can end: the end is on record before the caller hears of it (L7, L8).
  */
 import * as Cause from "effect/Cause";
 import * as Deferred from "effect/Deferred";
@@ -14,34 +14,33 @@ import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 
-/** The answer is whole: hands over what was frozen and lets its calls run. */
-export const complete = <P, E, R>(
+/** The response is whole: hands over what was frozen and lets its calls run. */
+export const complete = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   late: Failure | undefined,
-): Effect.Effect<"ended"> =>
-  Effect.gen(function* () {
-    if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
-    run.chain?.open();
-    yield* run.finish(attempt, End.completed(attempt.finish), () => {
-      // The end on record is what says whose run it is.
-      if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
-      run.handoff.push({
-        _tag: "RunCompleted",
-        run_id: run.runId,
-        attempts: run.attempts,
-        finish: attempt.finish,
-        late_failure: late,
-      });
-      run.handoff.end(Cause.done());
+): Effect.fn.Return<"ended"> {
+  if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
+  run.chain?.open();
+  yield* run.finish(attempt, End.completed(attempt.finish), () => {
+    // The end on record is what says whose run it is.
+    if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
+    run.handoff.push({
+      _tag: "RunCompleted",
+      run_id: run.runId,
+      attempts: run.attempts,
+      finish: attempt.finish,
+      late_failure: late,
     });
-    return "ended" as const;
+    run.handoff.end(Cause.done());
   });
+  return "ended" as const;
+});
 
-/** The answer is whole, and a call of it could not be put on record: it is not handed over (law L8). */
+/** The response is whole, and a call of it could not be put on record: the call is not handed over (L8). */
 const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
-    run.chain?.close();
+    run.chain?.seal();
     attempt.flow.discardFrozen();
     const end = End.stopped("record_failed");
     return Effect.as(
@@ -50,7 +49,7 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     );
   });
 
-/** What the caller of a run is told that stops at its own end: it was lost, or its last call could not be recorded. */
+/** What the caller hears where a run stops at its own end: the run was lost, or its last call could not be recorded. */
 const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunInterrupted =>
   new RunInterrupted({
     reason: loss ?? "record_failed",
@@ -63,13 +62,13 @@ const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunI
 
 const sentences = {
   record_failed:
-    "The answer is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
+    "The response is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
   taken_over:
     "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
   refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
 } as const;
 
-/** The consumer has taken all it wanted: nothing broke, and what it was handed is its own. */
+/** The consumer has taken all that it wanted: nothing broke, and it keeps what it was handed. */
 export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     attempt.flow.discardFrozen();
@@ -83,7 +82,7 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
     );
   });
 
-/** Keeps the partial answer: hands over the text that was frozen, and nothing that could run. */
+/** Keeps the partial response: hands over the text that was frozen, and nothing that could run. */
 export const acceptPartial = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -91,7 +90,7 @@ export const acceptPartial = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, verdict, "accepted_partial"));
 
-/** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (law L12). */
+/** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (L12). */
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -127,11 +126,11 @@ export const park = <P, E, R>(
 
 /** Lets nothing of the response start any more. */
 const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void => {
-  run.chain?.close();
+  run.chain?.seal();
   attempt.flow.discardFrozen();
 };
 
-/** What the caller is told, once the end is written: only then it is known whether the run is still this process's. */
+/** What the caller hears once the end is written: only then is it known whether the run is still this process's. */
 const interrupted = <P, E, R>(
   { attempts, loss, runId }: Run<P, E, R>,
   { cause }: BrokenAttempt<P>,
@@ -148,14 +147,14 @@ const interrupted = <P, E, R>(
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** Ends a run whose recovery has died: the defect reaches the caller, nothing of the run starts any more. */
+/** Ends a run whose recovery has died: the defect reaches the caller, and nothing of the run starts any more. */
 export const collapse = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   cause: Cause.Cause<never>,
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
-    run.chain?.close();
+    run.chain?.seal();
     attempt.flow.discardFrozen();
     const end = End.stopped("defect");
     const collapsed = run.finish(attempt, end, () => run.handoff.end(Effect.failCause(cause)));
@@ -166,8 +165,8 @@ export const collapse = <P, E, R>(
   });
 
 /**
- * Hands over what a resume goes on after. Who cannot discard is still not handed a call before its end is proven: such
- * parts are given back, for the attempt that resumes to hold.
+ * Hands over what a resume goes on after. A caller that cannot discard must not receive a call before the terminal marker (L4):
+ * such parts are given back, and the attempt that resumes holds them.
  */
 export const handOverResumed = <P, E, R>(
   run: Run<P, E, R>,
@@ -182,7 +181,7 @@ export const handOverResumed = <P, E, R>(
 };
 
 /**
- * Hands over frozen parts; what they show is on record before (law L8).
+ * Hands over frozen parts; what they show is on record before (L8).
  *
  * @returns whether they were: a call that could not be recorded is not, and nothing is of a run that was lost
  */

@@ -1,5 +1,5 @@
 /**
- * Takes a decision and puts it on record before anyone acts on it (law L8).
+ * Takes a decision and puts it on record before the run acts on it (L8).
  */
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
@@ -22,36 +22,41 @@ export interface RecordedDecision {
 }
 
 /** Decides a broken attempt and records the incident. */
-export const judge = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<RecordedDecision> =>
-  Effect.gen(function* () {
-    const input = yield* inputOf(run, broken, undefined);
-    // From here on a settle is late: these facts are what is decided.
-    run.response.decided(broken.attempt, input.failure);
-    return yield* record(run, broken.attempt, input, "open");
-  });
+export const judge = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+): Effect.fn.Return<RecordedDecision> {
+  const input = yield* inputOf(run, broken, undefined);
+  // From here on a settle is late: these facts are what is decided.
+  run.response.decided(broken.attempt, input.failure);
+  return yield* record(run, broken.attempt, input, "open");
+});
 
 /**
- * Looks at everything again after a wait, without recording: whoever sees another answer judges anew.
+ * Looks at everything again after a wait, without recording: where the decision is another one by now, it has to be taken anew.
  *
- * The retry holds its throttle token by now, so the throttle is not asked twice.
+ * The retry holds its throttle token already, so the throttle is not asked twice.
  */
 export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Decision> =>
   Effect.map(inputOf(run, broken, 0), run.policy.decide);
 
 /**
  * Records what turned out after an attempt was decided: a tool that settled late. An open question is asked anew on the
- * grown facts; anything else that was done stays done, and the record says what is known now (law L1).
+ * grown facts; anything else that was done stays done, and the record says what is known now (L1).
  */
-export const late = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    run.note(attempt.number, "late_settle");
-    if (run.question.grew()) return;
-    const facts = () => attempt.facts.snapshot();
-    const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
-    yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
-  });
+export const late = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  failure: Failure,
+): Effect.fn.Return<void> {
+  run.note(attempt.number, "late_settle");
+  if (run.question.grew()) return;
+  const facts = () => attempt.facts.snapshot();
+  const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
+  yield* record(run, attempt, yield* inputOf(run, broken, undefined), "late");
+});
 
-/** What a decision takes. A stop from outside is the failure of whoever stopped us, unless a flag of the run says it. */
+/** What a decision takes. A stop from outside is the failure of its stopper, unless a flag of the run says it. */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,

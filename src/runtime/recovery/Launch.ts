@@ -7,8 +7,7 @@ import type { RunIncident } from "../../domain/RunIncident.ts";
 import type { Attempt, AttemptSetup } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
-import type { BrokenAttempt } from "../run/Chain.ts";
-import { Chain } from "../run/Chain.ts";
+import { type BrokenAttempt, Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import * as Ending from "./Ending.ts";
@@ -17,13 +16,13 @@ import { drained } from "./Waits.ts";
 /** What an act comes to: an attempt that reads, the end of the run, or a decision that has to be taken anew. */
 export type Next<P> = Attempt<P> | "ended" | "again";
 
-/** A mode of the policy, or `restart`: a person's retry, from the start of the response whoever resumed it. */
+/** A mode of the policy, or `restart`: a person's retry asks for the response from its start, also where attempts resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
 
 /**
  * Launches an attempt.
  *
- * @param mode `replay` repeats the broken attempt's own request (law L3), `continue` builds on what has settled, `resume`
+ * @param mode `replay` repeats the broken attempt's own request (L3), `continue` builds on what has settled, `resume`
  *   goes on in the very same response
  * @param incident the recorded decision that this acts on
  * @returns `again` when the run was stopped while its tools or its store were awaited: then nothing is launched
@@ -46,8 +45,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   if (!recorded) {
     run.dropPrepared();
     if (run.stopper !== undefined) return "again";
-    const verdict = { decision: incident.decision, incident, recorded };
-    return yield* Ending.stop(run, broken, verdict, "record_failed");
+    return yield* Ending.stop(run, broken, { decision: incident.decision, incident, recorded }, "record_failed");
   }
   if (setup.request === "resume") run.response.resumes(next, broken.attempt);
   else run.response.begins(next);
@@ -101,19 +99,19 @@ const prepared = Effect.fnUntraced(function* <P, E, R>(
 });
 
 const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
-  chain.close();
+  chain.seal();
   chain.discardFrozen();
   return chain.withdrawn();
 };
 
 /** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
 const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
-  // Who cannot discard is not handed calls that the continuation would leave open.
+  // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
   for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
   chain.open();
   // Calls that waited for the fence pass it now, before it closes for good.
   yield* Effect.yieldNow;
   yield* drained(run);
-  chain.close();
+  chain.seal();
   return chain.leftOpen();
 });

@@ -51,32 +51,31 @@ interface Resuming {
   readonly enter: () => string | undefined;
 }
 
-const rebuilt = <P, E, R>(
+const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   record: RunRecord,
   { cursor, enter, transcript }: Resuming,
-): Effect.Effect<Revived<P> | string> =>
-  Effect.gen(function* () {
-    const due = Orphan.due(record);
-    const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
-    const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
-    const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
-    // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
-    if (revived !== undefined && recorded && !run.lifecycleClosed) {
-      const withdrawn = superseded(record);
-      run.response.withdraw(withdrawn);
-      if (run.discardable) run.handoff.push(...withdrawn);
-      return revived;
-    }
-    yield* givenBack(run);
-    return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
-  });
+): Effect.fn.Return<Revived<P> | string> {
+  const due = Orphan.due(record);
+  const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
+  const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
+  const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
+  // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
+  if (revived !== undefined && recorded && !run.lifecycleClosed) {
+    const withdrawn = superseded(record);
+    run.response.withdraw(withdrawn);
+    if (run.discardable) run.handoff.push(...withdrawn);
+    return revived;
+  }
+  yield* givenBack(run);
+  return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
+});
 
-/** Gives a claimed run back. While the store is away that waits for it: no other process could take the run otherwise. */
+/** Gives a claimed run back. While the store is away the release waits for it: no other process could take the run otherwise. */
 const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
   const turn = Semaphore.makeUnsafe(1);
   let written: Written = "away";
-  // Once: a second one could take the run from who has claimed it since.
+  // Once: a second release could take the run from a process that has claimed it since.
   const release: Effect.Effect<Written> = Effect.match(shared.recorder.release(runId), {
     onFailure: (error) => (isOfStore(error) ? "away" : "gone"),
     onSuccess: () => "recorded",
@@ -100,7 +99,7 @@ const refusal = (
   Effect.gen(function* () {
     if (due === undefined) return "the record has no attempt to go on from";
     if (record.transcript === undefined) {
-      return "transcript: the run was started without one, so that nobody can tell whether this is its request";
+      return "transcript: the run was started without one, so it cannot be told whether this is its request";
     }
     if ((yield* recorder.digest(transcript)) !== record.transcript) {
       return "transcript: expected the one that the run was started with, got another";
@@ -194,7 +193,7 @@ const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> =>
   facts: () => attempt.facts.snapshot(),
 });
 
-/** What this process cannot carry out is not taken over from another one: everything is decided anew. */
+/** Whether this process can carry out what the earlier one has decided; where it cannot, everything is decided anew. */
 const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
   const modes = modesOf(due);
   if (run.options.canContinue !== true && modes.includes("continue")) return false;

@@ -1,6 +1,5 @@
 /**
- * Settles calls whose outcome nobody knows: by their tools' own `verify`, which is asked before a person is, or by a
- * person's word.
+ * Settles calls of unknown outcome: by the `verify` of their tools, which are asked before a person is, or by a person's word.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -43,22 +42,24 @@ export const judged = <P, E, R>(
  *
  * @returns whether a call was settled, so that everything is decided anew
  */
-export const verified = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<boolean> =>
-  Effect.gen(function* () {
-    const owners = run.chain?.links ?? [broken.attempt];
-    let settled = 0;
-    for (const open of run.ledger.unsettled(owners)) {
-      const key = `${open.owner.number}/${open.call}`;
-      // A handler that still runs says so itself.
-      if (run.ledger.isRunning(open) || !run.question.asksTool(key)) continue;
-      const verdict = yield* asked(run, open);
-      if (verdict === "unknown") continue;
-      settled += yield* judged(run, [open], verdict, "verify");
-      const { call, owner, tool } = open;
-      run.handoff.push({ _tag: "CallVerified", attempt: owner.number, call, tool, verdict });
-    }
-    return settled > 0;
-  });
+export const verified = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+): Effect.fn.Return<boolean> {
+  const owners = run.chain?.links ?? [broken.attempt];
+  let settled = 0;
+  for (const open of run.ledger.unsettled(owners)) {
+    const key = `${open.owner.number}/${open.call}`;
+    // A handler that still runs says so itself.
+    if (run.ledger.isRunning(open) || !run.question.asksTool(key)) continue;
+    const verdict = yield* asked(run, open);
+    if (verdict === "unknown") continue;
+    settled += yield* judged(run, [open], verdict, "verify");
+    const { call, owner, tool } = open;
+    run.handoff.push({ _tag: "CallVerified", attempt: owner.number, call, tool, verdict });
+  }
+  return settled > 0;
+});
 
 const asked = <P, E, R>(
   run: Run<P, E, R>,

@@ -1,5 +1,5 @@
 /**
- * Holds the waits of a recovery: each ends at once when somebody stops the run.
+ * Holds the waits of a recovery: each can be left at any moment.
  */
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
@@ -7,11 +7,11 @@ import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import type { Run } from "../run/Run.ts";
 
-/** Waits for a place among the provider's unanswered retries, at most until somebody stops the run. */
+/** Waits for a place among the provider's retries that wait for their first part, at most until the run is stopped. */
 export const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.raceFirst(run.place, Deferred.await(run.stopped));
 
-/** Waits, at most until somebody stops the run. */
+/** Waits, at most until the run is stopped. */
 export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
 
@@ -22,8 +22,9 @@ export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<vo
 export const cancelGraceMs = 1_000;
 
 /**
- * Waits until no handler of the run's response runs, at most the drain limit. A stop does not wait, but for a user's
- * cancel: it has interrupted the handlers, and they still say what became of them. A close ends that wait too (law L11).
+ * Waits until no handler of the run's response runs, at most the drain limit: what a handler did is a fact that no decision
+ * should have to guess. A stop ends the wait. A user's cancel leaves a grace, because the handlers that it has interrupted still
+ * say what became of them; a close ends that grace too (L11).
  */
 export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {
@@ -37,10 +38,10 @@ export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   });
 
 /**
- * Runs an effect in a fiber of its own. A waiter that is interrupted, by a race or a timeout too, interrupts that fiber and
- * does not wait until it has ended (law L11).
+ * Runs code of the caller in a fiber of its own. A waiter that is interrupted, by a race or a timeout too, interrupts that
+ * fiber and does not wait for its end, also where the code cannot be interrupted (L11).
  *
- * @param name says whose code it is, where it is no effect: it may be plain JavaScript
+ * @param name names the code in the defect where it gives no effect: it may be plain JavaScript
  * @param make gives the effect; what it throws is a defect
  */
 export const abandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

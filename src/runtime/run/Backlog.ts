@@ -2,7 +2,7 @@
  * Keeps what the store did not take: runs with entries that have happened and are not on record yet. They are written as
  * soon as the store takes them, after any write that it took, from time to time, and once more when the processor closes.
  *
- * One fiber a processor does it, and it sleeps while every run is on record. Of a run it knows no more than its writer.
+ * One fiber of the processor writes them, and sleeps while every run is on record. It knows a run by its writer alone.
  */
 import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";

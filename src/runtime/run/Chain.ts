@@ -1,8 +1,8 @@
 /**
  * Holds the attempts of one response: the one that asked for it, and those that resumed it by its cursor.
  *
- * What is shown, withdrawn or kept of a resumed response concerns all of them; a decision is still taken on the failed
- * attempt's own facts (law L3), but for a refused cursor, which leaves the interrupted response to be decided as a whole.
+ * What is shown, withdrawn or kept of a resumed response concerns all of them. A decision is still taken on the failed
+ * attempt's own facts (L3). Only a refused cursor leaves the interrupted response to be decided as a whole.
  */
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -15,7 +15,7 @@ import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 export interface BrokenAttempt<P> {
   readonly attempt: Attempt<P>;
   readonly failure: Failure;
-  /** The original error, unchanged (law L12). */
+  /** The original error, unchanged (L12). */
   readonly cause: unknown;
   /** The cursor of the response was refused: it is decided as a whole, and the cursor is not used again. */
   readonly cursorRefused: boolean;
@@ -51,7 +51,7 @@ export class Chain<P> {
     for (const link of this.links) link.fence.open();
   }
 
-  close(): void {
+  seal(): void {
     for (const link of this.links) link.fence.seal();
   }
 

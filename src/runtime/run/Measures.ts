@@ -71,7 +71,7 @@ export const recoveryTime = seconds("recovery_time", "From a failure to the next
 
 /**
  * Most pairs of provider and model that have series of their own in one registry; further ones share one. A series lives as
- * long as its process, and a gateway's clients name their models themselves (law L11).
+ * long as its process, and a gateway's clients name their models themselves (L11).
  */
 export const modelLabelsMax = 128;
 

@@ -1,24 +1,24 @@
 /**
- * Bounds how many retries of one provider are under way at once and have not been answered yet.
+ * Bounds how many retries of one provider wait for their first part at the same time.
  *
- * The throttle spaces retries in time; this keeps a provider that accepts connections and answers none of them from being
- * held by every run of a process. First come, first served.
+ * The throttle spaces retries in time; the gate keeps a provider that accepts connections and responds to none of them from
+ * holding every run of a process. Places are given in the order in which runs ask for them.
  */
 import * as Effect from "effect/Effect";
 
 /** Retries of one provider that may wait for their first part at the same time. */
-export const unansweredMax = 32;
+export const waitingRetriesMax = 32;
 
 interface Lane {
   active: number;
   readonly waiting: Array<() => void>;
 }
 
-/** The lanes of one process, a provider each; a lane that nobody uses is forgotten. */
+/** The lanes of one process, a provider each; an empty lane is forgotten. */
 export class RetryGate {
   readonly #lanes = new Map<string, Lane>();
 
-  /** Retries of a provider that are under way and unanswered. */
+  /** Retries of a provider that wait for their first part. */
   active(provider: string): number {
     return this.#lanes.get(provider)?.active ?? 0;
   }
@@ -26,8 +26,8 @@ export class RetryGate {
   /**
    * Waits for a place.
    *
-   * @param hold is given the way to give the place back, in the very step that grants it: whoever is interrupted in that
-   *   step still holds it. Giving back twice does nothing.
+   * @param hold is given the way to give the place back, in the very step that grants it: a run that is interrupted in that
+   *   step still holds the place. To give it back twice does nothing.
    */
   enter(provider: string, hold: (leave: () => void) => void): Effect.Effect<void> {
     return Effect.callback((resume) => {
@@ -37,7 +37,7 @@ export class RetryGate {
         hold(once(() => this.#leave(provider, lane)));
         resume(Effect.void);
       };
-      if (lane.active < unansweredMax) {
+      if (lane.active < waitingRetriesMax) {
         admit();
         return;
       }

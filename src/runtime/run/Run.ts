@@ -347,7 +347,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /**
    * Commits the attempt's facts before something of it is handed over. Text goes on unrecorded; calls that may not wait for
-   * the store to come back, and break the attempt where it does not (law L8).
+   * the store to come back, and break the attempt where it does not (L8).
    *
    * @returns whether the hand-over may go on
    */
@@ -372,7 +372,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** The run is not this process's any more: nothing more of it is handed over or started here. */
   lost(why: Loss): void {
     this.#stop.lost(why);
-    this.chain?.close();
+    this.chain?.seal();
     this.stop("lifecycle");
   }
 
@@ -401,7 +401,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#incidents = incidents;
   }
 
-  /** Records the end and ends the stream; the first end counts (law L7). */
+  /** Records the end and ends the stream; the first end counts (L7). */
   finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
     const at = this.shared.clock.currentTimeMillisUnsafe();
     return this.#end(attempt, end, [{ _tag: "RunEnded", end: { ...end, attempts: this.attempts, at } }], emit);
@@ -428,7 +428,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       this.#options = letGo(this.#options);
       this.responded();
       this.note(this.attempts, "end", end.reason);
-      // A store that is away takes the end later: the caller is told now. A run that was lost has another end (law L7).
+      // A store that is away takes the end later: the caller is told now. A run that was lost has another end (L7).
       return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
         this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
         emit();

@@ -1,5 +1,5 @@
 /**
- * Knows why a run stops: who stopped it from outside, and why it is not this process's any more.
+ * Knows why a run stops: its stopper from outside, and why it is not this process's any more.
  *
  * T1 The first word names the stopper; a later one only adds its flag (L10).
  * T2 Nothing takes a stop back.
@@ -16,7 +16,7 @@ export class RunStop {
   #userCancelled = false;
   #lifecycleClosed = false;
   #loss: Loss | undefined;
-  // Made when something waits for them: many runs wait at once, and each holds what it has.
+  // Each is made when something waits for it: of many idle runs each holds what it has.
   #stopped: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
   /** The caller's own signal, while the run listens to it. */
@@ -24,7 +24,7 @@ export class RunStop {
     | { readonly signal: AbortSignal; readonly listener: () => void; readonly stop: (by: Stopper) => void }
     | undefined;
 
-  /** Who has stopped the run; undefined while it runs. */
+  /** The stopper of the run; undefined while it runs. */
   get by(): Stopper | undefined {
     return this.#by;
   }

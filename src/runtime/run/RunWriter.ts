@@ -1,8 +1,8 @@
 /**
  * Puts one run on record: entries with the evidence that waits for them, and what a write that fails means.
  *
- * Its writes go one after the other, each in a fiber of its own: a caller that goes away in the middle of one neither
- * undoes it nor loses its entries. What has happened is kept until the store takes it, in its order.
+ * Its writes go one after the other, each in a fiber of its own: a caller that leaves in the middle of a write neither undoes
+ * it nor loses its entries. The writer keeps what has happened, in its order, until the store takes it.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -91,7 +91,7 @@ export class RunWriter implements Unwritten {
   #away = false;
   /** How often what waited was given up. */
   #givenUp = 0;
-  /** Something that happened, and is no mere evidence, will never be on record: the run starts nothing any more (law L8). */
+  /** Something that happened, and is no mere evidence, will never be on record: the run starts nothing any more (L8). */
   #hasGap = false;
   /** The newest write, while it is under way: the next one waits for it. */
   #last: Fiber.Fiber<Written> | undefined;
@@ -136,7 +136,7 @@ export class RunWriter implements Unwritten {
 
   /**
    * Commits entries that must be on record before their caller acts: while the store is away it waits for it, at most
-   * `storeWaitMs` and until the run is stopped (law L8).
+   * `storeWaitMs` and until the run is stopped (L8).
    *
    * @param happened as for `write`
    * @returns whether everything of the run is on record; never again where something of it was refused for good
@@ -144,7 +144,7 @@ export class RunWriter implements Unwritten {
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const clock = yield* Clock.Clock;
-      // A wall clock that is set back must not hold its caller (law L11).
+      // A wall clock that is set back must not hold its caller (L11).
       const until = monotonicMs(clock) + storeWaitMs;
       const givenUp = this.#givenUp;
       let written = yield* this.write(entries, happened);
@@ -180,7 +180,7 @@ export class RunWriter implements Unwritten {
     return this.#inTurn(() => this.#send([], true, false));
   }
 
-  /** The recorder says that another process has taken the run over: nothing of it is written here any more. */
+  /** The recorder has found that another process drives the run: this one writes nothing of it any more. */
   takenOver(): void {
     if (this.#loss !== undefined) return;
     this.#loss = "taken_over";
@@ -294,7 +294,7 @@ export class RunWriter implements Unwritten {
     });
   }
 
-  /** A process that lost its run may not act any more: another one decides what becomes of it, on facts that end here. */
+  /** A process that lost its run may not act any more: another one decides on the facts that were written until now. */
   #refused(reason: RecorderError["reason"], sending: Sending): Effect.Effect<Written> {
     return Effect.suspend(() => {
       this.#backlog.remove(this);
@@ -332,7 +332,7 @@ const lossSentences = {
   refused: "the run's id belongs to another run on record; it stops here",
 } as const;
 
-/** A damaged row is one run's; a damaged store is everybody's, and may be put right. */
+/** Whether an error is the store's. A damaged row is one run's alone; a damaged store is every run's, and may be repaired. */
 export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
   ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");
 
@@ -345,7 +345,7 @@ const inOrder = ({ entries, pending, unwritten }: Sending): ReadonlyArray<Entry>
   return [...unwritten, ...pending, ...entries];
 };
 
-/** Of an attempt's facts the newest are enough: they only grow (law L1). */
+/** Of an attempt's facts the newest are enough: they only grow (L1). */
 const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   const newest = entries.filter(
     (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
@@ -387,7 +387,7 @@ export const needsRecord = ({ options, shared, sideEffects }: CallOwner, calls: 
 
 /**
  * How an attempt breaks whose call could not be recorded: a process that recovered the run would not know of the call, and
- * would have it run again (law L8).
+ * would have it run again (L8).
  */
 export const keptBack = (
   runId: string,

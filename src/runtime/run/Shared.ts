@@ -33,7 +33,7 @@ export interface Shared {
 
 /**
  * Providers that have responded to this process: a name that does not resolve is then the network's doing. The latest
- * `providersMax` of them are kept, because a caller may name as many as it likes (law L11).
+ * `providersMax` of them are kept, because a caller may name as many as it likes (L11).
  */
 export class Reached {
   readonly #providers = new Set<string>();

@@ -2,8 +2,8 @@
  * Tells what a run does through Effect's own tracer, metrics and logger: a span for the run and one for each attempt,
  * counted facts, and a log line where a person would ask what happened.
  *
- * It sees transitions, never parts, and it has no say: what throws in a tracer or a registry ends the telemetry of that run
- * and nothing else. Nothing of content, prompts, headers or addresses comes in, and no span of a caller is written to.
+ * It sees transitions, never parts, and decides nothing: an error of a tracer or a registry ends the telemetry of that run and
+ * nothing else. No content, prompt, header or address comes in, and no span of a caller is written to.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -126,12 +126,12 @@ export class RunTelemetry<R> {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
-  /** A retry was scheduled: it is being recovered, and nobody has to do anything. */
+  /** A retry was scheduled: the run recovers by itself. */
   retrying(incident: RunIncident): void {
     this.#log("debug", incident.message, logAnnotations(incident));
   }
 
-  /** Somebody is asked. */
+  /** A person is asked. */
   asking(incident: RunIncident): void {
     this.#log("warning", incident.message, logAnnotations(incident));
   }
@@ -188,7 +188,7 @@ export class RunTelemetry<R> {
     const last = this.#last;
     const about = last === undefined ? { run_id: this.#run.runId } : logAnnotations(last);
     if (how === "recovered") {
-      this.#log("debug", "The answer is complete; an earlier attempt had failed and was recovered.", about);
+      this.#log("debug", "The response is complete; an earlier attempt had failed and was recovered.", about);
     } else if (how === "completed") {
       if (last !== undefined) this.#log("debug", last.message, about);
     } else if (how === "parked") {
@@ -201,7 +201,7 @@ export class RunTelemetry<R> {
     }
   }
 
-  /** Logs from a fiber of its own, below the run's span: what a logger throws reaches nobody else. */
+  /** Logs from a fiber of its own, below the run's span: what a logger throws stays in that fiber. */
   #log(level: keyof typeof levels, message: string, annotations: Readonly<Record<string, unknown>>): void {
     Effect.runForkWith(this.services)(Effect.annotateLogs(levels[level](message), annotations));
   }
@@ -259,7 +259,7 @@ export interface StreamEnd {
   readonly incident?: string;
 }
 
-/** Ends that somebody has asked for: nobody needs a warning of what they did themselves. */
+/** Ends that a caller has asked for: it needs no warning of what it did itself. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
 
 const defined = (attributes: Attributes): Record<string, unknown> =>

@@ -6,7 +6,7 @@ import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
-import { RetryGate, unansweredMax } from "../../../src/runtime/run/RetryGate.ts";
+import { RetryGate, waitingRetriesMax } from "../../../src/runtime/run/RetryGate.ts";
 import { Throttle, tokensMax, tokensPerSecond } from "../../../src/runtime/run/Throttle.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
@@ -68,7 +68,7 @@ describe("a storm", () => {
         { run: Effect.sync(answered) },
         ...S.hello,
       ]);
-      assert.strictEqual(most, unansweredMax);
+      assert.strictEqual(most, waitingRetriesMax);
       assert.strictEqual(opened.length, 80);
       assert.deepStrictEqual([...new Set(ends)], ["completed"]);
     }),
@@ -86,7 +86,7 @@ describe("a storm", () => {
         };
         return { ...RecoveryPolicy.default, decide };
       };
-      const asking = yield* Effect.forEach(Array.from({ length: unansweredMax }), () => {
+      const asking = yield* Effect.forEach(Array.from({ length: waitingRetriesMax }), () => {
         const provider = S.scripted([S.reset]);
         return Effect.forkChild(S.watch(processor.run(S.options(provider, { policy: wavering() }))));
       });
@@ -114,14 +114,14 @@ describe("a storm", () => {
       const gate = new RetryGate();
       const leaves: Array<() => void> = [];
       const hold = (leave: () => void) => void leaves.push(leave);
-      for (let place = 0; place < unansweredMax; place += 1) yield* gate.enter("p", hold);
+      for (let place = 0; place < waitingRetriesMax; place += 1) yield* gate.enter("p", hold);
       const waiting = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
       const next = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
       yield* Fiber.interrupt(waiting);
       leaves[0]?.();
       leaves[0]?.();
       yield* Fiber.join(next);
-      assert.strictEqual(gate.active("p"), unansweredMax);
+      assert.strictEqual(gate.active("p"), waitingRetriesMax);
       for (const it of leaves) it();
       assert.strictEqual(gate.active("p"), 0);
     }),
@@ -132,11 +132,11 @@ describe("a storm", () => {
       const gate = new RetryGate();
       const leaves: Array<() => void> = [];
       const hold = (leave: () => void) => void leaves.push(leave);
-      for (let place = 0; place < unansweredMax; place += 1) yield* gate.enter("p", hold);
+      for (let place = 0; place < waitingRetriesMax; place += 1) yield* gate.enter("p", hold);
       const waiting = yield* Effect.forkChild(gate.enter("p", hold), { startImmediately: true });
       leaves[0]?.();
       yield* Fiber.interrupt(waiting);
-      assert.strictEqual(leaves.length, unansweredMax + 1);
+      assert.strictEqual(leaves.length, waitingRetriesMax + 1);
       for (const leave of leaves) leave();
       assert.strictEqual(gate.active("p"), 0);
     }),

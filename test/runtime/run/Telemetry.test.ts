@@ -275,7 +275,7 @@ describe("log lines", () => {
       yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { runId: "r" })))));
       assert.deepStrictEqual(told.lines, [
         "Debug The connection to the model provider was lost; nothing had been shown and no tool was called, so it is safely asked again. r 1 nothing_shown",
-        "Debug The answer is complete; an earlier attempt had failed and was recovered. r 1 nothing_shown",
+        "Debug The response is complete; an earlier attempt had failed and was recovered. r 1 nothing_shown",
       ]);
     }),
   );
