@@ -96,7 +96,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a superseded attempt's calls start all the same",
     breaks: "L6",
     within: "withdraw",
-    find: "chain.close();\n  chain.discardFrozen();",
+    find: "chain.seal();\n  chain.discardFrozen();",
     replace: "chain.open();\n  chain.discardFrozen();",
     proofs: [runs, crash],
   },

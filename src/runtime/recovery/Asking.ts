@@ -13,6 +13,7 @@ import * as Incident from "../../recorder/Incident.ts";
 import * as Questions from "../../recorder/Question.ts";
 import type { Entry, QuestionRecord } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
+import type { OpenQuestion } from "../run/OpenQuestion.ts";
 import type { Run } from "../run/Run.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
 import * as Ending from "./Ending.ts";
@@ -21,56 +22,45 @@ import { launch, type Next } from "./Launch.ts";
 import { judged } from "./Verify.ts";
 import { abandonable, admitted, waited } from "./Waits.ts";
 
-/** Asks a new question; where the facts have grown meanwhile the decision is taken again. */
-export const ask = <P, E, R>(
-  run: Run<P, E, R>,
-  broken: BrokenAttempt<P>,
-  taken: RecordedDecision,
-): Effect.Effect<Next<P>, never, R> =>
-  asking(
-    run,
-    Effect.gen(function* () {
-      const { decision, incident } = taken;
-      if (!atMost(broken.facts(), incident.facts)) return "again";
-      const record = Questions.put(incident, {
-        revision: run.question.next(),
-        attempt: run.attempts,
-        choices: choicesOf(run, broken, decision),
-        asked_at: run.shared.clock.currentTimeMillisUnsafe(),
-        terms: run.shared.decisions.terms,
-      });
-      const question = Questions.fromRecord(record, incident);
-      yield* run.write([{ _tag: "QuestionAsked", question: record }]);
-      if (run.question.isOvertaken) return "again";
-      return yield* answered(run, broken, { decision, incident, question });
-    }),
+/** However the asking ends, its question is open no more. */
+const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, { question }: { readonly question: OpenQuestion }) =>
+  Effect.ensuring(
+    asking,
+    Effect.sync(() => question.close()),
   );
 
+/** Asks a new question; where the facts have grown meanwhile the decision is taken again. */
+export const ask = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  { decision, incident }: RecordedDecision,
+): Effect.fn.Return<Next<P>, never, R> {
+  run.question.open();
+  if (!atMost(broken.facts(), incident.facts)) return "again";
+  const record = Questions.put(incident, {
+    revision: run.question.next(),
+    attempt: run.attempts,
+    choices: choicesOf(run, broken, decision),
+    asked_at: run.shared.clock.currentTimeMillisUnsafe(),
+    terms: run.shared.decisions.terms,
+  });
+  const question = Questions.fromRecord(record, incident);
+  yield* run.write([{ _tag: "QuestionAsked", question: record }]);
+  if (run.question.isOvertaken) return "again";
+  return yield* answered(run, broken, { decision, incident, question });
+}, closing);
+
 /** Waits for the answer to a question of an earlier process, which is on record already. */
-export const askAgain = <P, E, R>(
+export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   incident: RunIncident,
   record: QuestionRecord,
-): Effect.Effect<Next<P>, never, R> =>
-  asking(
-    run,
-    Effect.suspend(() => {
-      const { decision } = incident;
-      const question = Questions.fromRecord(record, incident);
-      return answered(run, broken, { decision, incident, question });
-    }),
-  );
-
-/** Marks the run as asking: from here on a late settle wakes the question. */
-const asking = <P, E, R>(
-  run: Run<P, E, R>,
-  question: Effect.Effect<Next<P>, never, R>,
-): Effect.Effect<Next<P>, never, R> =>
-  Effect.suspend(() => {
-    run.question.open();
-    return question;
-  }).pipe(Effect.ensuring(Effect.sync(() => run.question.close())));
+): Effect.fn.Return<Next<P>, never, R> {
+  run.question.open();
+  const question = Questions.fromRecord(record, incident);
+  return yield* answered(run, broken, { decision: incident.decision, incident, question });
+}, closing);
 
 /** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(
@@ -88,14 +78,14 @@ const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): R
   run.ledger.unsettled(run.chain?.links ?? [attempt]);
 
 /** A question that stands, and what is known about it. */
-interface Posed extends Pick<RecordedDecision, "decision" | "incident"> {
+interface StandingQuestion extends Pick<RecordedDecision, "decision" | "incident"> {
   readonly question: Questions.Question;
 }
 
 const answered = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
-  { decision, incident, question }: Posed,
+  { decision, incident, question }: StandingQuestion,
 ): Effect.fn.Return<Next<P>, never, R> {
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.asking(incident);

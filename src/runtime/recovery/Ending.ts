@@ -86,9 +86,9 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
 export const acceptPartial = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
-  verdict: RecordedDecision,
+  taken: RecordedDecision,
 ): Effect.Effect<"ended"> =>
-  Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, verdict, "accepted_partial"));
+  Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, taken, "accepted_partial"));
 
 /** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (L12). */
 export const stop = <P, E, R>(

@@ -55,32 +55,31 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
   const first = Effect.flatMap(due(run, revived), (next) =>
     next === "again" ? decided(run, broken) : Effect.succeed(next),
   );
-  const next = yield* orCollapsed(run, broken.attempt, first);
+  const next = yield* orCollapsed(first, run, broken.attempt);
   if (next === "ended") Deferred.doneUnsafe(run.done, Effect.void);
   else yield* drive(run, next);
 });
 
 /** A defect of ours or of a service ends the run: without its driver the caller would wait for ever. */
-const orCollapsed = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, next: Effect.Effect<Started<P>, never, R>) =>
+const orCollapsed = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Run<P, E, R>, attempt: Attempt<P>) =>
   Effect.catchCause(next, (cause) => Effect.as(Ending.collapse(run, attempt, cause), "ended" as const));
 
 /** What a decision comes to at last: an attempt that reads, or the end of the run. */
 type Started<P> = Exclude<Next<P>, "again">;
 
-/** Settles an attempt that has ended, and of which everything is frozen: completes the run, launches its next attempt, or ends it. */
-const settled = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd) =>
-  orCollapsed(
-    run,
-    attempt,
-    Effect.gen(function* (): Effect.fn.Return<Started<P>, never, R> {
-      run.response.closes(yield* beginClose(run, attempt));
-      yield* attempt.flow.written;
-      const broken = brokenBy(run, attempt, end);
-      if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
-      yield* drained(run);
-      return yield* decided(run, broken);
-    }),
-  );
+/** Settles the end of an attempt, of which everything is frozen: completes the run, launches its next attempt, or ends it. */
+const settled = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  end: AttemptEnd,
+): Effect.fn.Return<Started<P>, never, R> {
+  run.response.closes(yield* beginClose(run, attempt));
+  yield* attempt.flow.written;
+  const broken = brokenBy(run, attempt, end);
+  if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
+  yield* drained(run);
+  return yield* decided(run, broken);
+}, orCollapsed);
 
 /** Decides and acts until an attempt has started or the run has ended. */
 const decided = Effect.fnUntraced(function* <P, E, R>(

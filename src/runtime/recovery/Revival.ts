@@ -45,7 +45,7 @@ export const claimed = <P, E, R>(
     Effect.catch((error) => Effect.succeed(error.message)),
   );
 
-interface Resuming {
+interface TakeUp {
   readonly transcript: string;
   readonly cursor: string | undefined;
   readonly enter: () => string | undefined;
@@ -54,7 +54,7 @@ interface Resuming {
 const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   record: RunRecord,
-  { cursor, enter, transcript }: Resuming,
+  { cursor, enter, transcript }: TakeUp,
 ): Effect.fn.Return<Revived<P> | string> {
   const due = Orphan.due(record);
   const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
@@ -90,13 +90,8 @@ const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void
   );
 };
 
-const refusal = (
-  recorder: RunRecorder["Service"],
-  record: RunRecord,
-  due: Orphan.Due | undefined,
-  transcript: string,
-): Effect.Effect<string | undefined> =>
-  Effect.gen(function* () {
+const refusal = Effect.fnUntraced(
+  function* (recorder: RunRecorder["Service"], record: RunRecord, due: Orphan.Due | undefined, transcript: string) {
     if (due === undefined) return "the record has no attempt to go on from";
     if (record.transcript === undefined) {
       return "transcript: the run was started without one, so it cannot be told whether this is its request";
@@ -108,7 +103,9 @@ const refusal = (
       return `the run was resumed ${record.resumes} times, at most ${resumesMax} go without an answer of a person`;
     }
     return undefined;
-  }).pipe(Effect.catch((error) => Effect.succeed(error.message)));
+  },
+  Effect.catch((error) => Effect.succeed(error.message)),
+);
 
 /**
  * Gives a run the state that its record has.

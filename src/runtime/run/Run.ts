@@ -16,7 +16,7 @@
  *
  * U1 Attempts and incidents are numbered from 1 without a gap; a number that never came on record is given again.
  * U2 A run ends once, and holds no request from then on (L7, L11).
- * U3 A place among the provider's unanswered retries is given back once: when the response begins, or when it never will.
+ * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
  */
 
 import type * as Context from "effect/Context";
@@ -81,7 +81,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   #question: OpenQuestion | undefined;
   /** Made when something waits for it. */
   #done: Deferred.Deferred<void> | undefined;
-  /** Gives back the run's place among its provider's unanswered retries (U3). */
+  /** Gives back the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
@@ -256,7 +256,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     };
   }
 
-  /** Waits for a place among its provider's unanswered retries; the place is the run's from the step that grants it (U3). */
+  /** Waits for a place among its provider's waiting retries; the place is the run's from the step that grants it (U3). */
   get place(): Effect.Effect<void> {
     return this.shared.gate.enter(this.options.provider.id, (leave) => {
       this.#leavePlace = leave;
