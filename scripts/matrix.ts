@@ -5,9 +5,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
+import type { Judged } from "../test/matrix/CellJudge.ts";
 import { cells, playAll, slice } from "../test/matrix/Matrix.ts";
 import { markdown, rowsOf, totalsOf } from "../test/matrix/Table.ts";
-import type { Judged } from "../test/matrix/Verdict.ts";
 
 const help = `node scripts/matrix.ts [options]
 

@@ -5,9 +5,9 @@ import { parseArgs } from "node:util";
 import type { Mutant, Proof } from "./mutants/Mutant.ts";
 import { areas, catalogue, type Listed } from "./mutants/runner/Catalogue.ts";
 import { Copy } from "./mutants/runner/Copy.ts";
+import { type MutantResult, resultOf, table } from "./mutants/runner/MutantResult.ts";
 import { sources } from "./mutants/runner/Site.ts";
 import { proofText, type Said, testedTogether, tried } from "./mutants/runner/Trial.ts";
-import { table, type Verdict, verdictOf } from "./mutants/runner/Verdict.ts";
 
 const usage = `Tries every mutant of scripts/mutants/ against its proofs, two at a time, each in a copy of the sources.
 
@@ -15,7 +15,7 @@ const usage = `Tries every mutant of scripts/mutants/ against its proofs, two at
 
   --area NAME   only the mutants of an area: ${areas().join(", ")}
   --only TEXT   only the mutants whose name holds this text
-  --json        the verdicts as JSON instead of a table
+  --json        the results as JSON instead of a table
   --lanes N     how many mutants are tried side by side (default 2)
   --help        this text
 
@@ -56,15 +56,18 @@ const main = async (): Promise<number> => {
   if (listed.length === 0) throw new Error("no mutant has such a name");
   const copies = Array.from({ length: Math.min(lanes, listed.length) }, () => new Copy(root));
   try {
-    const verdicts = await play(listed, copies);
-    console.log(json ? JSON.stringify(verdicts, null, 2) : table(verdicts));
-    return verdicts.every(({ state }) => state === "killed") ? 0 : 1;
+    const results = await play(listed, copies);
+    console.log(json ? JSON.stringify(results, null, 2) : table(results));
+    return results.every(({ state }) => state === "killed") ? 0 : 1;
   } finally {
     for (const copy of copies) copy.remove();
   }
 };
 
-const play = async (listed: ReadonlyArray<Listed>, copies: ReadonlyArray<Copy>): Promise<ReadonlyArray<Verdict>> => {
+const play = async (
+  listed: ReadonlyArray<Listed>,
+  copies: ReadonlyArray<Copy>,
+): Promise<ReadonlyArray<MutantResult>> => {
   const baseline = await baselines(
     listed.flatMap(({ mutant }) => mutant.proofs),
     copies,
@@ -72,11 +75,11 @@ const play = async (listed: ReadonlyArray<Listed>, copies: ReadonlyArray<Copy>):
   const all = sources(root);
   let done = 0;
   return inLanes(listed, copies, async (it, copy) => {
-    const verdict = await verdictOf(it, copy, all, baseline);
+    const result = await resultOf(it, copy, all, baseline);
     done += 1;
-    const by = verdict.by === undefined ? verdict.notes.join("; ") : `by ${verdict.by}`;
-    console.error(`${done}/${listed.length} ${verdict.state} ${verdict.name} ${by} (${verdict.seconds} s)`);
-    return verdict;
+    const by = result.by === undefined ? result.notes.join("; ") : `by ${result.by}`;
+    console.error(`${done}/${listed.length} ${result.state} ${result.name} ${by} (${result.seconds} s)`);
+    return result;
   });
 };
 

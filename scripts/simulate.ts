@@ -3,7 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { baseSeed } from "../test/simulation/Campaign.ts";
-import { invariants } from "../test/simulation/judge/Verdict.ts";
+import { invariants } from "../test/simulation/judge/Invariants.ts";
 import { crash, type Kind, runs } from "./simulate/Kinds.ts";
 
 const usage = `Plays whole runs with injected faults under virtual time and judges the numbered invariants.

@@ -11,8 +11,8 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import * as Diary from "./Diary.ts";
+import * as KillJudge from "./KillJudge.ts";
 import type { Batch } from "./Plan.ts";
-import * as Verdict from "./Verdict.ts";
 
 /** What came of a batch. */
 export interface Outcome {
@@ -48,11 +48,11 @@ export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope>
       kills += 1;
       const remains = yield* remainsOf(batch, folder, db);
       hit += remains.filter(({ record }) => record !== undefined && record.state !== "ended").length;
-      problems.push(...remains.flatMap(Verdict.problemsNow), ...integrity(db));
+      problems.push(...remains.flatMap(KillJudge.problemsNow), ...integrity(db));
     }
     if (yield* lifeOf(argument, endMsMax)) problems.push(`batch ${batch.seed}: the last process did not end`);
     const remains = yield* remainsOf(batch, folder, db);
-    problems.push(...remains.flatMap(Verdict.problemsAtEnd), ...integrity(db));
+    problems.push(...remains.flatMap(KillJudge.problemsAtEnd), ...integrity(db));
     const asked = remains.filter(({ record }) => (record?.questions.length ?? 0) > 0).length;
     return { seed: batch.seed, runs: batch.plans.length, kills, hit, asked, problems };
   });
@@ -85,7 +85,11 @@ const watch = (child: ChildProcess) => {
   return { ready, ended, told: () => errors };
 };
 
-const remainsOf = (batch: Batch, folder: string, db: string): Effect.Effect<ReadonlyArray<Verdict.Remains>, unknown> =>
+const remainsOf = (
+  batch: Batch,
+  folder: string,
+  db: string,
+): Effect.Effect<ReadonlyArray<KillJudge.Remains>, unknown> =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
     return yield* Effect.forEach(batch.plans, ({ run }) =>

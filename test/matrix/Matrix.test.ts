@@ -3,12 +3,12 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit } from "effect";
 import { row } from "../testing/faults/Requests.ts";
 import { type Cell, none, protocols, whole } from "./Cell.ts";
+import { judge } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
 import { cells, playAll, slice } from "./Matrix.ts";
 import type { Outcome } from "./Play.ts";
 import { markdown, totalsOf } from "./Table.ts";
-import { judge } from "./Verdict.ts";
 
 /** Milliseconds for the slice: two cores, shared with the other tests. */
 const sliceMs = 120_000;

@@ -3,6 +3,7 @@
  */
 import { Effect } from "effect";
 import type { Cell } from "./Cell.ts";
+import { type Judged, judge } from "./CellJudge.ts";
 import { cuts } from "./cells/Cuts.ts";
 import { oddities } from "./cells/Oddities.ts";
 import { sequences } from "./cells/Sequences.ts";
@@ -11,7 +12,6 @@ import { statuses } from "./cells/Statuses.ts";
 import { streamErrors } from "./cells/StreamErrors.ts";
 import { waits } from "./cells/Waits.ts";
 import { type Processors, play, processors } from "./Play.ts";
-import { type Judged, judge } from "./Verdict.ts";
 
 /**
  * Cells that are played at the same time. Where a cell waits for a clock of its own the machine must not be busy with too many

@@ -2,9 +2,9 @@
  * Writes the matrix down: a row for every fault, with the number of its cells and what must come of them.
  */
 import type { Cell, Expected } from "./Cell.ts";
+import type { Judged } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
-import type { Judged } from "./Verdict.ts";
 
 /** The sums of a run of the matrix. */
 export interface Totals {

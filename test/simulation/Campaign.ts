@@ -1,8 +1,8 @@
 /** Plays the scenarios of many seeds, judges each, and makes the scenario of a violation small. */
 import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
+import type { Violation } from "./judge/Invariants.ts";
 import { judge } from "./judge/Judge.ts";
-import type { Violation } from "./judge/Verdict.ts";
 import type { Scenario } from "./Scenario.ts";
 import { smaller } from "./Shrink.ts";
 import { simulate } from "./Simulation.ts";

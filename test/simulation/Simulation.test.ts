@@ -1,4 +1,4 @@
-/** Plays whole runs with injected faults, one a seed, and judges the numbered invariants of judge/Verdict.ts. */
+/** Plays whole runs with injected faults, one a seed, and judges the numbered invariants of judge/Invariants.ts. */
 import { assert, describe, it } from "@effect/vitest";
 import { baseSeed, playSeeds } from "./Campaign.ts";
 import { generate } from "./Generator.ts";

@@ -6,7 +6,7 @@ import { type RecorderError, RunRecorder } from "../../../src/recorder/RunRecord
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
-import type { Told } from "./SqlProcess.ts";
+import type { ChildMessage } from "./SqlProcess.ts";
 
 const [file = "", leaseMs = "", aheadMs = "0"] = process.argv.slice(2);
 
@@ -21,7 +21,7 @@ const runtime = ManagedRuntime.make(
   ),
 );
 
-const tell = (told: Told): void => void process.send?.(told);
+const tell = (told: ChildMessage): void => void process.send?.(told);
 
 /** A write that the other process's storm kept out for longer than a lock is waited for wrote nothing, and comes again. */
 const written = (write: Effect.Effect<void, RecorderError>): Effect.Effect<void, RecorderError> =>

@@ -7,7 +7,7 @@ import { Effect, type Scope } from "effect";
 import type { Recorder } from "../suite/Bench.ts";
 
 /** What a child tells: the result of a call, or a commit of its storm. */
-export type Told =
+export type ChildMessage =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly failed: string }
   | { readonly committed: number; readonly run: string };
@@ -31,7 +31,7 @@ export class SqlProcess {
 
   constructor(file: string, leaseMs: number, aheadMs: number) {
     this.#child = fork(program, [file, String(leaseMs), String(aheadMs)], { execArgv: ["--no-warnings"] });
-    this.#child.on("message", (told: Told) => {
+    this.#child.on("message", (told: ChildMessage) => {
       if ("committed" in told) {
         this.committed.set(told.run, told.committed);
         this.#onCommit();

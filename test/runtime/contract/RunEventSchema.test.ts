@@ -10,7 +10,7 @@ import * as S from "../Scripted.ts";
 
 const Part = Schema.Struct({ name: Schema.String });
 const Event = RunEvent.schema(Part);
-type Told = RunEvent.RunEvent<typeof Part.Type>;
+type Event = RunEvent.RunEvent<typeof Part.Type>;
 
 const decision = {
   action: "ask_user",
@@ -22,7 +22,7 @@ const decision = {
   default_choice: "stop",
 } as const;
 
-const every: ReadonlyArray<Told> = [
+const every: ReadonlyArray<Event> = [
   { _tag: "AttemptStarted", run_id: "r", attempt: 1, mode: "first" },
   { _tag: "Part", attempt: 1, ordinal: 1, part: { name: "a" } },
   {
@@ -152,7 +152,7 @@ describe("over Effect's Rpc", () => {
   it.live("a run's events and its end arrive on the other side of a socket", () =>
     Effect.gen(function* () {
       const client = yield* RpcClient.make(group);
-      const taken: Array<Told> = [];
+      const taken: Array<Event> = [];
       const drain = (how: string) =>
         Effect.exit(Stream.runForEach(client.ask({ how }), (event) => Effect.sync(() => void taken.push(event))));
       const whole = yield* drain("whole");

@@ -4,10 +4,10 @@ import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { live } from "./Lives.ts";
 import { storyOf } from "./Story.ts";
+import { problemsOf } from "./StoryJudge.ts";
+import { twinProblems } from "./TwinJudge.ts";
 import { twinStoryOf } from "./TwinStory.ts";
 import { liveTwins } from "./Twins.ts";
-import { twinProblems } from "./TwinVerdict.ts";
-import { problemsOf } from "./Verdict.ts";
 
 /** What one seed gave. */
 export interface Judged {

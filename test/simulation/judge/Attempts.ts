@@ -4,7 +4,7 @@ import type { RunIncident } from "../../../src/domain/RunIncident.ts";
 import { closeGraceMs } from "../../../src/runtime/contract/Clocks.ts";
 import type { Entry, Part, Trace } from "../Journal.ts";
 import { runFailureIsMalformed } from "../world/Malformed.ts";
-import { against, type Violation } from "./Verdict.ts";
+import { against, type Violation } from "./Invariants.ts";
 
 type Opened = Extract<Entry, { readonly what: "opened" }>["context"];
 

@@ -7,7 +7,7 @@ import { defaultBudget } from "../../../src/domain/RunFacts.ts";
 import type { Entry, Trace } from "../Journal.ts";
 import { ProviderBroke } from "../world/Provider.ts";
 import { interruptedOf } from "./Events.ts";
-import { against, type Violation } from "./Verdict.ts";
+import { against, type Violation } from "./Invariants.ts";
 
 /** I9 */
 export const originalError = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {

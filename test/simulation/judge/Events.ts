@@ -3,7 +3,7 @@ import { Exit } from "effect";
 import { RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
 import type { Entry, Part, Trace } from "../Journal.ts";
 import { splitSerial } from "../world/Provider.ts";
-import { against, type Violation } from "./Verdict.ts";
+import { against, type Violation } from "./Invariants.ts";
 
 type Seen = Extract<Entry, { readonly what: "seen" }>["event"];
 

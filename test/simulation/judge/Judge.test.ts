@@ -8,8 +8,8 @@ import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
 import { generate } from "../Generator.ts";
 import type { Happened, Part, Trace } from "../Journal.ts";
 import { plainWorld, type World } from "../Scenario.ts";
+import type { Invariant } from "./Invariants.ts";
 import { judge } from "./Judge.ts";
-import type { Invariant } from "./Verdict.ts";
 
 const part = (serial: number, says = Observation.text(4), attempt = 1): Part => ({
   serial: `first#${serial}`,

@@ -3,8 +3,8 @@ import type { Trace } from "../Journal.ts";
 import * as Attempts from "./Attempts.ts";
 import * as End from "./End.ts";
 import * as Events from "./Events.ts";
+import type { Violation } from "./Invariants.ts";
 import * as Records from "./Record.ts";
-import type { Violation } from "./Verdict.ts";
 import * as World from "./World.ts";
 
 const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [

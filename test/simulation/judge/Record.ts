@@ -6,7 +6,7 @@ import { atMost } from "../../../src/facts/Facts.ts";
 import { apply, RunRecord } from "../../../src/recorder/RunRecord.ts";
 import type { Entry, HandlerCall, Trace } from "../Journal.ts";
 import { policyOf } from "../world/Policies.ts";
-import { against, type Violation } from "./Verdict.ts";
+import { against, type Violation } from "./Invariants.ts";
 
 /** I6 */
 export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {

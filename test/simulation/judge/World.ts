@@ -7,7 +7,7 @@ import { Exit, Schema } from "effect";
 import { Entry as WrittenSchema } from "../../../src/recorder/RunRecord.ts";
 import type { Entry, HandlerCall, Trace } from "../Journal.ts";
 import { interruptedOf } from "./Events.ts";
-import { against, type Violation } from "./Verdict.ts";
+import { against, type Violation } from "./Invariants.ts";
 
 /** I17: the first request is asked for once, also where a second run uses the id; where the record is whole, the second is told so. */
 export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {

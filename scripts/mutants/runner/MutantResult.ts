@@ -8,7 +8,7 @@ import { type SourceText, siteOf } from "./Site.ts";
 import { proofText, type Said, tried } from "./Trial.ts";
 
 /** What became of a mutant. */
-export interface Verdict {
+export interface MutantResult {
   readonly area: string;
   readonly name: string;
   readonly breaks: string;
@@ -25,14 +25,14 @@ export interface Verdict {
 }
 
 /** Tries the proofs of a mutant in order, until one kills it. */
-export const verdictOf = async (
+export const resultOf = async (
   { area, mutant }: Listed,
   copy: Copy,
   all: ReadonlyArray<SourceText>,
   baseline: (proof: Mutant["proofs"][number]) => Said,
-): Promise<Verdict> => {
+): Promise<MutantResult> => {
   const began = performance.now();
-  const told = (rest: Omit<Verdict, "area" | "name" | "breaks" | "seconds">): Verdict => ({
+  const told = (rest: Omit<MutantResult, "area" | "name" | "breaks" | "seconds">): MutantResult => ({
     area,
     name: mutant.name,
     breaks: mutant.breaks,
@@ -71,8 +71,8 @@ const why = (said: Said): string => {
 const columns = ["mutant", "breaks", "killed by", "seed", "runs", "s"] as const;
 
 /** The table: the killed first, then what survived, then what could not be tried. */
-export const table = (verdicts: ReadonlyArray<Verdict>): string => {
-  const killed = verdicts.filter(({ state }) => state === "killed");
+export const table = (results: ReadonlyArray<MutantResult>): string => {
+  const killed = results.filter(({ state }) => state === "killed");
   const rows = killed.map((it) => [
     `${it.area}: ${it.name}`,
     it.breaks,
@@ -90,14 +90,14 @@ export const table = (verdicts: ReadonlyArray<Verdict>): string => {
   return [
     line(columns),
     ...rows.map(line),
-    ...verdicts.filter(({ state }) => state === "survived").map((it) => left("SURVIVED", it)),
-    ...verdicts.filter(({ state }) => state === "error").map((it) => left("ERROR", it)),
-    `${verdicts.length} mutants: ${killed.length} killed, ${count(verdicts, "survived")} survived, ${count(verdicts, "error")} errors`,
+    ...results.filter(({ state }) => state === "survived").map((it) => left("SURVIVED", it)),
+    ...results.filter(({ state }) => state === "error").map((it) => left("ERROR", it)),
+    `${results.length} mutants: ${killed.length} killed, ${count(results, "survived")} survived, ${count(results, "error")} errors`,
   ].join("\n");
 };
 
-const left = (word: string, { area, breaks, name, notes }: Verdict): string =>
+const left = (word: string, { area, breaks, name, notes }: MutantResult): string =>
   [`${word}  ${area}: ${name} (${breaks})`, ...notes.map((note) => `    ${note}`)].join("\n");
 
-const count = (verdicts: ReadonlyArray<Verdict>, state: Verdict["state"]): number =>
-  verdicts.filter((it) => it.state === state).length;
+const count = (results: ReadonlyArray<MutantResult>, state: MutantResult["state"]): number =>
+  results.filter((it) => it.state === state).length;
