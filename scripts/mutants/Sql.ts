@@ -9,7 +9,7 @@ const away = "test/runtime/run/StoreAway.test.ts";
 const shared = "test/recorder/sql/SqlShared.test.ts";
 const check = "test/recorder/sql/SqlEntryCheck.test.ts";
 
-/** The mutants of `src/recorder/Sql*`. */
+/** The mutants of `src/recorder/sql`. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a lease is over when the reader's wall clock says so",
