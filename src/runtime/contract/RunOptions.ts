@@ -52,7 +52,7 @@ export interface AttemptContext {
 
 /** One model request and how to make, read and judge its attempts. */
 export interface RunOptions<P, E, R> {
-  /** Who answers, and with which model; `reasoning` says whether the model thinks, which chooses a clock. */
+  /** The provider and its model. `reasoning` says whether the model thinks, which chooses a clock. */
   readonly provider: Provider;
   /** Exactly the tools that the request exposes, after permission filters: guarded ones from ToolGuard, or plain boundaries. */
   readonly tools: ReadonlyArray<ToolBoundary>;

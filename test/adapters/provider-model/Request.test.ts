@@ -4,12 +4,12 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
 import { Prompt, Response, Tool, Toolkit } from "effect/ai";
-import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
 import { anthropicMessages } from "../../../src/adapters/provider-model/AnthropicMessages.ts";
-import { openAiChat } from "../../../src/adapters/provider-model/OpenAiChat.ts";
 import { googleGemini } from "../../../src/adapters/provider-model/GoogleGemini.ts";
-import type { Written } from "../../../src/adapters/provider-model/Request.ts";
+import { openAiChat } from "../../../src/adapters/provider-model/OpenAiChat.ts";
 import { openAiResponses } from "../../../src/adapters/provider-model/OpenAiResponses.ts";
+import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
+import type { Written } from "../../../src/adapters/provider-model/Request.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { protocols } from "../../client/Protocols.ts";

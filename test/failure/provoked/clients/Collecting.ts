@@ -52,7 +52,7 @@ const picked = [...events, ...statuses]
 export const collecting: Section = {
   title: "Calls that collect and calls that retry",
   about:
-    "What a whole-answer call says. The AI SDK's `text` swallows an error part once text has come, and before that says only that there was no output: its adapter reads `fullStream`. Its RetryError stands for the last try.",
+    "What a call for a whole response says. The AI SDK's `text` swallows an error part once text has come, and before that says only that there was no output: its adapter reads `fullStream`. Its RetryError stands for the last try.",
   clients: [...collectingClients, retrying],
   faults: [...picked, without(limitedTwice, ...names)],
   expected,
