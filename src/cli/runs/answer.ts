@@ -88,7 +88,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
 });
 
 /** A run that asks nothing and that no program goes on with: to stop it is to end it. */
-const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, { ink }: Screen) {
+const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
     Effect.catchIf(isDriven, () =>
@@ -96,9 +96,7 @@ const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
     ),
   );
   if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));
-  yield* Console.log(
-    `${ink("good", "✓")} ${run_id}: stop. The run has ended: ${ended.end?.state} (${ended.end?.reason}).`,
-  );
+  yield* Console.log(`${screen.ink("good", "✓")} ${run_id}: stop. ${nextOf(ended, screen)}`);
 });
 
 const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
