@@ -1,5 +1,5 @@
 /**
- * Builds the request that goes on with a broken answer, from the request that asked for it and what was kept of the answer.
+ * Builds the request that goes on with a broken response, from the request that asked for it and what was kept of the response.
  *
  * Pure: the caller gives the body that was sent, what it collected, what became of each call and the results that it has, and
  * gets a new body. In it every kept call has exactly one result, no call that was cut appears, nothing is asked to go on in
@@ -26,14 +26,14 @@ export {
 export { ReceivedItem } from "./continuation/Received.ts";
 export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Words.ts";
 
-/** What was received and kept of one answer. */
+/** What was received and kept of one response. */
 export const Received = receivedOf(protocols.ids);
 export type Received = ReceivedAnswer<ProtocolId>;
 
 /**
  * Builds the body of the next request.
  *
- * @param protocol the protocol of the broken answer
+ * @param protocol the protocol of the broken response
  * @param input the body that was sent, what was received, what became of the calls, their results
  * @returns a new body, or ContinuationError that names the field
  */
@@ -49,7 +49,7 @@ export const buildIn = (
 ): Result.Result<Json.JsonRecord, ContinuationError> => Result.flatMap(prepare(id, input), continuation.build);
 
 /**
- * Adds what the user says behind an answer. The words by which the last answer was to be gone on with give way to it, and a
+ * Adds what the user says behind a response. The words by which the last response was to be gone on with give way to it, and a
  * message of the user's that stands last becomes one with it: some servers refuse two in a row.
  *
  * @param protocol the protocol of the body
@@ -68,7 +68,7 @@ export interface CollectOptions extends Collector.Options {
 }
 
 /**
- * Collects what was received of one answer out of all its parts at once; `collector` does it part by part.
+ * Collects what was received of one response out of all its parts at once; `collector` does it part by part.
  *
  * @param protocol the protocol of the parts
  * @param parts the attempt's parts in their order

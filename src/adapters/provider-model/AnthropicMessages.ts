@@ -19,7 +19,7 @@ import {
 
 const protocol = "anthropic-messages";
 
-/** The most tokens of an answer where the caller does not say it: the protocol has no default. */
+/** The most tokens of a response where the caller does not say it: the protocol has no default. */
 export const maxTokensDefault = 8_192;
 
 /** The body of a request, streaming. */

@@ -68,7 +68,7 @@ interface Turn {
   readonly parts: ReadonlyArray<Body>;
 }
 
-/** Turns alternate: the results of all calls of one answer stand in one turn of the user's. */
+/** Turns alternate: the results of all calls of one response stand in one turn of the user's. */
 const turns = (prompt: Prompt.Prompt): ReadonlyArray<Turn> => {
   const found: Array<Turn> = [];
   for (const message of prompt.content) {

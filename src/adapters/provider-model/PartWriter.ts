@@ -140,7 +140,7 @@ export class PartWriter {
       else if (signal.phase === "input_started") this.#start(signal, out);
       else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
-    // No part of effect/ai tells of a call that its toolkit does not hold; who recovers the model reads it here.
+    // No part of effect/ai describes a call that its toolkit does not hold; the recovery of the model reads it here.
     if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });
   }
 

@@ -35,7 +35,7 @@ const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
   "anthropic-messages": AnthropicStructuredOutput.toCodecAnthropic,
 };
 
-/** The JSON schema of a structured answer; undefined for text. */
+/** The JSON schema of a structured response; undefined for text. */
 export const answerSchema = (
   written: Written,
 ): { readonly name: string; readonly schema: Json.JsonRecord } | undefined => {

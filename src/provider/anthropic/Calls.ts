@@ -1,5 +1,5 @@
 /**
- * Follows the calls of an Anthropic message from block to block: who runs them, whether their arguments are whole, which
+ * Follows the calls of an Anthropic message from block to block: which side runs them, whether their arguments are whole, which
  * result settles which.
  */
 
@@ -43,7 +43,7 @@ export interface Calls {
   readonly characters: number;
   /** A block of a runtime call was closed over arguments that are no JSON. */
   readonly broken: boolean;
-  /** Argument text came of which nobody knows the call: one without text may have lost it. */
+  /** Argument text came whose call is unknown: a call without text may have lost it. */
   readonly astray: boolean;
 }
 
@@ -74,7 +74,7 @@ export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Chan
   return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
 };
 
-/** A block type that nobody knows names itself, which no table holds: its effect is unknown. */
+/** An unknown block type is its own name, which no table holds: its effect is unknown. */
 const toolOf = (block: Json.JsonRecord, type: string): string => {
   const name = Json.string(block.name);
   if (type === "mcp_tool_use") return mcpName(Json.string(block.server_name), name);
@@ -83,7 +83,7 @@ const toolOf = (block: Json.JsonRecord, type: string): string => {
 
 /**
  * A piece of arguments. Gateways number a block and its deltas differently: with one call open there is no doubt whose it is.
- * Where its block was never opened, some call runs and who runs it was lost: the worse case is taken, a provider-executed
+ * Where its block was never opened, some call runs, and which side runs it is unknown: the worse case is taken, a provider-executed
  * call of unknown effect.
  */
 export const append = (calls: Calls, index: string, piece: string): Change => {

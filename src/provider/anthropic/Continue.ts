@@ -1,5 +1,5 @@
 /**
- * Builds the next request of Anthropic Messages from a broken answer.
+ * Builds the next request of Anthropic Messages from a broken response.
  *
  * The rules of the API that shape it: every `tool_use` has its `tool_result` in the next message, results first; thinking
  * goes back unchanged with its signature or not at all, and never as the last block; a hosted call goes back only with its
@@ -115,7 +115,7 @@ const withBlocks = (
   return messages.with(-1, { ...last, content: [...before, ...blocks] });
 };
 
-/** The field that wants the answer as one JSON document. */
+/** The field that wants the response as one JSON document. */
 const structured = (body: Json.JsonRecord): string | undefined => {
   if (Json.record(Json.record(body.output_config)?.format) !== undefined) return "output_config.format";
   return Json.record(body.output_format) === undefined ? undefined : "output_format";

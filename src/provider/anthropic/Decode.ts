@@ -1,9 +1,9 @@
 /**
- * Decodes streams of Anthropic Messages, of Anthropic itself and of those who speak it (Bedrock, Vertex, gateways).
+ * Decodes streams of Anthropic Messages, also of other servers that speak it (Bedrock, Vertex, gateways).
  *
  * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and what follows changes nothing. `message_stop`
  * proves nothing on its own: gateways write it behind a truncated stream. After an `error` event no marker counts. A second
- * `message_start` after content is two answers spliced together, which the provider's own SDKs refuse too: damage. Before
+ * `message_start` after content is two responses spliced together, which the provider's own SDKs refuse too: damage. Before
  * content it is a harmless repeat.
  */
 import type { Failure } from "../../domain/Failure.ts";
@@ -107,7 +107,7 @@ const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.
   return failure === undefined ? Observation.none : Observation.failed(failure);
 };
 
-/** An error, or an event that nobody knows yet. */
+/** An error, or an unknown event. */
 const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const failure = errorOf(event, frame);
   return failure === undefined ? [state, Observation.none] : fail(state, failure);

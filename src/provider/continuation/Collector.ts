@@ -1,5 +1,5 @@
 /**
- * Gathers from the parts of an answer what a continuation needs, and forgets again what a caller had to throw away.
+ * Gathers from the parts of a response what a continuation needs, and forgets again what a caller had to throw away.
  *
  * Bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
  */
@@ -17,7 +17,7 @@ export interface Options {
   readonly bytesMax?: number;
 }
 
-/** Gathers the parts of one answer, also over the attempts that resumed it. */
+/** Gathers the parts of one response, also over the attempts that resumed it. */
 export interface Collector<Id extends string = string> {
   /**
    * Takes a part that was handed over.
@@ -32,7 +32,7 @@ export interface Collector<Id extends string = string> {
   readonly received: () => ReceivedAnswer<Id>;
 }
 
-/** Makes a collector for one answer. */
+/** Makes a collector for one response. */
 export const make = <Id extends string>(protocol: Id, options: Options = {}): Collector<Id> =>
   new ItemCollector(protocol, options);
 

@@ -14,7 +14,7 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
  * A continuation that cannot be built; `field` names what is wrong.
  *
  * `not_json` and `too_large`: body or received state. `invalid`: a field is not what its protocol says. `several_choices`:
- * no protocol can go on with several answers at once. `structured_output`: an answer that must be whole JSON cannot go on in
+ * no protocol can go on with several responses at once. `structured_output`: a response that must be whole JSON cannot go on in
  * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`:
  * the provider keeps the conversation itself, so that its content is not known here. `contradiction`: a result for a call
  * that did not run, or two for one.
@@ -55,9 +55,9 @@ export interface CallResult {
 export interface ContinuationInput {
   /** The request body that the broken attempt sent, as parsed JSON. It is not changed. */
   readonly body: unknown;
-  /** What was received and kept of the broken answer: of `Continuation.collect`, or read back from storage. */
+  /** What was received and kept of the broken response: of `Continuation.collect`, or read back from storage. */
   readonly received: unknown;
-  /** What became of every call of the run; calls of other answers are not looked at. */
+  /** What became of every call of the run; calls of other responses are not looked at. */
   readonly calls: ReadonlyArray<CallOutcome>;
   /** The results of settled calls, as far as they are there. */
   readonly results: ReadonlyArray<CallResult>;
@@ -69,7 +69,7 @@ export interface Closing {
   readonly failed: boolean;
 }
 
-/** A piece of the answer; a call that is whole has its closing. */
+/** A piece of the response; a call that is whole has its closing. */
 export interface KeptItem {
   readonly type: ReceivedItem["type"];
   readonly whole: boolean;
@@ -82,11 +82,11 @@ export interface Prepared {
   /** A copy. */
   readonly body: Json.JsonRecord;
   readonly items: ReadonlyArray<KeptItem>;
-  /** The answer came to its end. */
+  /** The response came to its end. */
   readonly whole: boolean;
 }
 
-/** What the model is told of a call that has no result. */
+/** What the model reads of a call that has no result. */
 export const sentences: Readonly<Record<CallOutcome["outcome"], string>> = {
   settled:
     "This tool call ran to its end, but its result was lost when the connection broke. Do not run it again just to see the result; check what it did if you need to know.",
@@ -117,7 +117,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
     const received = yield* readReceived(protocol, input.received);
     const results = yield* resultsOf(received, input);
     const whole = received.whole === true;
-    // The rest of an answer would begin with what the caller has seen already.
+    // The rest of a response would begin with what the caller has seen already.
     if (!whole && received.items.some(isUntold))
       return yield* refusal("not_text", "received", "something was shown that cannot be sent back");
     const items = received.items

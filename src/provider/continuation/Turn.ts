@@ -1,5 +1,5 @@
 /**
- * Adds what a user says next to a request of any of the four protocols, behind an answer that `Continuation.build` wrote.
+ * Adds what a user says next to a request of any of the four protocols, behind a response that `Continuation.build` wrote.
  */
 import * as Json from "../../domain/Json.ts";
 import { carryOn, goOn } from "./Words.ts";
@@ -22,7 +22,7 @@ export interface TurnForm {
 const asked = [goOn, carryOn];
 
 /**
- * Adds what the user says. The words by which the last answer was to be gone on with give way to it, and a message of the
+ * Adds what the user says. The words by which the last response was to be gone on with give way to it, and a message of the
  * user's that stands last becomes one with it: some servers refuse two in a row.
  *
  * @param form of the body's protocol

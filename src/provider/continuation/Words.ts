@@ -13,10 +13,10 @@ import { refusal } from "./Input.ts";
 export const goOn =
   "Your last message was cut off by a connection failure. Go on exactly where it stopped, without repeating anything and without a word about the interruption.";
 
-/** Stands behind an answer that came whole, until the user's next words take its place (`userTurn`). */
+/** Stands behind a response that came whole, until the user's next words take its place (`userTurn`). */
 export const carryOn = "Go on.";
 
-/** Tells of a call that was cut before it was whole: nobody ran it. */
+/** Tells of a call that was cut before it was whole: it was not run. */
 export const cutCall =
   "A tool call that you had begun to write was lost and was not run. Call it again if it is still needed.";
 
@@ -24,16 +24,16 @@ export const cutCall =
 export const lostCall =
   "A tool call of your last message is left out here because its result was lost; it may have taken effect or not. Check before you call it again.";
 
-/** Tells of a provider's own tool that began and did not answer. */
+/** Tells of a provider's own tool that began and gave no result. */
 export const cutHosted =
   "A tool that runs on the provider's side had been called when the connection failed; its result was lost, and it may have taken effect or not.";
 
 /**
- * What the model is told behind the kept answer: to go on where a text is open, and what was lost.
+ * What the model reads behind the kept response: to go on where a text is open, and what was lost.
  *
- * @param spoken the kept answer has text, and no call whose result asks for the next turn
+ * @param spoken the kept response has text, and no call whose result asks for the next turn
  * @param lostHosted a provider's call was dropped
- * @param whole the answer came to its end: nothing broke, and nothing is told of a failure
+ * @param whole the response came to its end: nothing broke, and nothing is told of a failure
  * @returns undefined when there is nothing to say
  */
 export const closingWords = (

@@ -52,7 +52,7 @@ export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly or
   return ordinal === undefined ? {} : { ordinal };
 };
 
-/** A tool of Google that is told of only by its results: begun and settled at once, once a candidate. */
+/** A tool of Google that only its results show: begun and settled at once, once a candidate. */
 export const takeSettled = (gathering: Gathering, tool: string): void => {
   if (gathering.calls.some((call) => call.executor === "provider" && call.tool === tool)) return;
   settleHosted(gathering, tool, "");

@@ -1,7 +1,7 @@
 /**
- * Builds the next request of Gemini from a broken answer.
+ * Builds the next request of Gemini from a broken response.
  *
- * The answer goes back as one `model` content with its thought signatures where they stood; thoughts themselves are not
+ * The response goes back as one `model` content with its thought signatures where they stood; thoughts themselves are not
  * wanted back. Each `functionCall` has one `functionResponse`, in the same order, in the content directly behind it. A tool
  * of Google's goes back only with its result.
  */

@@ -31,7 +31,7 @@ interface Candidate {
   readonly calls: ReadonlyArray<GeminiCalls.Call>;
   /** The finishReason that came with, or after, the last content. */
   readonly finish: string | undefined;
-  /** Tools that metadata told of before the finish. */
+  /** Tools that metadata has shown before the finish. */
   readonly hosted: ReadonlyArray<string>;
 }
 
@@ -115,7 +115,7 @@ const finishOf = (state: State): string | undefined => {
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
 
-/** Whether a tool that runs at Google has been called and has not answered; a limit may end the answer there. */
+/** Whether a tool that runs at Google has been called and has given no result; a limit may end the response there. */
 const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 

@@ -1,7 +1,7 @@
 /**
- * Builds the next request of OpenAI Chat Completions from a broken answer, also for the servers that imitate it.
+ * Builds the next request of OpenAI Chat Completions from a broken response, also for the servers that imitate it.
  *
- * The answer goes back as one assistant message; each of its calls is followed by its `tool` message. Reasoning goes back
+ * The response goes back as one assistant message; each of its calls is followed by its `tool` message. Reasoning goes back
  * only beside calls, where DeepSeek, Moonshot and OpenRouter want it; in front of text they ignore or refuse it.
  */
 import * as Result from "effect/Result";
@@ -87,7 +87,7 @@ const callOf = (id: string, json: Json.JsonRecord, note: Json.JsonRecord | undef
     : { id, type: "function", function: { name, arguments: input }, ...extra };
 };
 
-/** Some servers want the tool's name beside its result; who wrote the body knows. */
+/** Some servers want the tool's name beside its result: the request's own tool messages show it. */
 const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Json.JsonRecord => {
   const named = messages.some((message) => {
     const { name, role } = Json.record(message) ?? {};
@@ -112,7 +112,7 @@ const reasoningOf = (items: ReadonlyArray<KeptItem>): Json.JsonRecord => {
   };
 };
 
-/** An answer that went on with an assistant message of the caller's becomes one with it. */
+/** A response that went on with an assistant message of the caller's becomes one with it. */
 const withAnswer = (messages: ReadonlyArray<unknown>, answer: Json.JsonRecord): ReadonlyArray<unknown> => {
   const last = Json.record(messages.at(-1));
   if (last?.role !== "assistant" || last.tool_calls !== undefined) return [...messages, answer];

@@ -115,7 +115,7 @@ export const halt = (state: State): End => {
   const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
   const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
   if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
-  // A finish that only the clean end made sure of leaves nobody else to say that a call cannot be read.
+  // A finish that only the clean end made sure of is the last that can say that a call cannot be read.
   const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
   return unread ? { complete: false, failure: ChatFinish.invalidToolInput } : { complete: true };
 };
@@ -207,7 +207,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
-  // A message that repeats the whole answer at its end (MiniMax) shows nothing new, and repeats its calls.
+  // A message that repeats the whole response at its end (MiniMax) shows nothing new, and repeats its calls.
   const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
   const spoke = said.length > 0;
   look(said, seen);
@@ -359,7 +359,7 @@ const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Obs
     shows,
     characters: shows === "text" ? seen.text : seen.reasoning,
     calls,
-    // In one delta the content stands before the calls; with several choices, or an older call going on, who knows.
+    // In one delta the content stands before the calls; with several choices, or an older call going on, the order is unknown.
     ...(shows === "text" && choices === 1 && allBegin(calls) ? { text_before_calls: true } : {}),
     ...(usage === undefined ? {} : { usage }),
   };

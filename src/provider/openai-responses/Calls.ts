@@ -1,8 +1,8 @@
 /**
  * Follows the output items of a response while they come: which are open, which calls they are, what was shown of them.
  *
- * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or be told by nothing but the
- * final response.
+ * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or stand in the final
+ * response alone.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";

@@ -1,8 +1,8 @@
 /**
- * Builds the next request of OpenAI Responses from a broken answer, out of input items.
+ * Builds the next request of OpenAI Responses from a broken response, out of input items.
  *
- * The broken response itself is never named: whether a response that failed was stored nobody says, and `previous_response_id`
- * stays what the request had. Reasoning goes back only encrypted and only with the whole item that it belongs to; the ids of
+ * The request never names the broken response: whether the provider has stored it is unknown, and `previous_response_id` stays
+ * what the request had. Reasoning goes back only encrypted and only with the whole item that it belongs to; the ids of
  * messages and calls stay out, because an id claims that the provider has the item and its reasoning stored.
  */
 import * as Result from "effect/Result";
@@ -23,7 +23,7 @@ export const turn: TurnForm = {
 export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     if (body.conversation !== undefined && body.conversation !== null)
-      return yield* refusal("server_state", "conversation", "nobody knows which part of the answer it holds");
+      return yield* refusal("server_state", "conversation", "which part of the response it holds is unknown");
     const input = inputOf(body.input);
     if (input === undefined) return yield* refusal("invalid", "input", "expected a text or a list");
     const { answer, lost, outputs } = itemsOf(items, input);

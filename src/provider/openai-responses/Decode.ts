@@ -1,9 +1,9 @@
 /**
- * Decodes streams of OpenAI Responses and of those who speak it (Azure, xAI, OpenRouter, Copilot, local servers).
+ * Decodes streams of OpenAI Responses, also of other servers that speak it (Azure, xAI, OpenRouter, Copilot, local ones).
  *
  * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins and what follows changes nothing, also
  * not the `[DONE]` of OpenRouter. `response.failed`, `response.cancelled`, `error`, and a final response that carries an
- * error never are it, and after one of them no marker counts. A second `response.created` after output is two answers
+ * error never are it, and after one of them no marker counts. A second `response.created` after output is two responses
  * spliced together: damage. Before output it is a harmless repeat.
  */
 import type { Failure } from "../../domain/Failure.ts";

@@ -1,5 +1,5 @@
 /**
- * Reads one output item of the Responses protocol: what it is, who runs it, and whether its input is whole.
+ * Reads one output item of the Responses protocol: what it is, which side runs it, and whether its input is whole.
  */
 
 import { mcpName } from "../../domain/HostedTools.ts";

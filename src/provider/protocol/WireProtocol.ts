@@ -25,7 +25,7 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly usage: UsageForm;
 }
 
-/** How a broken answer goes on. */
+/** How a broken response goes on. */
 export interface ContinuationForm {
   readonly build: (prepared: Prepared) => Result.Result<Json.JsonRecord, ContinuationError>;
   readonly turn: TurnForm;

@@ -16,7 +16,7 @@ export interface Rules {
   readonly cleanEnd?: boolean;
   /** What an event proves. Default: all of its data is text that the caller sees, so that it is never repeated unasked. */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
-  /** A JSON document is an answer too, as one event. Default false. */
+  /** A JSON document is a response too, as one event. Default false. */
   readonly documents?: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Describes what one event says of the answer that it belongs to, in the same words for every protocol.
+ * Describes what one event says of the response that it belongs to, in the same words for every protocol.
  *
  * A decoder reads the content of an event once and gives it with the part. Facts take the lengths of its texts, a
  * continuation collects what goes back to the provider, adapters hand on its words. None of them looks into the event again,
@@ -9,7 +9,7 @@ import { callKey } from "../../domain/AttemptFacts.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 
 /**
- * What an item of an answer is: `call` is a call of the caller's own tools, `hosted` one that the provider runs, `result` its
+ * What an item of a response is: `call` is a call of the caller's own tools, `hosted` one that the provider runs, `result` its
  * result, `note` what the protocol says about a call beside it.
  */
 export type ItemType = "text" | "reasoning" | "call" | "hosted" | "result" | "note";
@@ -17,7 +17,7 @@ export type ItemType = "text" | "reasoning" | "call" | "hosted" | "result" | "no
 /** What a host keeps beside a block and gives back with it: signatures, encrypted reasoning, ids. Only the provider reads it. */
 export type Kept = Readonly<Record<string, string>>;
 
-/** What a content adds to an item of the answer, which goes back to the provider when the answer goes on. */
+/** What a content adds to an item of the response, which goes back to the provider when the response goes on. */
 export interface ItemPiece {
   /** Left out where the piece belongs to an item that is there, whatever that is, and says nothing alone. */
   readonly type?: ItemType;
@@ -39,7 +39,7 @@ export interface Content {
   readonly kind: "text" | "reasoning" | "media" | "call" | "item";
   /** The choice (candidate) that says it. */
   readonly choice: number;
-  /** Tells blocks of one kind apart; of a call its place in the answer. */
+  /** Tells blocks of one kind apart; of a call its place in the response. */
   readonly key: string;
   /** What a person reads, and what facts count. */
   readonly text: string;

@@ -1,5 +1,5 @@
 /**
- * Drives a protocol over bytes: chunks that are cut anywhere go in, parts come out, and the end of the bytes gets an answer.
+ * Drives a protocol over bytes: chunks that are cut anywhere go in, parts come out, and the end of the bytes says whether the stream is complete.
  *
  * Sans IO and without a clock. `Decoder.make(OpenAiChat.protocol)` is all that a client needs to turn a response body into
  * the parts that `StreamProcessor.run` observes.

@@ -35,7 +35,7 @@ export interface Part<Id extends string = string> {
   readonly event: SseEvent;
   /** The parsed `data`; undefined for comments and the `[DONE]` sentinel. */
   readonly json: unknown;
-  /** What of the event is new in the answer. A repetition of what was said before is not in it. */
+  /** What of the event is new in the response. A repetition of what was said before is not in it. */
   readonly content: ReadonlyArray<Content>;
   readonly observation: Observation;
 }
@@ -54,7 +54,7 @@ export interface Tolerance {
 /** A protocol as a fold. `S` is its state, immutable. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
-  /** A JSON document with a 2xx status is an answer too, as one event. Left out: it is no stream. */
+  /** A JSON document with a 2xx status is a response too, as one event. Left out: it is no stream. */
   readonly documents?: boolean;
   readonly initial: (tolerance?: Tolerance) => S;
   readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];

@@ -6,7 +6,7 @@
  *
  * A cursor is an opaque text. A verifier stands in each attempt's stream: it writes the cursor on each part, drops what the
  * server repeats, and fails where something is missing. A server that leaves a gap right behind the cursor has refused it,
- * as one that answers 400 or 404 has: `rejected`, so that the response is decided again without the cursor. A gap further on
+ * as one that responds with 400 or 404 has: `rejected`, so that the response is decided again without the cursor. A gap further on
  * is damage (`protocol`): the next attempt resumes right before it.
  */
 import type { Failure } from "../../domain/Failure.ts";
@@ -24,14 +24,14 @@ export type CursorPart<Id extends string = string> = Part<Id> & { readonly curso
 export const cursor = (part: CursorPart): string | undefined => part.cursor;
 
 /** What a verifier says of a part: hand it over, drop it because it was seen before, or fail. */
-export type Verdict<Id extends string> =
+export type Verification<Id extends string> =
   | { readonly type: "pass"; readonly part: CursorPart<Id> }
   | { readonly type: "repeated" }
   | { readonly type: "failed"; readonly failure: Failure };
 
 /** Follows the parts of one attempt. */
 export interface Verifier<Id extends string> {
-  readonly take: (part: Part<Id>) => Verdict<Id>;
+  readonly take: (part: Part<Id>) => Verification<Id>;
   /** The wait that the server asks for before it is reached again (`retry:`), in milliseconds. */
   readonly retryMs: number | undefined;
 }
@@ -116,7 +116,7 @@ export interface EventOptions {
 
 const repeated = { type: "repeated" } as const;
 
-const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verdict<Id> => ({
+const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verification<Id> => ({
   type: "pass",
   part: cursor === undefined ? part : { ...part, cursor },
 });
@@ -151,7 +151,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
     this.#last = resumed?.sequence ?? -1;
   }
 
-  readonly take = (part: Part<Id>): Verdict<Id> => {
+  readonly take = (part: Part<Id>): Verification<Id> => {
     this.retryMs = part.event.retry ?? this.retryMs;
     const frame = Json.record(part.json);
     if (frame === undefined || part.observation.keep_alive) return pass(part);
@@ -191,7 +191,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
     if (typeof response.background === "boolean") this.#background = response.background;
   }
 
-  #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verdict<Id> | undefined {
+  #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
     if (typeof response === "string" && response !== this.#response) return failed(this.#verified, codes.other);
     // An error may stand outside of the count.
     if (sequence === undefined)
@@ -222,7 +222,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     this.#verified = resumed === undefined;
   }
 
-  readonly take = (part: Part<Id>): Verdict<Id> => {
+  readonly take = (part: Part<Id>): Verification<Id> => {
     this.retryMs = part.event.retry ?? this.retryMs;
     if (part.event.event === "comment" && part.observation.keep_alive) return pass(part);
     // The framer keeps the last id of the stream on every event behind it (WHATWG HTML, 9.2.6).
@@ -234,7 +234,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   };
 
   /** An event without an id of its own, or the very event of the cursor. */
-  #unnamed(id: string | undefined): Verdict<Id> | undefined {
+  #unnamed(id: string | undefined): Verification<Id> | undefined {
     if (this.#inclusive && id !== undefined) {
       this.#inclusive = false;
       return repeated;
@@ -247,7 +247,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     return undefined;
   }
 
-  #named(id: string): Verdict<Id> | undefined {
+  #named(id: string): Verification<Id> | undefined {
     const last = this.#id === "" ? undefined : this.#sequence(this.#id);
     const next = this.#sequence(id);
     if (last !== undefined && next !== undefined) {

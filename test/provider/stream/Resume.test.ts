@@ -19,9 +19,9 @@ const event = (sequence: number | undefined, response?: object) =>
   });
 const created = (background: unknown) => event(0, { id: "resp_1", background });
 
-const said = (verdict: Resume.Verdict<"sse">): unknown => {
-  if (verdict.type === "pass") return verdict.part.cursor ?? "no cursor";
-  return verdict.type === "repeated" ? "repeated" : [verdict.failure.kind, verdict.failure.code];
+const said = (verification: Resume.Verification<"sse">): unknown => {
+  if (verification.type === "pass") return verification.part.cursor ?? "no cursor";
+  return verification.type === "repeated" ? "repeated" : [verification.failure.kind, verification.failure.code];
 };
 const through = (verifier: Resume.Verifier<"sse">, parts: ReadonlyArray<Part<"sse">>) =>
   parts.map((it) => said(verifier.take(it)));
