@@ -92,7 +92,10 @@ interface Called {
   readonly call: string;
 }
 
-/** Counts the calls of a tool. */
+/**
+ * Counts the calls of a tool. A process that is killed between a person's answer and its line leaves the verdict to the
+ * attempt that goes on behind it: that line says it as well.
+ */
 export const tally = (entries: ReadonlyArray<Entry>, tool: string): Tally => {
   const started = entries.filter((entry) => entry._tag === "Started").filter((entry) => entry.tool === tool);
   const same = (one: Called, other: Called) =>
@@ -100,9 +103,16 @@ export const tally = (entries: ReadonlyArray<Entry>, tool: string): Tally => {
   const results = entries
     .filter((entry) => entry._tag === "Result")
     .filter((entry) => started.some((call) => same(call, entry)));
-  const judged = entries
-    .filter((entry) => entry._tag === "Judged")
-    .filter((entry) => started.some((call) => same(call, entry)) && !results.some((result) => same(result, entry)));
+  const unsettled = (entry: Called) =>
+    started.some((call) => same(call, entry)) && !results.some((result) => same(result, entry));
+  const judged = entries.filter((entry) => entry._tag === "Judged").filter(unsettled);
+  for (const { calls, run } of entries.filter((entry) => entry._tag === "Attempt")) {
+    for (const { attempt, call, outcome } of calls) {
+      if (outcome !== "it_ran" && outcome !== "it_did_not_run") continue;
+      const entry = { _tag: "Judged" as const, run, attempt, call, verdict: outcome };
+      if (unsettled(entry) && !judged.some((known) => same(known, entry))) judged.push(entry);
+    }
+  }
   return {
     started: started.length,
     settled: results.length,
