@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Map<string, AnyRun>();
   const register: Register = { live, closed: undefined, starts: 0 };
 
-  // A run hears of it now, and not at its next write, which may be its end.
+  // The run hears of its loss now, and not at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.takenOver();
@@ -130,7 +130,7 @@ const makeProcessor = Effect.gen(function* () {
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
-      // What the runs could not write goes with the processor otherwise.
+      // Otherwise the entries that no store took would be lost with the processor.
       return Effect.andThen(ended, shared.backlog.close);
     });
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
@@ -163,7 +163,7 @@ interface Register {
   starts: number;
 }
 
-/** Ids that are drawn for one run. A seeded Random draws what another process has drawn; further ones are the machine's. */
+/** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
 const drawsMax = 3;
 
 const stream = <P, E, R>(
@@ -179,8 +179,8 @@ const stream = <P, E, R>(
       const services = yield* Effect.context<R>();
       for (let draw = 1; ; draw += 1) {
         const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
-        // One step from the look at the id to the record: of two that begin with one id, one begins. Interrupted in
-        // between, the run would neither be live nor ended, and its finalizer would wait for ever.
+        // One step from the look at the id to the record: of two runs that begin with one id, one begins. A run that is
+        // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
         const begun = yield* Effect.uninterruptible(
           Effect.suspend(() => {
             const known = taken(register, runId) ?? called(shared, runId);
@@ -215,7 +215,7 @@ const takenUp = <P, E, R>(
     }),
   );
 
-/** Takes a run over and goes on with it; says why not. */
+/** Takes a run over and goes on with it. Returns why it cannot. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
@@ -243,7 +243,7 @@ const takeOver = Effect.fnUntraced(
   (effect, register, run) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
 
-/** Lets a run that was claimed into the register, so that a close waits for it; says why not. A claim may have taken long. */
+/** Lets a claimed run into the register, so that a close waits for it. A claim may have taken long: returns why it is too late. */
 const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
   const problem = closedBy(register) ?? taken(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);
@@ -259,7 +259,7 @@ const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scop
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {
-        // A run that was refused is not what the id stands for by now.
+        // The id of a run that was refused may stand for another run by now.
         if (register.live.get(run.runId) !== run) return;
         register.live.delete(run.runId);
         run.shared.guard.release(run.runId);
@@ -295,7 +295,7 @@ const begin = Effect.fnUntraced(
         at: shared.clock.currentTimeMillisUnsafe(),
         budget: run.budget,
         policy: policy.name,
-        // Joined: what a template puts together keeps its parts beside it for as long as it is on record.
+        // Joined, because the text of a template would keep its parts in memory for as long as it is on record.
         started_by: [shared.drawn, register.starts].join("."),
         ...(transcript === undefined ? {} : { transcript }),
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
@@ -326,7 +326,7 @@ const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   Deferred.doneUnsafe(run.done, Effect.void);
 };
 
-/** The digest of the transcript; without it no process can take the run up later, and that is said now. */
+/** The digest of the transcript. Without it no process can take the run up later, and the log says so now. */
 const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
   const { transcript } = run.options;
   if (transcript === undefined) return Effect.undefined;

@@ -68,7 +68,7 @@ export interface AttemptHost<P> {
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
-/** Says how errors of a source become failures, as it is known when one comes. */
+/** Tells how an error of the source becomes a failure, at the time of the error. */
 export interface ErrorReader<E> {
   readonly classifying: () => Classifying<E>;
 }
@@ -84,13 +84,13 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #started = false;
   #responded = false;
   #over = false;
-  /** How the attempt has ended; set behind everything that its run does in that step. */
+  /** How the attempt has ended; set once its run has taken note of it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #pulled = false;
   #reports = false;
   #terminalAtEnd = false;
-  /** The provider's word of a marker that has come and whose protocol's last event has not, while the whole response is held. */
+  /** While the whole response is held: the finish of a marker that has come before the protocol's last event. */
   #marker: { readonly finish: string | undefined } | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
@@ -175,7 +175,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#unpark?.();
   }
 
-  /** Decides how the attempt ends. Only the first word counts; everything is frozen in the same step. */
+  /** Decides how the attempt ends. Only the first call counts; it freezes everything in the same step. */
   decide(end: AttemptEnd): boolean {
     if (this.#over) return false;
     this.#over = true;
@@ -216,7 +216,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   /**
    * Counts a marker whose protocol's last event never came: the response is whole all the same.
    *
-   * @returns whether there was one
+   * @returns whether there was such a marker
    */
   countMarker(): boolean {
     if (this.#marker === undefined) return false;
@@ -236,7 +236,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
-  /** Where the whole response is held, its marker waits for the protocol's last event. */
+  /** The observation as it counts: where the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     const { closes, failure, finish, terminal } = observation;
     if (closes === undefined) return observation;
@@ -255,7 +255,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
       const fiber = this.#fiber;
-      // A source that ends in its very first step ends before its fiber is known: it is closed like any other.
+      // A source that ends in its very first step ends before its fiber is known, and is closed like any other.
       if (fiber === undefined) {
         return this.#started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
       }
@@ -376,7 +376,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       if (passed.parts.length > 0) this.flow.offer(passed);
       return;
     }
-    // Everything before the error was seen, in order, and is not handed over before the decision says so.
+    // What came before the error was seen, in order, and waits for the decision.
     this.flow.keepFrozen(passed);
     // An error behind the marker takes nothing back.
     this.countMarker();
@@ -410,10 +410,10 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 }
 
-/** Gemini's marker is its last finishReason and a clean end: a fact of the end, not of a part. */
+/** Gemini's marker is its last finishReason and a clean end: it is a fact of the end, not of a part. */
 const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
 
-/** A cursor is a text; null says, as undefined does, that a part has none. */
+/** A cursor is a text; null and undefined say that a part has none. */
 const cursorOf = (given: string | null | undefined): string | undefined => {
   if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
   throw new TypeError("cursor: expected a text or undefined");

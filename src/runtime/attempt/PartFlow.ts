@@ -34,10 +34,10 @@ export interface FlowOwner extends LedgerAttempt {
   readonly taken: () => void;
 }
 
-/** Parts on their way, and how far they are counted in the facts. */
+/** Parts on their way, and how far the facts count them. */
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
-  /** The write that the hand-over waits for, from its beginning on; whether the parts may be handed over behind it. */
+  /** The write that the hand-over waits for, once it has begun; its result says whether the parts may be handed over. */
   record?: Deferred.Deferred<boolean>;
 }
 
@@ -82,7 +82,7 @@ export class PartFlow<P> {
     return this.#inSlot !== undefined;
   }
 
-  /** Waits for a write that an interrupted pull has left behind: what follows on record follows it. */
+  /** Waits for a write that an interrupted pull has left behind, so that later entries stand behind it. */
   get written(): Effect.Effect<unknown> {
     return Effect.suspend(() =>
       this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
@@ -124,8 +124,8 @@ export class PartFlow<P> {
   }
 
   /**
-   * Takes out of the frozen parts those that a caller that cannot discard must not be handed yet: all from the first call
-   * on, and everything while no content has come.
+   * Takes those frozen parts out that a caller which cannot discard must not receive yet: all from the first call on, and
+   * everything while no content has come.
    *
    * @param begun content of the response was handed over before
    */
@@ -171,7 +171,7 @@ export class PartFlow<P> {
     );
   }
 
-  /** A write in a fiber of its own: a pull that is interrupted leaves it to the next one. */
+  /** Writes in a fiber of its own: a pull that is interrupted leaves the write to the next pull. */
   #written(calls: ReadonlyArray<NamedCall>): {
     readonly record: Deferred.Deferred<boolean>;
     readonly begin: Effect.Effect<unknown>;
@@ -204,13 +204,13 @@ export class PartFlow<P> {
     };
   }
 
-  /** Whether handing these parts over raises what must be on record first (L8). */
+  /** Whether the hand-over of these parts raises facts that must be on record first (L8). */
   #raises(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;
     for (const observation of transit.observations) {
       if (facts.wouldShow(observation)) return true;
-      // A whole call is named on record, also where its row was folded and shows nothing new.
+      // The record names every whole call, also where its row was folded and shows nothing new.
       if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
     }
     return false;
@@ -274,7 +274,7 @@ const noParts: ReadonlyArray<never> = [];
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
   observations.flatMap(({ calls }) => wholeCalls(calls));
 
-/** The first parts of these, so many. */
+/** The first `count` parts. */
 const firstOf = <P>(transits: ReadonlyArray<Transit<P>>, count: number): Array<Transit<P>> => {
   let left = count;
   return transits.flatMap((transit) => {

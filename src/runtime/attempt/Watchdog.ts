@@ -168,7 +168,7 @@ export class Watch {
     return this.#firstProgressAt;
   }
 
-  /** Milliseconds since the last progress, or since the start while there was none. */
+  /** Milliseconds since the last progress, or since the start where there was none. */
   withoutProgress(now: number): number {
     return Math.max(0, this.#standing(now) - this.#progressAt);
   }
@@ -181,9 +181,9 @@ export class Watch {
 
 /** What one look has found, in milliseconds. */
 interface Look {
-  /** How long nothing can be over; infinite where nothing is watched. */
+  /** How long no clock can run out; infinite where nothing is watched. */
   readonly wait: number;
-  /** Something is over, but the fiber woke late, so what has come meanwhile may not have been read. */
+  /** A clock has run out, but the fiber woke late: parts that came meanwhile may be unread. */
   readonly again: boolean;
 }
 
@@ -193,7 +193,7 @@ export class Watchdog {
   readonly #watches = new Set<Watch>();
   /** When the fiber is to wake; infinite while it waits to be woken. */
   #wakesAt = Number.POSITIVE_INFINITY;
-  /** Before then no watch can be over: a look that only wants to know of a gap asks none of them. */
+  /** Before then no clock can run out: a look for a gap alone asks no watch. */
   #nothingBefore = Number.POSITIVE_INFINITY;
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
@@ -247,7 +247,7 @@ export class Watchdog {
     const { at } = watch.nearest();
     if (at < this.#nothingBefore) this.#nothingBefore = at;
     if (!asleep && at >= this.#wakesAt) return;
-    // It is to wake now: what passes until it does is lateness, also before its first look at this watch.
+    // The fiber is to wake now: the time until it does is lateness, also before its first look at this watch.
     this.#wakesAt = this.now();
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
@@ -270,7 +270,7 @@ export class Watchdog {
           ? woken
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
-        // A listener that dies has been forgotten before: without this fiber every other attempt would wait for ever.
+        // The watch of a listener that dies is removed already. Without this fiber every other attempt would wait for ever.
         Effect.catchDefect((defect) => {
           this.#nothingBefore = Number.NEGATIVE_INFINITY;
           return Effect.logError("an attempt could not be told of its clock", defect);
@@ -279,7 +279,7 @@ export class Watchdog {
     );
   }
 
-  /** Fires what is over and says how long nothing can be. */
+  /** Ends the attempts whose clock has run out, and says how long none can run out. */
   #look(): Look {
     this.#wake = Deferred.makeUnsafe<void>();
     const now = this.now();
@@ -294,7 +294,7 @@ export class Watchdog {
     return { wait: this.#wakesAt - now, again };
   }
 
-  /** Fires what is over. A listener may bring a deadline nearer meanwhile, and that one counts too. */
+  /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
   #cut(now: number): void {
     this.#nothingBefore = Number.POSITIVE_INFINITY;
     for (const watch of this.#watches) {

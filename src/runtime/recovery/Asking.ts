@@ -62,7 +62,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   return yield* answered(run, broken, { decision: incident.decision, incident, question });
 }, closing);
 
-/** A word on a call is asked for only where none of the calls' handlers runs here: a handler says itself what it has done. */
+/** A person is asked about a call only while no handler of the open calls runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -90,12 +90,12 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.asking(incident);
   const told = yield* answerOf(run, question);
-  // A run that no process can resume is not kept for a later answer.
+  // A run that no process can take up is not kept for a later answer.
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
   // An answer is refused when the facts have grown since it was asked for, also in the same step (Q2).
   if (run.question.close()) return "again";
   if (answer === undefined && !leftToOthers(run)) return "again";
-  // Where the store is away the question is kept with the word that the run is parked, and both come on record with it.
+  // While the store is away the question waits with the entry that parks the run, and both come on record together.
   if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
   const given = question.choices.includes(answer) ? answer : "stop";
   run.note(broken.attempt.number, "answer", given);
@@ -135,7 +135,7 @@ const onRecordLater = <P, E, R>(
 /**
  * Of two answers to one question the one that was recorded first counts, whichever process gave it.
  *
- * @returns undefined where the store neither takes this one nor tells of another
+ * @returns undefined where the store neither takes this answer nor tells of another
  */
 const onRecord = <P, E, R>(
   run: Run<P, E, R>,
@@ -185,11 +185,11 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const settled = yield* judged(run, known, choice, "person");
       // A person's word ends no call whose handler runs here.
       if (known.length < open.length) return yield* overtaken(run);
-      // A word that settles nothing (rows that were folded) would be asked for again without end.
+      // An answer that settles nothing (rows that were folded) would be asked for again without end.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
-      // Without a continuation the person's word only settles the call; what may be done now is decided anew.
+      // Without a continuation the answer only settles the call, and the decision is taken anew.
       if (run.options.canContinue !== true) return "again";
       break;
     }
@@ -220,12 +220,12 @@ const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
 
-/** Longest Retry-After that a person's retry waits for, in milliseconds: what is longer is no announcement (L11). */
+/** Longest Retry-After that a person's retry waits for, in milliseconds; a longer one is not believed (L11). */
 export const announcedMsMax = 86_400_000;
 
 /** The wait that a provider announced. */
 const announced = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
 
-/** A person's retry starts the response from its start, unless a caller that cannot discard was handed some of it: then the broken attempt's own request is repeated. */
+/** A person's retry asks for the response from its start. Where a caller that cannot discard has parts of it, the broken attempt's own request is repeated. */
 const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
   run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";

@@ -23,7 +23,7 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
   if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
   run.chain?.open();
   yield* run.finish(attempt, End.completed(attempt.finish), () => {
-    // The end on record is what says whose run it is.
+    // Only the write of the end has told whether the run is still this process's.
     if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
     run.handoff.push({
       _tag: "RunCompleted",
@@ -108,9 +108,9 @@ export const stop = <P, E, R>(
   });
 
 /**
- * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts any more here;
- * `StreamProcessor.takeUp` goes on with it, in this process or another. While a handler of it runs here the run stays this
- * process's: another one would take the call for one of unknown outcome.
+ * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts here any more;
+ * `StreamProcessor.takeUp` goes on with it, in this process or another. While a handler of it runs here the run stays with
+ * this process: another one would take the call for one of unknown outcome.
  */
 export const park = <P, E, R>(
   run: Run<P, E, R>,
@@ -183,7 +183,7 @@ export const handOverResumed = <P, E, R>(
 /**
  * Hands over frozen parts; what they show is on record before (L8).
  *
- * @returns whether they were: a call that could not be recorded is not, and nothing is of a run that was lost
+ * @returns whether they were handed over: not where a call could not be recorded, nor where the run was lost
  */
 export const handOverFrozen = <P, E, R>(
   run: Run<P, E, R>,

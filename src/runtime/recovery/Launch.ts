@@ -65,7 +65,7 @@ interface Prepared<P> {
   readonly carried: Carried<P> | undefined;
 }
 
-/** Closes or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
+/** Seals or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
 const prepared = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
@@ -109,7 +109,7 @@ const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, cha
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
   for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
   chain.open();
-  // Calls that waited for the fence pass it now, before it closes for good.
+  // Calls that waited at the fence pass it now, before it is sealed.
   yield* Effect.yieldNow;
   yield* drained(run);
   chain.seal();

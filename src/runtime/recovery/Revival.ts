@@ -19,14 +19,14 @@ import { Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import { isOfStore } from "../run/RunWriter.ts";
 
-/** A run that goes on: what broke, and what is due of it; undefined where it has to be decided anew. */
+/** A run that goes on: what broke, and what its record says is due; undefined where the decision has to be taken anew. */
 export interface Revived<P> {
   readonly broken: BrokenAttempt<P>;
   readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
 }
 
 /**
- * Takes a run over and rebuilds it; a refused one is given back.
+ * Takes a run over and rebuilds it; a run that is refused is given back.
  *
  * @param transcript what the caller says its first request was built from
  * @param enter lets the run in once it is claimed, or says why it cannot go on here by now
@@ -174,8 +174,8 @@ const leftSomething = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
- * What the caller must not keep: attempts that a replay has taken the place of, whatever they showed. The earlier process may
- * have died between the replay's start and this word, and to hear it twice is to hear it once.
+ * What the caller must not keep: attempts that a replay has replaced, whatever they showed. The earlier process may have died
+ * before its caller heard so; a caller that hears it twice loses nothing.
  */
 const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts

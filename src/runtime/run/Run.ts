@@ -11,14 +11,13 @@
  * - Ending: `finish`, `park`
  * - Revival: `restored`, here and of each group; `response.withdraw`
  *
- * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4) and
- * `stopping` (T1–T3, changed by this file alone). Of the run itself:
+ * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4), and why
+ * the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
  *
- * U1 Attempts and incidents are numbered from 1 without a gap; a number that never came on record is given again.
+ * U1 Attempts and incidents are numbered from 1. An attempt that never came on record gives its number back.
  * U2 A run ends once, and holds no request from then on (L7, L11).
  * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
  */
-
 import type * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -223,7 +222,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
   }
 
-  /** The attempt that was prepared last never came on record: its number is given again (U1). */
+  /** The attempt that was prepared last never came on record, and gives its number back (U1). */
   dropPrepared(): void {
     this.#attempts -= 1;
   }
@@ -246,7 +245,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     attempt.start(this.options, services, watch, this);
   }
 
-  /** How an error of the source becomes a failure, as it is known now. */
+  /** How an error of the source becomes a failure at this time. */
   classifying(): Classifying<E> {
     const { options, shared } = this;
     return {
@@ -271,7 +270,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const watch = attempt.watch;
-    // The break may be heard of before the watchdog has woken from a suspension: the gap is no time that the run has spent.
+    // The break may come before the watchdog has woken from a suspension: the gap is no time that the run has spent.
     if (watch !== undefined) this.shared.watchdog.catchUp();
     const now = this.now();
     if (watch !== undefined) {
@@ -322,17 +321,17 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.#writer.begin(entries);
   }
 
-  /** Commits what has happened; whether it is on record by now. While the store is away it is kept. */
+  /** Commits what has happened, and keeps it while the store is away. Returns whether it is on record by now. */
   write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return Effect.map(this.#writer.write(entries, true), (written) => written === "recorded");
   }
 
-  /** Commits what has happened before something is done about it; waits for a store that is away. See RunWriter. */
+  /** Commits what has happened before the run acts on it; waits for a store that is away. See RunWriter. */
   writeFirst(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries, true);
   }
 
-  /** Commits what its caller does only once it is on record; waits for a store that is away. */
+  /** Commits what the run does only once it is on record; waits for a store that is away. */
   writeIntent(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries);
   }
@@ -346,8 +345,8 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /**
-   * Commits the attempt's facts before something of it is handed over. Text goes on unrecorded; calls that may not wait for
-   * the store to come back, and break the attempt where it does not (L8).
+   * Commits the attempt's facts before something of it is handed over. Text goes on unrecorded. A call that must be on record
+   * waits for the store to come back, and breaks the attempt where the store does not (L8).
    *
    * @returns whether the hand-over may go on
    */
@@ -422,13 +421,14 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
+      // The first end counts (U2).
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.unheed();
       this.#options = letGo(this.#options);
       this.responded();
       this.note(this.attempts, "end", end.reason);
-      // A store that is away takes the end later: the caller is told now. A run that was lost has another end (L7).
+      // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).
       return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
         this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
         emit();
@@ -446,5 +446,5 @@ interface RunState {
   readonly incidents: number;
 }
 
-/** How a stream ends whose run another process drives by now. */
+/** The end of a stream whose run another process drives by now. */
 const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };

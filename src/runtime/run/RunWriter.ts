@@ -1,5 +1,5 @@
 /**
- * Puts one run on record: entries with the evidence that waits for them, and what a write that fails means.
+ * Puts one run on record: its entries with the evidence that waits for them. It knows what a failed write means for the run.
  *
  * Its writes go one after the other, each in a fiber of its own: a caller that leaves in the middle of a write neither undoes
  * it nor loses its entries. The writer keeps what has happened, in its order, until the store takes it.
@@ -22,16 +22,16 @@ import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
 import { type Backlog, backlogPauseMs, type Unwritten, type Written } from "./Backlog.ts";
 
-/** Evidence that waits for the next commit; of what comes beyond it the newest are dropped, and counted. */
+/** Most evidence that waits for the next commit; what comes beyond it is dropped and counted. */
 const pendingMax = 64;
 
-/** Entries of a run that wait for the store to take writes again; beyond them evidence goes first, never the newest entry. */
+/** Most entries of a run that wait for the store; beyond them evidence is dropped first, and never the newest entry. */
 export const unwrittenMax = 256;
 
 /** How long an act that has to be on record first (a call, a tool, a retry) waits for a store that is away, in milliseconds. */
 export const storeWaitMs = 5_000;
 
-/** Reasons that say something of the store, and nothing of the entries: the same write may be taken later. */
+/** Reasons that concern the store and not the entries: it may take the same write later. */
 const ofStore: ReadonlySet<string> = new Set([
   "locked",
   "disk_full",
@@ -66,7 +66,7 @@ interface Sending {
   readonly pending: ReadonlyArray<Entry>;
   readonly entries: ReadonlyArray<Entry>;
   readonly happened: boolean;
-  /** Whether a failure is a new one, which is said. */
+  /** A failure is a new one, and is told to the run. */
   readonly told: boolean;
   /** An entry was refused for good, and the others go without it. */
   readonly refused: boolean;
@@ -82,7 +82,7 @@ export class RunWriter implements Unwritten {
   readonly #backlog: Backlog;
   /** Evidence that waits; undefined while none does. */
   #pending: Array<Entry> | undefined;
-  /** What has happened all the same and a write has lost: it goes before the next one. */
+  /** What has happened although no write of it was taken: it goes before the next write. */
   #unwritten: ReadonlyArray<Entry> = none;
   #dropped = 0;
   #loss: Loss | undefined;
@@ -91,7 +91,7 @@ export class RunWriter implements Unwritten {
   #away = false;
   /** How often what waited was given up. */
   #givenUp = 0;
-  /** Something that happened, and is no mere evidence, will never be on record: the run starts nothing any more (L8). */
+  /** An entry that is no mere evidence will never be on record: the run starts nothing any more (L8). */
   #hasGap = false;
   /** The newest write, while it is under way: the next one waits for it. */
   #last: Fiber.Fiber<Written> | undefined;
@@ -127,16 +127,16 @@ export class RunWriter implements Unwritten {
   /**
    * Commits entries with the evidence that waits. A failure is logged, counted and remembered.
    *
-   * @param happened the entries say what is so whether they are on record or not: while the store takes nothing they wait,
-   *   and go before the next write. Others are what their caller does only once they are written.
+   * @param happened the entries are true whether they are on record or not: while the store takes nothing they wait, and go
+   *   before the next write. Other entries say what their caller does only once they are written.
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
     return this.#inTurn(() => this.#send(entries, happened, true));
   }
 
   /**
-   * Commits entries that must be on record before their caller acts: while the store is away it waits for it, at most
-   * `storeWaitMs` and until the run is stopped (L8).
+   * Commits entries that must be on record before their caller acts. While the store is away it waits, for at most `storeWaitMs`
+   * and until the run is stopped (L8).
    *
    * @param happened as for `write`
    * @returns whether everything of the run is on record; never again where something of it was refused for good
@@ -197,7 +197,7 @@ export class RunWriter implements Unwritten {
     return lost;
   }
 
-  /** Runs a write behind the one before it, in a fiber that its caller does not take with it. */
+  /** Runs a write behind the one before it, in a fiber that outlives its caller. */
   #inTurn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
     return Effect.suspend(() => {
       const before = this.#last?.pollUnsafe() === undefined ? this.#last : undefined;
@@ -212,7 +212,7 @@ export class RunWriter implements Unwritten {
     });
   }
 
-  /** @param told whether a failure is a new one, which is said */
+  /** @param told a failure is a new one, and is told to the run */
   #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
     if (this.#loss !== undefined) return Effect.succeed("lost");
     const pending = this.#pending ?? none;
@@ -246,8 +246,8 @@ export class RunWriter implements Unwritten {
   }
 
   /**
-   * Writes what is left when one entry can never be read back. Of what has happened that entry alone is missed. What its
-   * caller has not done yet is not done: it goes on record whole or not at all.
+   * Writes the other entries when one can never be read back. Of what has happened the record lacks that entry alone. What the
+   * caller has not done yet goes on record whole or not at all, and is then not done.
    */
   #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError): Effect.Effect<Written> {
     return Effect.suspend(() => {
@@ -277,7 +277,7 @@ export class RunWriter implements Unwritten {
     return made;
   }
 
-  /** The store is away: what happened is kept. Said once until the store takes something of the run again. */
+  /** The store is away: what happened is kept. The log says so once, until the store takes a write of the run again. */
   #kept(reason: string, told: boolean): Effect.Effect<Written> {
     return Effect.gen({ self: this }, function* () {
       const first = !this.#away;
