@@ -24,8 +24,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what was shown goes back to what the last part shows",
     breaks: "L1",
     within: "handedOver",
-    find: "if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) {\n      this.#shown = shows;",
-    replace: "if (shows !== this.#shown) {\n      this.#shown = shows;",
+    find: "if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) {\n      this.#now.shown = shows;",
+    replace: "if (shows !== this.#now.shown) {\n      this.#now.shown = shows;",
     proofs: [runs, { test: "test/facts/Facts.test.ts" }],
   },
   {
@@ -80,8 +80,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a marker behind an error event counts",
     breaks: "L5",
     within: "decoded",
-    find: "if (o.terminal && !this.#failed && !this.#terminal) {",
-    replace: "if (o.terminal && !this.#terminal) {",
+    find: "if (o.terminal && !this.#failed && !this.#now.terminal_seen) {",
+    replace: "if (o.terminal && !this.#now.terminal_seen) {",
     proofs: [{ test: "test/laws/NoFalseSuccess.test.ts" }, { test: "test/facts/Facts.test.ts" }, runs],
   },
   {

@@ -80,18 +80,7 @@ export const AttemptFacts = Schema.Struct({
 export type AttemptFacts = typeof AttemptFacts.Type;
 
 /** The facts of an attempt that has not begun, with the snapshot of an exposed nothing. */
-export const fresh: AttemptFacts = {
-  delivery: "not_sent",
-  progress: "none",
-  shown: "nothing",
-  text_through: 0,
-  call_through: 0,
-  settled_through: 0,
-  tools: [],
-  terminal_seen: false,
-  side_effects: empty,
-  counters: zero,
-};
+export const fresh: AttemptFacts = Schema.decodeSync(AttemptFacts)({});
 
 /** The key of a call within its attempt. */
 export const callKey = (choice: number, ordinal: number): string => `${choice}.${ordinal}`;

@@ -4,98 +4,135 @@
  * The fold runs on the hot path, once per part and once per hand-over: it is mutable inside, does no schema work, and
  * allocates nothing for a text delta after the first. Facts only grow (law L1); `snapshot` gives them as a value.
  */
-import type { AttemptFacts, Counters, Delivery, Progress, Shown, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
-import { callKey } from "../domain/AttemptFacts.ts";
+import type { AttemptFacts, Counters, Delivery, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
+import {
+  callKey,
+  atMost as chainAtMost,
+  Delivery as Deliveries,
+  fresh,
+  Progress,
+  Shown,
+} from "../domain/AttemptFacts.ts";
 import { isMalformed } from "../domain/Failure.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
-import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
+import type { Executor, SideEffects, ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
 import { withState } from "../domain/SideEffects.ts";
 import { Boundaries } from "./Boundaries.ts";
-import type { FactsFold, FactsOptions } from "./FactsFold.ts";
+import { lastMoment } from "./Growth.ts";
 import { Ledger } from "./ToolRows.ts";
-import { highest } from "./Usage.ts";
 
-export type { FactsFold, FactsOptions } from "./FactsFold.ts";
 export { atMost, join } from "./Growth.ts";
+
+/** What a fold has to know of its attempt before it starts. */
+export interface FactsOptions {
+  /** The boundary before the attempt; `null` = missing. */
+  readonly sideEffects: SideEffects | null;
+  /** Whether the caller can throw away what it was shown. If not, every part but a quiet one counts as text. */
+  readonly discardable: boolean;
+  /** What the request declares of its tools. */
+  readonly boundaries: ReadonlyArray<ToolBoundary>;
+  /** The proof that every declared runtime tool was made by ToolGuard. */
+  readonly guarded: boolean;
+  /** The facts of an attempt of an earlier process, which this fold goes on from. */
+  readonly from?: AttemptFacts;
+}
+
+/** The growing facts of one attempt. All methods are synchronous; none fails. */
+export interface FactsFold {
+  /** Counts what is known when a part was decoded. Returns whether anything but counters changed. */
+  readonly decoded: (o: Observation) => boolean;
+  /** Counts what is known when the caller got a part. Returns whether `shown` rose, text came behind a call, or a call's row changed. */
+  readonly handedOver: (o: Observation) => boolean;
+  /** Counts parts that are decoded and handed over in one step, each in its turn: the way of every part of a reader that waits. */
+  readonly passed: (parts: ReadonlyArray<Observation>) => void;
+  /**
+   * Whether handing the part over raises what must be on record first (law L8): `shown`, text behind a call, a runtime call's
+   * row, or the row of a call that the provider runs and that no earlier part told of.
+   */
+  readonly wouldShow: (o: Observation) => boolean;
+  /** The request got at least so far. Returns whether that is news. */
+  readonly delivery: (d: Delivery) => boolean;
+  /** Counts bytes that were read. */
+  readonly bytes: (n: number) => void;
+  /**
+   * A runtime call's handler is about to start. Returns whether a row changed.
+   *
+   * @param call the key, `choice.ordinal`
+   * @param tool the tool's name, which a call that the stream has not handed over yet is added with
+   */
+  readonly dispatched: (call: string, tool?: string) => boolean;
+  /** A dispatched call ended, and its outcome is not known. Returns whether a row changed. */
+  readonly outcomeUnknown: (call: string, tool?: string) => boolean;
+  /** A runtime call has its outcome, good or bad. Returns whether a row changed. */
+  readonly settled: (call: string, tool?: string) => boolean;
+  /** The clock jumped by so many milliseconds while the attempt ran. */
+  readonly suspended: (ms: number) => void;
+  /** The facts so far, immutable. The same object until something changes. */
+  readonly snapshot: () => AttemptFacts;
+}
 
 /** Starts the facts of one attempt. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
-
-const progressRank: Ranks = { none: 0, started: 1, reasoning: 2, output: 3 };
-const shownRank: Ranks = { nothing: 0, reasoning: 1, text: 2 };
-const deliveryRank: Ranks = { not_sent: 0, ambiguous: 1, accepted: 2 };
-
-interface Ranks {
-  readonly [word: string]: number;
-}
-
-/** Above every known word: a foreign one is kept, so that a decision sees that it does not understand it. */
-const foreignRank = 4;
-
-const outranks = (ranks: Ranks, a: string, b: string): boolean => (ranks[a] ?? foreignRank) > (ranks[b] ?? foreignRank);
 
 /** Shared by all attempts of requests that declare no tool. */
 const undeclared = new Boundaries([]);
 
 const noRows: ReadonlyArray<ToolRow> = [];
 
+type Growing<A> = { -readonly [K in keyof A]: A[K] };
+
 class Fold implements FactsFold {
   readonly #discardable: boolean;
   readonly #guarded: boolean;
   readonly #boundaries: Boundaries;
+  /**
+   * The facts as they grow, all of them: an earlier process's go on here, and a fact that is new to the table is in every
+   * snapshot. `tools` and `counters` alone are kept beside it, in the ledger and in `#counters`.
+   */
+  readonly #now: Growing<AttemptFacts>;
+  readonly #counters: Growing<Counters>;
   readonly #ledger = new Ledger();
   /** Calls whose beginning was seen, at most `toolRowsMax`. */
   #begun: Set<string> | undefined;
-  #delivery: Delivery = "not_sent";
-  #progress: Progress = "none";
-  #shown: Shown = "nothing";
   /** The one counter that text, calls and settles are ordered by. */
-  #tick = 0;
-  #textThrough = 0;
-  #callThrough = 0;
-  #settledThrough = 0;
-  #terminal = false;
-  /** What the provider may have changed unseen; it grows where the provider begins to keep something. */
-  #sideEffects: SideEffects | null;
+  #moment: number;
+  /** The provider has begun to keep something: what it may have changed unseen grew by that, once. */
   #stored = false;
   /** An error event came: no later marker counts (law L5). */
   #failed = false;
-  #parts = 0;
-  #bytes = 0;
-  #characters = 0;
-  #usage: Usage | undefined;
-  #suspendedMs = 0;
   #tools: ReadonlyArray<ToolRow> | undefined;
   #snapshot: AttemptFacts | undefined;
 
-  constructor(options: FactsOptions) {
-    this.#sideEffects = options.sideEffects;
-    this.#discardable = options.discardable;
-    this.#guarded = options.guarded;
-    this.#boundaries = options.boundaries.length === 0 ? undeclared : new Boundaries(options.boundaries);
-    if (options.from !== undefined) this.#restore(options.from);
+  constructor({ boundaries, discardable, from = fresh, guarded, sideEffects }: FactsOptions) {
+    this.#discardable = discardable;
+    this.#guarded = guarded;
+    this.#boundaries = boundaries.length === 0 ? undeclared : new Boundaries(boundaries);
+    this.#now = { ...from, side_effects: sideEffects };
+    this.#counters = { ...from.counters };
+    this.#moment = lastMoment(from);
+    for (const row of from.tools) this.#ledger.raise(row);
   }
 
   decoded(o: Observation): boolean {
     this.#snapshot = undefined;
-    this.#parts += 1;
-    this.#characters += o.characters;
+    this.#counters.parts += 1;
+    this.#counters.characters += o.characters;
     if (o.usage !== undefined) this.#use(o.usage);
     let changed = this.delivery("accepted");
-    if (o.progress !== this.#progress && outranks(progressRank, o.progress, this.#progress)) {
-      this.#progress = o.progress;
+    if (o.progress !== this.#now.progress && !chainAtMost(Progress, o.progress, this.#now.progress)) {
+      this.#now.progress = o.progress;
       changed = true;
     }
     if (o.calls.length > 0) changed = this.#decodedCalls(o.calls) || changed;
     if (o.stores === true && !this.#stored) {
       this.#stored = true;
-      this.#sideEffects = withState(this.#sideEffects);
+      this.#now.side_effects = withState(this.#now.side_effects);
       changed = true;
     }
     if (o.failure !== undefined && !isMalformed(o.failure)) this.#failed = true;
-    if (o.terminal && !this.#failed && !this.#terminal) {
-      this.#terminal = true;
+    if (o.terminal && !this.#failed && !this.#now.terminal_seen) {
+      this.#now.terminal_seen = true;
       changed = true;
     }
     return changed;
@@ -107,10 +144,10 @@ class Fold implements FactsFold {
     if (shows === "text") {
       changed = this.#textAt();
       if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls))
-        this.#callThrough = this.#next();
+        this.#now.call_through = this.#next();
     }
-    if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) {
-      this.#shown = shows;
+    if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) {
+      this.#now.shown = shows;
       changed = true;
     }
     if (o.calls.length > 0) {
@@ -125,8 +162,8 @@ class Fold implements FactsFold {
   passed(parts: ReadonlyArray<Observation>): void {
     for (const o of parts) {
       if (this.#repeats(o)) {
-        this.#parts += 1;
-        this.#characters += o.characters;
+        this.#counters.parts += 1;
+        this.#counters.characters += o.characters;
       } else {
         this.decoded(o);
         this.handedOver(o);
@@ -137,10 +174,10 @@ class Fold implements FactsFold {
 
   wouldShow(o: Observation): boolean {
     const shows = this.#shows(o);
-    if (shows !== this.#shown && outranks(shownRank, shows, this.#shown)) return true;
+    if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
     // Text behind a call or a settle is a transition too: what was closed by the call is open again (row 18).
-    if (shows === "text" && this.#textThrough !== this.#tick) return true;
+    if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
@@ -151,14 +188,14 @@ class Fold implements FactsFold {
   }
 
   delivery(d: Delivery): boolean {
-    if (d === this.#delivery || !outranks(deliveryRank, d, this.#delivery)) return false;
-    this.#delivery = d;
+    if (d === this.#now.delivery || chainAtMost(Deliveries, d, this.#now.delivery)) return false;
+    this.#now.delivery = d;
     this.#snapshot = undefined;
     return true;
   }
 
   bytes(n: number): void {
-    this.#bytes += n;
+    this.#counters.bytes += n;
     this.#snapshot = undefined;
   }
 
@@ -172,61 +209,34 @@ class Fold implements FactsFold {
 
   settled(call: string, tool = ""): boolean {
     const changed = this.#raise(this.#row(call, tool, "runtime", "settled"));
-    if (changed) this.#settledThrough = this.#next();
+    if (changed) this.#now.settled_through = this.#next();
     return changed;
   }
 
   suspended(ms: number): void {
-    this.#suspendedMs += ms;
+    this.#counters.suspended_ms = (this.#counters.suspended_ms ?? 0) + ms;
     this.#snapshot = undefined;
   }
 
   snapshot(): AttemptFacts {
     this.#tools ??= this.#ledger.rows.length === 0 ? noRows : this.#ledger.rows.slice();
-    this.#snapshot ??= {
-      delivery: this.#delivery,
-      progress: this.#progress,
-      shown: this.#shown,
-      text_through: this.#textThrough,
-      call_through: this.#callThrough,
-      settled_through: this.#settledThrough,
-      tools: this.#tools,
-      terminal_seen: this.#terminal,
-      side_effects: this.#sideEffects,
-      counters: this.#counters(),
-    };
+    this.#snapshot ??= { ...this.#now, tools: this.#tools, counters: this.#counted() };
     return this.#snapshot;
   }
 
   /** Whether a part adds to the counters and to nothing else, decoded and handed over: one more delta of the same block. */
   #repeats(o: Observation): boolean {
     return (
-      o.progress === this.#progress &&
-      o.shows === this.#shown &&
+      o.progress === this.#now.progress &&
+      o.shows === this.#now.shown &&
       o.calls.length === 0 &&
       !o.terminal &&
       o.failure === undefined &&
       o.usage === undefined &&
       o.stores !== true &&
-      this.#delivery === "accepted" &&
-      (this.#shown === "text" ? this.#textThrough === this.#tick : this.#discardable)
+      this.#now.delivery === "accepted" &&
+      (this.#now.shown === "text" ? this.#now.text_through === this.#moment : this.#discardable)
     );
-  }
-
-  #restore(from: AttemptFacts): void {
-    this.#delivery = from.delivery;
-    this.#progress = from.progress;
-    this.#shown = from.shown;
-    this.#textThrough = from.text_through;
-    this.#callThrough = from.call_through;
-    this.#settledThrough = from.settled_through;
-    this.#tick = Math.max(from.text_through, from.call_through, from.settled_through);
-    this.#terminal = from.terminal_seen;
-    this.#parts = from.counters.parts;
-    this.#bytes = from.counters.bytes;
-    this.#characters = from.counters.characters;
-    this.#suspendedMs = from.counters.suspended_ms ?? 0;
-    for (const row of from.tools) this.#ledger.raise(row);
   }
 
   #shows(o: Observation): Shown {
@@ -239,7 +249,7 @@ class Fold implements FactsFold {
     for (const signal of signals) {
       const call = callKey(signal.choice, signal.ordinal);
       if (this.#begins(signal, call)) {
-        this.#callThrough = this.#next();
+        this.#now.call_through = this.#next();
         changed = true;
       }
       if (signal.executor === "provider") {
@@ -310,30 +320,36 @@ class Fold implements FactsFold {
   }
 
   #next(): number {
-    this.#tick += 1;
+    this.#moment += 1;
     this.#snapshot = undefined;
-    return this.#tick;
+    return this.#moment;
   }
 
   /** Returns whether something had happened since the last text. */
   #textAt(): boolean {
-    const behind = this.#textThrough !== this.#tick;
-    if (this.#textThrough === 0 || behind) this.#textThrough = this.#next();
+    const behind = this.#now.text_through !== this.#moment;
+    if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#next();
     return behind;
   }
 
-  #use(usage: Usage): void {
-    this.#usage = highest(this.#usage, usage);
+  /** Keeps the highest usage that was told: some providers tell it in pieces, some again and again. */
+  #use({ input_tokens: input, output_tokens: output }: Usage): void {
+    const counters = this.#counters;
+    if (input !== undefined) counters.input_tokens = Math.max(input, counters.input_tokens ?? 0);
+    if (output !== undefined) counters.output_tokens = Math.max(output, counters.output_tokens ?? 0);
   }
 
-  #counters(): Counters {
+  #counted(): Counters {
+    const { bytes, characters, input_tokens, output_tokens, parts, rows_folded = 0, suspended_ms = 0 } = this.#counters;
+    const folded = rows_folded + this.#ledger.folded;
     return {
-      parts: this.#parts,
-      bytes: Math.min(this.#bytes, Number.MAX_SAFE_INTEGER),
-      characters: Math.min(this.#characters, Number.MAX_SAFE_INTEGER),
-      ...this.#usage,
-      ...(this.#ledger.folded === 0 ? {} : { rows_folded: this.#ledger.folded }),
-      ...(this.#suspendedMs === 0 ? {} : { suspended_ms: this.#suspendedMs }),
+      parts,
+      bytes: Math.min(bytes, Number.MAX_SAFE_INTEGER),
+      characters: Math.min(characters, Number.MAX_SAFE_INTEGER),
+      ...(input_tokens === undefined ? {} : { input_tokens }),
+      ...(output_tokens === undefined ? {} : { output_tokens }),
+      ...(folded === 0 ? {} : { rows_folded: folded }),
+      ...(suspended_ms === 0 ? {} : { suspended_ms }),
     };
   }
 }

@@ -1,100 +1,120 @@
 /**
- * Orders facts by growth (law L1) and joins them. Counters are for reports and stand outside the order.
+ * Holds how each fact of an attempt grows, in one table: its order (law L1), its join, and what it is behind other attempts.
+ *
+ * A fact that `AttemptFacts` names does not compile before it stands here, and whatever is said of facts as a whole is read
+ * from the table: a record joins them, a decision compares them, a resumed response puts them behind each other.
  */
 import {
   type AttemptFacts,
   type Counters,
+  atMost as chainAtMost,
   Delivery,
   higher,
   Progress,
   Shown,
-  atMost as stands,
   ToolPhase,
   type ToolRow,
 } from "../domain/AttemptFacts.ts";
 import { type Counts, type Executor, type SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import { foldCovers, foldedCall, isFolded, Ledger } from "./ToolRows.ts";
 
-/**
- * Whether facts `f` can grow into facts `g`.
- *
- * Every chain, flag and counter of `f` is at or below that of `g`, and every row of `f` is found in `g`: as the same call
- * at the same or a later phase, or in the fold of its executor. Of two snapshots the one that proves less is higher.
- */
-export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean =>
-  stands(Delivery, f.delivery, g.delivery) &&
-  stands(Progress, f.progress, g.progress) &&
-  stands(Shown, f.shown, g.shown) &&
-  f.text_through <= g.text_through &&
-  f.call_through <= g.call_through &&
-  f.settled_through <= g.settled_through &&
-  (!f.terminal_seen || g.terminal_seen) &&
-  snapshotAtMost(f.side_effects, g.side_effects) &&
-  rowsAtMost(f.tools, g.tools);
+/** How one fact grows. */
+export interface Growth<A> {
+  /** Whether a value can grow into another one. */
+  readonly atMost: (a: A, b: A) => boolean;
+  /** The lowest value that both grow into. */
+  readonly join: (a: A, b: A) => A;
+  /** The last moment that the value names, on the one counter that text, calls and settles are ordered by; 0 where it names none. */
+  readonly moment: (value: A) => number;
+  /** The value of an attempt that reads a response which other attempts have read before. */
+  readonly behind: (value: A, before: EarlierAttempts) => A;
+}
 
-/** The lowest facts that both grow into. Rows past the ledger's limit are folded. */
-export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts => ({
-  delivery: higher(Delivery, f.delivery, g.delivery),
-  progress: higher(Progress, f.progress, g.progress),
-  shown: higher(Shown, f.shown, g.shown),
-  text_through: Math.max(f.text_through, g.text_through),
-  call_through: Math.max(f.call_through, g.call_through),
-  settled_through: Math.max(f.settled_through, g.settled_through),
-  tools: joinRows(f.tools, g.tools),
-  terminal_seen: f.terminal_seen || g.terminal_seen,
-  side_effects: joinSnapshots(f.side_effects, g.side_effects),
-  counters: joinCounters(f.counters, g.counters),
+/** What an attempt has to know of those that read the same response before it. */
+interface EarlierAttempts {
+  readonly attempts: number;
+  /** The last moment that their facts name. */
+  readonly moment: number;
+}
+
+const anyTime = { moment: () => 0, behind: <A>(value: A): A => value };
+
+/** A word of a chain whose literals stand in growing order. */
+const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
+  ...anyTime,
+  atMost: (a, b) => chainAtMost(literals, a, b),
+  join: (a, b) => higher(literals, a, b),
 });
 
-const rowsAtMost = (f: ReadonlyArray<ToolRow>, g: ReadonlyArray<ToolRow>): boolean => {
-  if (f.length === 0) return true;
-  const byKey = new Map(g.map((row) => [keyOf(row.executor, row.call), row]));
-  return f.every((row) => {
-    const own = byKey.get(keyOf(row.executor, row.call)) ?? byKey.get(keyOf(row.executor, foldedCall(row.executor)));
-    return own !== undefined && rowAtMost(row, own);
-  });
+/** A moment: what happened in a later attempt happened after all that came before it. */
+const moment: Growth<number> = {
+  atMost: (a, b) => a <= b,
+  join: Math.max,
+  moment: (value) => value,
+  behind: (value, before) => (value === 0 ? 0 : value + before.moment),
+};
+
+const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
+
+/** Every row is found in the later ledger: as the same call at the same or a later phase, or in the fold of its executor. */
+const ledger: Growth<ReadonlyArray<ToolRow>> = {
+  ...anyTime,
+  atMost: (f, g) => {
+    if (f.length === 0) return true;
+    const byKey = new Map(g.map((row) => [keyOf(row.executor, row.call), row]));
+    return f.every((row) => {
+      const own = byKey.get(keyOf(row.executor, row.call)) ?? byKey.get(keyOf(row.executor, foldedCall(row.executor)));
+      return own !== undefined && rowAtMost(row, own);
+    });
+  },
+  join: (f, g) => {
+    const both = new Ledger();
+    for (const row of f) both.raise(row);
+    for (const row of g) both.raise(row);
+    return both.rows;
+  },
+  // The calls of a later attempt are other calls: their keys begin anew.
+  behind: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
 };
 
 const keyOf = (executor: Executor, call: string): string => `${executor} ${call}`;
 
 const rowAtMost = (a: ToolRow, b: ToolRow): boolean =>
-  isFolded(b) ? foldCovers(b, a) : stands(ToolEffect, a.effect, b.effect) && stands(ToolPhase, a.phase, b.phase);
+  isFolded(b)
+    ? foldCovers(b, a)
+    : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-const snapshotAtMost = (f: SideEffects | null, g: SideEffects | null): boolean => {
-  if (g === null) return true;
-  if (f === null) return false;
-  return (
-    (f.guarded || !g.guarded) &&
-    (f.complete || !g.complete) &&
-    countsAtMost(f.runtime, g.runtime) &&
-    countsAtMost(f.provider, g.provider)
-  );
+/** Of two snapshots the one that proves less is higher; a missing one proves nothing. */
+const snapshot: Growth<SideEffects | null> = {
+  ...anyTime,
+  atMost: (f, g) => {
+    if (g === null) return true;
+    if (f === null) return false;
+    return (
+      (f.guarded || !g.guarded) &&
+      (f.complete || !g.complete) &&
+      countsAtMost(f.runtime, g.runtime) &&
+      countsAtMost(f.provider, g.provider)
+    );
+  },
+  join: (f, g) => {
+    if (f === null || g === null) return null;
+    return {
+      guarded: f.guarded && g.guarded,
+      complete: f.complete && g.complete,
+      reason: [f.reason, g.reason].includes("provider_tools")
+        ? "provider_tools"
+        : f.reason === "all_classified"
+          ? g.reason
+          : f.reason,
+      runtime: joinCounts(f.runtime, g.runtime),
+      provider: joinCounts(f.provider, g.provider),
+    };
+  },
 };
 
 const countsAtMost = (a: Counts, b: Counts): boolean =>
   a.read_only <= b.read_only && a.mutating <= b.mutating && a.unknown <= b.unknown;
-
-const joinRows = (f: ReadonlyArray<ToolRow>, g: ReadonlyArray<ToolRow>): ReadonlyArray<ToolRow> => {
-  const ledger = new Ledger();
-  for (const row of f) ledger.raise(row);
-  for (const row of g) ledger.raise(row);
-  return ledger.rows;
-};
-
-const joinSnapshots = (f: SideEffects | null, g: SideEffects | null): SideEffects | null => {
-  if (f === null || g === null) return null;
-  return {
-    guarded: f.guarded && g.guarded,
-    complete: f.complete && g.complete,
-    reason: [f.reason, g.reason].includes("provider_tools")
-      ? "provider_tools"
-      : f.reason === "all_classified"
-        ? g.reason
-        : f.reason,
-    runtime: joinCounts(f.runtime, g.runtime),
-    provider: joinCounts(f.provider, g.provider),
-  };
-};
 
 const joinCounts = (a: Counts, b: Counts): Counts => ({
   read_only: Math.max(a.read_only, b.read_only),
@@ -102,8 +122,65 @@ const joinCounts = (a: Counts, b: Counts): Counts => ({
   unknown: Math.max(a.unknown, b.unknown),
 });
 
-const joinCounters = (a: Counters, b: Counters): Counters => {
-  const joined: Record<string, number> = { ...a };
-  for (const [name, value] of Object.entries(b)) joined[name] = Math.max(joined[name] ?? 0, value);
-  return { ...joined, parts: joined.parts ?? 0, bytes: joined.bytes ?? 0, characters: joined.characters ?? 0 };
+/** Numbers for reports: no decision reads them, and they stand outside the order. */
+const report: Growth<Counters> = {
+  ...anyTime,
+  atMost: () => true,
+  join: (a, b) => {
+    const joined: Record<string, number> = { ...a };
+    for (const [name, value] of Object.entries(b)) joined[name] = Math.max(joined[name] ?? 0, value);
+    return { ...joined, parts: joined.parts ?? 0, bytes: joined.bytes ?? 0, characters: joined.characters ?? 0 };
+  },
 };
+
+/** The table, in the order of `AttemptFacts`. */
+export const growth: { readonly [K in keyof AttemptFacts]: Growth<AttemptFacts[K]> } = {
+  delivery: chain(Delivery),
+  progress: chain(Progress),
+  shown: chain(Shown),
+  text_through: moment,
+  call_through: moment,
+  settled_through: moment,
+  tools: ledger,
+  terminal_seen: flag,
+  side_effects: snapshot,
+  counters: report,
+};
+
+// `Object.keys` loses the literal keys of the table.
+const names = Object.keys(growth) as ReadonlyArray<keyof AttemptFacts>;
+
+/** Facts that are made one by one. */
+const made = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts =>
+  // The table has every name of the facts and no other, which `fromEntries` cannot say.
+  Object.fromEntries(names.map((name) => [name, fact(name)])) as unknown as AttemptFacts;
+
+/** Whether facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
+export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
+  const holds = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
+  return names.every(holds);
+};
+
+/** The lowest facts that both grow into. Rows past the ledger's limit are folded. */
+export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
+  made((name) => growth[name].join(f[name], g[name]));
+
+/** The last moment that facts name: what happens next happens after it. */
+export const lastMoment = (facts: AttemptFacts): number => {
+  const of = <K extends keyof AttemptFacts>(name: K): number => growth[name].moment(facts[name]);
+  return Math.max(...names.map(of));
+};
+
+/**
+ * The facts of one response as far as it was read: by the attempt that asked for it, and by those that resumed it.
+ *
+ * @param attempts the facts of its attempts, in the order in which they read it; at least one
+ */
+export const joined = ([first, ...resumed]: readonly [AttemptFacts, ...Array<AttemptFacts>]): AttemptFacts =>
+  resumed.reduce((before, facts, index) => {
+    const earlier = { attempts: index + 1, moment: lastMoment(before) };
+    return join(
+      before,
+      made((name) => growth[name].behind(facts[name], earlier)),
+    );
+  }, first);

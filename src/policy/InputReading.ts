@@ -17,16 +17,16 @@ import {
 } from "../domain/AttemptFacts.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
 import * as Json from "../domain/Json.ts";
-import { type AttemptMode, type Budget, fresh as freshRun, type RunFacts } from "../domain/RunFacts.ts";
+import type { AttemptMode, Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 
 /** The input as far as it can be believed; the same object where all of it can. */
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
-  const facts = isFacts(given.facts) ? given.facts : restrictedFacts(given.facts);
-  const run = isRun(given.run) ? given.run : restrictedRun(given.run);
-  const budget = isBudget(given.budget) ? given.budget : restrictedBudget(given.budget);
+  const facts = isFacts(given.facts) ? given.facts : repairedFacts(given.facts);
+  const run = isRun(given.run) ? given.run : repaired(given.run, worstRun, isRun);
+  const budget = isBudget(given.budget) ? given.budget : repaired(given.budget, worstBudget, isBudget);
   const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
   const same =
     failure === given.failure &&
@@ -88,72 +88,6 @@ const isSnapshot = (it: SideEffects): boolean =>
 const isCounts = (it: SideEffects["runtime"]): boolean =>
   Json.record(it) !== undefined && isAmount(it.read_only) && isAmount(it.mutating) && isAmount(it.unknown);
 
-const restrictedFacts = (given: AttemptFacts): AttemptFacts => {
-  // What is no object at all has every field missing.
-  const it: Partial<AttemptFacts> = Json.record(given) === undefined ? {} : given;
-  return {
-    ...fresh,
-    ...it,
-    delivery: isDelivery(it.delivery) ? it.delivery : "accepted",
-    progress: isProgress(it.progress) ? it.progress : "output",
-    shown: isShown(it.shown) ? it.shown : "text",
-    // Text of an unknown time stands behind every call, and a call of an unknown time before every text.
-    text_through: isAmount(it.text_through) ? it.text_through : Number.MAX_SAFE_INTEGER,
-    call_through: isAmount(it.call_through) ? it.call_through : 0,
-    settled_through: isAmount(it.settled_through) ? it.settled_through : 0,
-    terminal_seen: it.terminal_seen === true,
-    // A snapshot that cannot be read is missing.
-    side_effects:
-      it.side_effects !== undefined && it.side_effects !== null && isSnapshot(it.side_effects) ? it.side_effects : null,
-    tools: Array.isArray(it.tools)
-      ? it.tools.map((row: ToolRow) => (isRow(row) ? row : restrictedRow(row)))
-      : [worstRow],
-  };
-};
-
-/** A call of which nothing is known: it may have run, and may have done anything. */
-const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
-
-/** Of a call that is run by a foreign word, neither its effect nor its outcome is known. */
-const restrictedRow = (given: ToolRow): ToolRow => {
-  const row: Partial<ToolRow> = Json.record(given) === undefined ? {} : given;
-  const { effect, executor, phase } = row;
-  return {
-    ...worstRow,
-    call: Json.string(row.call),
-    tool: Json.string(row.tool),
-    ...(isExecutor(executor)
-      ? {
-          executor,
-          effect: isEffect(effect) ? effect : worstRow.effect,
-          phase: isPhase(phase) ? phase : worstRow.phase,
-        }
-      : {}),
-  };
-};
-
-const counters = [
-  "credential_refreshes",
-  "throttle_wait_ms",
-  "auto_retries",
-  "not_processed_retries",
-  "retries_after_shown",
-  "retries_after_stall",
-  "elapsed_ms",
-] as const satisfies ReadonlyArray<keyof RunFacts>;
-
-/** Flags with the value that permits least. */
-const worstFlags = {
-  user_cancelled: true,
-  lifecycle_closed: true,
-  can_continue: false,
-  resumable: false,
-  discardable: false,
-  can_refresh_credentials: false,
-} as const satisfies Partial<RunFacts>;
-// `Object.entries` loses the literal keys of the record.
-const flags = Object.entries(worstFlags) as ReadonlyArray<[keyof typeof worstFlags, boolean]>;
-
 const isRun = (it: RunFacts): boolean =>
   Json.record(it) !== undefined &&
   isMode(it.mode) &&
@@ -172,30 +106,6 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.retries_after_stall) &&
   isAmount(it.elapsed_ms);
 
-const restrictedRun = (given: RunFacts): RunFacts => {
-  const it: Partial<RunFacts> = Json.record(given) === undefined ? {} : given;
-  const run: RunFacts = { ...freshRun, ...it };
-  return {
-    ...run,
-    // A failure in a continuation that is not retryable asks, where any other mode stops.
-    mode: isMode(it.mode) ? it.mode : "first",
-    continue_text: it.continue_text === "auto" ? "auto" : "ask",
-    ...Object.fromEntries(flags.map(([flag, worst]) => [flag, typeof it[flag] === "boolean" ? it[flag] : worst])),
-    ...Object.fromEntries(
-      counters.map((counter) => [counter, isAmount(it[counter]) ? it[counter] : Number.MAX_SAFE_INTEGER]),
-    ),
-  };
-};
-
-const limits = [
-  "max_auto_retries",
-  "max_not_processed",
-  "max_after_shown",
-  "max_after_stall",
-  "max_elapsed_ms",
-  "max_retry_after_ms",
-] as const satisfies ReadonlyArray<keyof Budget>;
-
 const isBudget = (it: Budget): boolean =>
   Json.record(it) !== undefined &&
   isAmount(it.max_auto_retries) &&
@@ -205,7 +115,46 @@ const isBudget = (it: Budget): boolean =>
   isAmount(it.max_elapsed_ms) &&
   isAmount(it.max_retry_after_ms);
 
-const nothingAllowed: Budget = {
+/** A call of which nothing is known: it may have run, and may have done anything. */
+const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
+
+/** The facts that permit least. */
+const worstFacts: AttemptFacts = {
+  delivery: "accepted",
+  progress: "output",
+  shown: "text",
+  // Text of an unknown time stands behind every call, and a call of an unknown time before every text.
+  text_through: Number.MAX_SAFE_INTEGER,
+  call_through: 0,
+  settled_through: 0,
+  tools: [worstRow],
+  terminal_seen: false,
+  side_effects: null,
+  counters: fresh.counters,
+};
+
+/** The facts of a run that permit least. */
+const worstRun: RunFacts = {
+  // A failure in a continuation that is not retryable asks, where any other mode stops.
+  mode: "first",
+  user_cancelled: true,
+  lifecycle_closed: true,
+  can_continue: false,
+  continue_text: "ask",
+  resumable: false,
+  discardable: false,
+  can_refresh_credentials: false,
+  credential_refreshes: Number.MAX_SAFE_INTEGER,
+  throttle_wait_ms: Number.MAX_SAFE_INTEGER,
+  auto_retries: Number.MAX_SAFE_INTEGER,
+  not_processed_retries: Number.MAX_SAFE_INTEGER,
+  retries_after_shown: Number.MAX_SAFE_INTEGER,
+  retries_after_stall: Number.MAX_SAFE_INTEGER,
+  elapsed_ms: Number.MAX_SAFE_INTEGER,
+};
+
+/** The budget that allows nothing. */
+const worstBudget: Budget = {
   max_auto_retries: 0,
   max_not_processed: 0,
   max_after_shown: 0,
@@ -214,10 +163,25 @@ const nothingAllowed: Budget = {
   max_retry_after_ms: 0,
 };
 
-const restrictedBudget = (given: Budget): Budget => {
-  const it: Partial<Budget> = Json.record(given) === undefined ? {} : given;
+/** A value whose every field is the given one where that can be believed, and the worst one where it cannot. */
+const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
+  // What is no object at all has every field missing.
+  const it: Partial<A> = Json.record(given) === undefined ? {} : given;
+  const believed = (name: string): boolean => fits({ ...worst, [name]: it[name as keyof A] });
   return {
-    ...nothingAllowed,
-    ...Object.fromEntries(limits.map((limit) => [limit, isAmount(it[limit]) ? it[limit] : 0])),
+    ...worst,
+    ...Object.fromEntries(Object.keys(worst).flatMap((name) => (believed(name) ? [[name, it[name as keyof A]]] : []))),
   };
+};
+
+/** Of a ledger the rows that can be believed stay; of a call that is run by a foreign word neither effect nor outcome is known. */
+const repairedFacts = (given: AttemptFacts): AttemptFacts => {
+  const facts = repaired(given, worstFacts, isFacts);
+  const rows: unknown = Json.record(given)?.tools;
+  return Array.isArray(rows) ? { ...facts, tools: rows.map(repairedRow) } : facts;
+};
+
+const repairedRow = (given: ToolRow): ToolRow => {
+  const row = repaired(given, worstRow, isRow);
+  return isExecutor(Json.record(given)?.executor) ? row : { ...worstRow, call: row.call, tool: row.tool };
 };

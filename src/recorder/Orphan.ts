@@ -10,8 +10,7 @@ import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Facts from "../facts/Facts.ts";
-import { atMost, join } from "../facts/Growth.ts";
-import { joined } from "../facts/ResponseFacts.ts";
+import { atMost, join, joined } from "../facts/Growth.ts";
 import { runAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 

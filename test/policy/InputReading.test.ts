@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import {
-  type AttemptFacts,
+  AttemptFacts,
   atMost,
   Delivery,
   fresh as freshFacts,
@@ -14,12 +14,13 @@ import {
 import { type Action, Decision } from "../../src/domain/Decision.ts";
 import { Failure, resolve } from "../../src/domain/Failure.ts";
 import * as FailureReading from "../../src/domain/FailureReading.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
+import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
 import * as Facts from "../../src/facts/Facts.ts";
 import { type DecisionInput, ofIncident } from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";
+import * as InputReading from "../../src/policy/InputReading.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 
 const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
@@ -182,6 +183,24 @@ describe("decide over values that it does not know", () => {
           // A caller without types gives this.
           const { mode } = RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
           assert.notStrictEqual(mode, "replay", `${path.join(".")} = ${String(value)}, was ${String(at(input, path))}`);
+        }
+      }
+    }
+  });
+
+  it("no field of facts, run or budget is believed unseen: a foreign value of any becomes another one, counters alone stay", () => {
+    const fields = { facts: AttemptFacts.fields, run: RunFacts.fields, budget: Budget.fields };
+    for (const input of inputs) {
+      for (const [part, of] of Object.entries(fields)) {
+        for (const field of Object.keys(of).filter((name) => name !== "counters")) {
+          for (const value of foreign) {
+            // A ledger without rows is one.
+            if (Array.isArray(value) || (typeof value === "number" && value >= 0 && value < Infinity)) continue;
+            // A caller without types gives this.
+            const believed = InputReading.read(replaced(input, [part, field], value) as DecisionInput);
+            assert.notStrictEqual(at(believed, [part, field]), value, `${part}.${field} = ${String(value)}`);
+            assert.strictEqual(InputReading.read({ ...believed, failure: input.failure }).facts, believed.facts);
+          }
         }
       }
     }

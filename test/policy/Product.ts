@@ -6,7 +6,13 @@
  * path that takes one covering step in one dimension at a time, and "not permitted" is handed on from step to step. So a
  * check of the steps is a check of all pairs.
  */
-import type { AttemptFacts, ToolRow } from "../../src/domain/AttemptFacts.ts";
+import {
+  type AttemptFacts,
+  Delivery,
+  fresh as freshFacts,
+  Progress,
+  type ToolRow,
+} from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import { empty, type SideEffects } from "../../src/domain/SideEffects.ts";
@@ -151,28 +157,32 @@ export const flags: ReadonlyArray<RunFacts> = [false, true].flatMap((can_continu
   ),
 );
 
-/** The dimensions of an attempt's facts. */
-export interface FactsDimensions {
-  readonly delivery: Dimension<AttemptFacts["delivery"]>;
-  readonly progress: Dimension<AttemptFacts["progress"]>;
-  readonly seen: Dimension<Pick<AttemptFacts, "shown" | "text_through">>;
-  readonly call: Dimension<number>;
-  readonly settled: Dimension<number>;
-  readonly terminal: Dimension<boolean>;
-  readonly snapshot: Dimension<SideEffects | null>;
-  readonly ledger: Dimension<ReadonlyArray<ToolRow>>;
-}
+/**
+ * The dimensions of an attempt's facts, one for each of them: a new fact does not compile before the laws are checked over it.
+ * The time of text is spanned with what was shown, and counters stand outside the order.
+ */
+export type FactsDimensions = { readonly [K in keyof AttemptFacts]: Dimension<Partial<AttemptFacts>> };
+
+/** The values of one fact. */
+export const fact = <const K extends keyof AttemptFacts>(
+  name: K,
+  { above, values }: Dimension<AttemptFacts[K]>,
+): Dimension<Partial<AttemptFacts>> => ({ above, values: values.map((value) => ({ [name]: value })) });
+
+const elsewhere: Dimension<Partial<AttemptFacts>> = chain({});
 
 /** Every value of every chain, with ledgers of up to one row. */
 export const wide: FactsDimensions = {
-  delivery: chain("not_sent", "ambiguous", "accepted"),
-  progress: chain("none", "started", "reasoning", "output"),
-  seen,
-  call: chain(0, 2),
-  settled: chain(0, 2),
-  terminal: chain(false, true),
-  snapshot: snapshots,
-  ledger: ledgers(1),
+  delivery: fact("delivery", chain(...Delivery.literals)),
+  progress: fact("progress", chain(...Progress.literals)),
+  shown: seen,
+  text_through: elsewhere,
+  call_through: fact("call_through", chain(0, 2)),
+  settled_through: fact("settled_through", chain(0, 2)),
+  terminal_seen: fact("terminal_seen", chain(false, true)),
+  side_effects: fact("side_effects", snapshots),
+  tools: fact("tools", ledgers(1)),
+  counters: elsewhere,
 };
 
 /**
@@ -181,15 +191,15 @@ export const wide: FactsDimensions = {
  */
 export const deep: FactsDimensions = {
   ...wide,
-  delivery: chain("not_sent", "accepted"),
-  progress: chain("started", "output"),
-  terminal: chain(false),
-  snapshot: chain(guarded, { ...guarded, guarded: false }, null),
-  ledger: ledgers(2),
+  delivery: fact("delivery", chain("not_sent", "accepted")),
+  progress: fact("progress", chain("started", "output")),
+  terminal_seen: fact("terminal_seen", chain(false)),
+  side_effects: fact("side_effects", chain(guarded, { ...guarded, guarded: false }, null)),
+  tools: fact("tools", ledgers(2)),
 };
 
 /** `deep` with the marker, for failures about what the model wrote. */
-export const deepEnded: FactsDimensions = { ...deep, terminal: chain(false, true) };
+export const deepEnded: FactsDimensions = { ...deep, terminal_seen: fact("terminal_seen", chain(false, true)) };
 
 /** All facts of a product, and the indices of every pair of which the second covers the first. */
 export interface Span {
@@ -198,17 +208,8 @@ export interface Span {
   readonly above: Uint32Array;
 }
 
-export const span = (d: FactsDimensions): Span => {
-  const dimensions: ReadonlyArray<Dimension<unknown>> = [
-    d.delivery,
-    d.progress,
-    d.seen,
-    d.call,
-    d.settled,
-    d.terminal,
-    d.snapshot,
-    d.ledger,
-  ];
+export const span = (of: FactsDimensions): Span => {
+  const dimensions = Object.values(of);
   const strides = dimensions.map((_, i) =>
     dimensions.slice(0, i).reduce((size, { values }) => size * values.length, 1),
   );
@@ -217,17 +218,7 @@ export const span = (d: FactsDimensions): Span => {
     Math.floor(index / (strides[i] ?? 1)) % (dimensions[i]?.values.length ?? 1);
   const facts = Array.from(
     { length: size },
-    (_, index): AttemptFacts => ({
-      delivery: value(d.delivery, at(index, 0)),
-      progress: value(d.progress, at(index, 1)),
-      ...value(d.seen, at(index, 2)),
-      call_through: value(d.call, at(index, 3)),
-      settled_through: value(d.settled, at(index, 4)),
-      terminal_seen: value(d.terminal, at(index, 5)),
-      side_effects: value(d.snapshot, at(index, 6)),
-      tools: value(d.ledger, at(index, 7)),
-      counters: { parts: 0, bytes: 0, characters: 0 },
-    }),
+    (_, index): AttemptFacts => Object.assign({}, freshFacts, ...dimensions.map((d, i) => value(d, at(index, i)))),
   );
   const pairs = facts.flatMap((_, index) =>
     dimensions.flatMap(({ above }, i) =>

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import { joined } from "../../facts/ResponseFacts.ts";
+import { joined } from "../../facts/Growth.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 

@@ -210,7 +210,7 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
   ];
   const facts = Product.span({
     ...Product.wide,
-    snapshot: { values: [Product.snapshots.values[0] ?? null, null], above: [[1], []] },
+    side_effects: Product.fact("side_effects", Product.chain(Product.snapshots.values[0] ?? null, null)),
   }).facts;
   // Odd names, so that deciding again is deciding on replaced ones.
   const odd = (it: AttemptFacts, index: number): AttemptFacts => ({
