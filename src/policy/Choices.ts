@@ -4,10 +4,10 @@
  * A decision names calls only. What a provider may have run unseen has no call, and a person is told of it all the same.
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
-import type { Choice, Decision, Rule } from "../domain/Decision.ts";
+import type { Choice, Decision } from "../domain/Decision.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import { isUnprovable } from "./PolicyRows.ts";
-import { asksWhetherItRan } from "./Rules.ts";
+import { aboutOutcome, type RuleEntry } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
 
 /** What stands in the list for tools that a provider runs itself and that the stream told nothing of. */
@@ -17,11 +17,11 @@ export const providerTools = "tools that the provider runs";
 export const unknownTools = "tools of unknown effect";
 
 /** The choices of a rule's question, at least two: what was shown can be accepted or, if the caller can discard, retried. */
-export const of = (s: Situation.Situation, rule: Rule): ReadonlyArray<Choice> => {
+export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choice> => {
   const offered: Array<Choice> = [];
   if (s.run.discardable || s.facts.shown === "nothing") offered.push("retry");
   if (s.run.can_continue) offered.push("continue");
-  if (asksWhetherItRan(rule)) offered.push("it_ran", "it_did_not_run");
+  if (aboutOutcome(entry)) offered.push("it_ran", "it_did_not_run");
   if (s.facts.shown !== "nothing") offered.push("accept");
   offered.push("stop");
   return offered;

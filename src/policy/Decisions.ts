@@ -3,7 +3,7 @@
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import * as Choices from "./Choices.ts";
-import { type Ruling, rules } from "./Rules.ts";
+import { type RuleEntry, type Ruling, rules, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
 /**
@@ -20,15 +20,17 @@ export const make = (s: Situation, ruling: Ruling, version: string, delayMs: num
       mode: ruling.mode,
       delay_ms: delayMs,
       policy_version: version,
-      because: because(s, ruling.rule),
+      because: reasons(s, ruling.entry),
       ...calls(s),
     };
   }
-  return ruling.action === "ask_user" ? question(s, ruling.rule, version) : stop(s, ruling.rule, version);
+  return ruling.action === "ask_user" ? question(s, ruling, version) : stop(s, ruling, version);
 };
 
 /** The facts that a rule rests on, as `name=value` of a fixed vocabulary, the failure first. */
-export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => [failureFact(s), ...rules[rule].because(s)];
+export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => reasons(s, rules[rule]);
+
+const reasons = (s: Situation, entry: RuleEntry): ReadonlyArray<string> => [failureFact(s), ...entry.because(s)];
 
 const failureFact = ({ failure }: Situation): string => {
   switch (failure.kind) {
@@ -44,12 +46,12 @@ const failureFact = ({ failure }: Situation): string => {
   }
 };
 
-const stop = (s: Situation, rule: Rule, version: string): Decision => ({
+const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision => ({
   action: "do_not_retry",
   rule,
   delay_ms: 0,
   policy_version: version,
-  because: because(s, rule),
+  because: reasons(s, entry),
   ...calls(s),
 });
 
@@ -57,17 +59,17 @@ const stop = (s: Situation, rule: Rule, version: string): Decision => ({
  * A question, unless there is nothing to ask: a run whose terminal marker was seen and whose content is malformed ends as
  * complete, because runtimes give such an error back to the model.
  */
-const question = (s: Situation, rule: Rule, version: string): Decision => {
-  if (s.malformed && s.facts.terminal_seen) return stop(s, "already_complete", version);
+const question = (s: Situation, { entry, rule }: Ruling, version: string): Decision => {
+  if (s.malformed && s.facts.terminal_seen) return stop(s, rulings.already_complete, version);
   const repeated = Choices.repeatedCalls(s);
   return {
     action: "ask_user",
     rule,
     delay_ms: 0,
     policy_version: version,
-    because: because(s, rule),
+    because: reasons(s, entry),
     ...calls(s),
-    choices: Choices.of(s, rule),
+    choices: Choices.of(s, entry),
     ...(repeated.length === 0 ? {} : { may_repeat: repeated }),
     // An unattended question must end the run: any other default would be an automatic retry by another name.
     default_choice: "stop",

@@ -266,16 +266,17 @@ type Entries = typeof rules;
 export type AskingRule = { [R in Rule]: Entries[R]["action"] extends "ask_user" ? R : never }[Rule];
 
 /** What a row gives before budget and Retry-After are asked: a rule, with the action that the table says of it. */
-export type Ruling =
-  | { readonly action: "auto_retry_once"; readonly rule: Rule; readonly mode: Exclude<AttemptMode, "first"> }
-  | { readonly action: "ask_user" | "do_not_retry"; readonly rule: Rule };
+export type Ruling = { readonly rule: Rule; readonly entry: RuleEntry } & (
+  | { readonly action: "auto_retry_once"; readonly mode: Exclude<AttemptMode, "first"> }
+  | { readonly action: "ask_user" | "do_not_retry" }
+);
 
 /** The ruling of a rule. */
 const rulingOf = (rule: Rule): Ruling => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "auto_retry_once"
-    ? { action: entry.action, rule, mode: entry.mode }
-    : { action: entry.action, rule };
+    ? { rule, entry, action: entry.action, mode: entry.mode }
+    : { rule, entry, action: entry.action };
 };
 
 // `Object.keys` loses the literal keys of the table, and `fromEntries` those of the record that is made of them.
@@ -293,10 +294,11 @@ export const runAfter = (rule: Rule): StopRule["run"] => {
 };
 
 /** Whether the question of a rule is about a call of unknown outcome. */
-export const asksWhetherItRan = (rule: Rule): boolean => {
-  const entry: RuleEntry = rules[rule];
-  return entry.action === "ask_user" && entry.asks === "whether_it_ran";
-};
+export const asksWhetherItRan = (rule: Rule): boolean => aboutOutcome(rules[rule]);
+
+/** The same of the rule's entry, which a decision has at hand. */
+export const aboutOutcome = (entry: RuleEntry): boolean =>
+  entry.action === "ask_user" && entry.asks === "whether_it_ran";
 
 const settledFacts = ({ facts }: Situation): ReadonlyArray<string> => [
   "runtime_call=settled",

@@ -52,7 +52,9 @@ export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
 /** A ruling under a checked configuration. */
 export const tightened = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): Ruling => {
   const action = lowered.get(ruling.rule);
-  return action === undefined || action === "auto_retry_once" ? ruling : { action, rule: ruling.rule };
+  return action === undefined || action === "auto_retry_once"
+    ? ruling
+    : { action, rule: ruling.rule, entry: ruling.entry };
 };
 
 /** Every automatic retry asks: for a run whose own policy is not known, and might have asked. */
