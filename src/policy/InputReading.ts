@@ -167,11 +167,10 @@ const worstBudget: Budget = {
 const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
   // What is no object at all has every field missing.
   const it: Partial<A> = Json.record(given) === undefined ? {} : given;
-  const believed = (name: string): boolean => fits({ ...worst, [name]: it[name as keyof A] });
-  return {
-    ...worst,
-    ...Object.fromEntries(Object.keys(worst).flatMap((name) => (believed(name) ? [[name, it[name as keyof A]]] : []))),
-  };
+  // `Object.keys` loses the literal keys of the worst value.
+  const names = Object.keys(worst) as ReadonlyArray<string> as ReadonlyArray<keyof A>;
+  const believed = names.filter((name) => fits({ ...worst, [name]: it[name] }));
+  return { ...worst, ...Object.fromEntries(believed.map((name) => [name, it[name]])) };
 };
 
 /** Of a ledger the rows that can be believed stay; of a call that is run by a foreign word neither effect nor outcome is known. */
