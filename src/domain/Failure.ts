@@ -29,7 +29,7 @@ export const RejectedReason = Schema.Literals([
 ]);
 export type RejectedReason = typeof RejectedReason.Type;
 
-/** Who cancelled. `provider` is an abort that nobody on this side asked for. */
+/** Who cancelled. `provider` is an abort that this side did not ask for. */
 export const CancelledBy = Schema.Literals(["user", "lifecycle", "caller", "provider"]);
 export type CancelledBy = typeof CancelledBy.Type;
 

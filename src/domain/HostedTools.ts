@@ -67,7 +67,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  * `openrouter:web_search`).
  *
  * @param name a tool's name or type from the wire or a request body
- * @returns undefined for a tool that nobody is known to host
+ * @returns undefined for a tool that no provider is known to host
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
@@ -153,7 +153,7 @@ const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): To
       return boundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
-  // A type that nobody knows is taken to run at the provider: the worse of the two errors is to miss that.
+  // A type that is not known is taken to run at the provider: to miss that is the worse of the two errors.
   if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
   return boundary(hosted.executor === "runtime" ? name : own, hosted);
 };

@@ -43,7 +43,7 @@ export type Evidence = typeof Evidence.Type;
 /**
  * What became of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so
  * it is never the run's final one. `superseded`: a newer decision came before it was carried out. `late`: found out after
- * the run had gone on; nobody acts on it. `final`: it ended the run.
+ * the run had gone on; no decision about it is carried out. `final`: it ended the run.
  */
 export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "superseded", "late", "final"]);
 export type IncidentStatus = typeof IncidentStatus.Type;

@@ -289,7 +289,7 @@ class Fold implements FactsFold {
     return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#handedPhase(signal, tool));
   }
 
-  /** The guard proves nothing of a tool that nobody declared: whoever is handed such a call may run it. */
+  /** The guard proves nothing of an undeclared tool: a caller that is handed such a call may run it. */
   #handedPhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
     return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";

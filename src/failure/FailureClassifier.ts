@@ -98,7 +98,7 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
-/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and nobody's cancel. */
+/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and no cancel. */
 const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
 /** An SDK's own word that its caller aborted the request. */
@@ -249,7 +249,7 @@ const finish = (failure: Failure, link: Link | undefined, fallback: string): Fai
   });
 };
 
-/** Says the two flags that a decision reads, so that nobody has to know the defaults. */
+/** Says the two flags that a decision reads, so that no reader has to know the defaults. */
 const settled = (failure: Failure): Failure => {
   const { retryable, not_processed } = resolve(failure);
   return { ...failure, retryable, not_processed };

@@ -66,7 +66,7 @@ const permanent = (body: ErrorBody.BodyReading, status: number | undefined): Pro
 /**
  * Concludes from an error body alone: inside a stream, or where a client lost the status.
  *
- * A code that nobody knows is still the provider's error: `server_error`.
+ * A code that no table knows is still the provider's error: `server_error`.
  */
 export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
   if (body.status !== undefined) return ofStatus(body.status, body, headers, nowMs);

@@ -136,7 +136,7 @@ export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");
   const reason = get(error, "reason");
   if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
-  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: nobody here asked
+  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: this side did not ask
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
   if (isCollectedShort(error)) return truncated;

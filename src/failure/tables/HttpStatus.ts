@@ -4,15 +4,15 @@
 import { permanentStatuses, type RejectedReason } from "../../domain/Failure.ts";
 
 /** What a table row says: a kind and, for a rejection, its reason. */
-export type Verdict =
+export type StatusFailure =
   | { readonly kind: "rate_limited" | "overloaded" | "server_error" | "invalid_tool_input" | "unknown" }
   | { readonly kind: "rejected"; readonly reason: RejectedReason }
   | { readonly kind: "cancelled"; readonly by: "provider" };
 
-const rejected = (reason: RejectedReason): Verdict => ({ kind: "rejected", reason });
+const rejected = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
 
 /** Statuses whose meaning is their own. Every other 4xx is an invalid request, every other 5xx a server error. */
-const verdicts: ReadonlyMap<number, Verdict> = new Map<number, Verdict>([
+const verdicts: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
   [401, rejected("auth")],
   [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error; PawWork #1468 showed it as a lost connection
   [403, rejected("permission")],
@@ -25,11 +25,11 @@ const verdicts: ReadonlyMap<number, Verdict> = new Map<number, Verdict>([
   [425, { kind: "server_error" }], // RFC 8470, 5.2: retry without early data
   [429, { kind: "rate_limited" }],
   [451, rejected("permission")],
-  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, as nobody here asked
+  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel: this side did not ask
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
-/** Statuses with which a proxy in front of the provider answers for it: nobody knows what the provider did. */
+/** Statuses with which a proxy in front of the provider responds for it: what the provider did is not known. */
 const proxied: ReadonlySet<number> = new Set([503, 529]);
 
 /** Whether a number is the status of an error response. */
@@ -37,7 +37,7 @@ export const isError = (status: unknown): status is number =>
   typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599;
 
 /** What an error status means by itself. */
-export const verdict = (status: number): Verdict =>
+export const verdict = (status: number): StatusFailure =>
   verdicts.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
 
 /** Whether the same request may succeed later, or undefined where the kind's default stands. */

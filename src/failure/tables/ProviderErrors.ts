@@ -5,16 +5,19 @@
  * limit has both.
  */
 import { known } from "../thrown/ErrorLabel.ts";
-import type { Verdict } from "./HttpStatus.ts";
+import type { StatusFailure } from "./HttpStatus.ts";
 
-const rejected = (reason: (Verdict & { kind: "rejected" })["reason"]): Verdict => ({ kind: "rejected", reason });
+const rejected = (reason: (StatusFailure & { kind: "rejected" })["reason"]): StatusFailure => ({
+  kind: "rejected",
+  reason,
+});
 
 /**
  * What a group of codes means, with its rank: of several codes in one error the higher rank speaks (DeepSeek sends `type:
  * authentication_error` beside `code: invalid_request_error`).
  */
 export interface ProviderVerdict {
-  readonly verdict: Verdict;
+  readonly verdict: StatusFailure;
   readonly rank: 1 | 2 | 3 | 4;
   /** False where the provider had begun to work on the request. */
   readonly not_processed?: boolean;

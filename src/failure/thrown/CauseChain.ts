@@ -134,7 +134,7 @@ export const isInstance = (value: object): boolean => {
   return name !== undefined && name !== "Object";
 };
 
-/** Functions have fields too (a class has a name), but nobody throws one with an error inside. */
+/** Functions have fields too (a class has a name), but none is thrown with an error inside. */
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /** Whether a value is a list; also for a proxy that has been revoked, which is none. */
