@@ -120,13 +120,13 @@ export const restore = <P, E, R>(
   cursor: string | undefined,
 ): Revived<P> | undefined => {
   const last = record.attempts.at(-1);
-  run.restored({
+  const before = {
     // A caller that could not discard what the run showed cannot do so now, unless it says that it can.
     discardable: run.options.discardable ?? last?.run?.discardable ?? true,
     elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
     attempts: last?.attempt ?? 0,
-    incidents: Orphan.incidentsSoFar(record),
-  });
+  };
+  run.restored(before, Orphan.incidentsSoFar(record));
   run.question.restored(record.questions.at(-1)?.revision ?? 0);
   run.spending.restored(last?.run ?? fresh);
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));

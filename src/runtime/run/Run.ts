@@ -45,7 +45,7 @@ import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { RunStop } from "./RunStop.ts";
 import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
-import { Spending } from "./Spending.ts";
+import { nothingSpent, Spending, type Spent } from "./Spending.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
 /** Puts on record what turned out after an attempt was decided: a call of it has settled. */
@@ -63,8 +63,6 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
-  /** What was spent of the budget. */
-  readonly spending = new Spending();
   /** The response that is read now. */
   readonly response = new ResponseUnderWay<P>();
   #options: RunOptions<P, E, R>;
@@ -75,10 +73,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   #attempts = 0;
   #incidents = 0;
   #runElapsedMs = 0;
-  readonly #stop = new RunStop();
-  /** Made with the first question: most runs have none. */
+  // These four are made with their first use: many runs wait at once, and each holds what it has.
+  #spending: Spending | undefined;
+  #stopping: RunStop | undefined;
   #question: OpenQuestion | undefined;
-  /** Made when something waits for it. */
   #done: Deferred.Deferred<void> | undefined;
   /** Gives back the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
@@ -143,6 +141,22 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.#attempts;
   }
 
+  /** What was spent of the budget. */
+  get spending(): Spending {
+    this.#spending ??= new Spending();
+    return this.#spending;
+  }
+
+  /** What was spent of the budget, as a decision takes it. */
+  get spent(): Spent {
+    return this.#spending?.facts() ?? nothingSpent;
+  }
+
+  get #stop(): RunStop {
+    this.#stopping ??= new RunStop();
+    return this.#stopping;
+  }
+
   /** The question that is open. */
   get question(): OpenQuestion {
     this.#question ??= new OpenQuestion();
@@ -155,20 +169,20 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   get stopper(): Stopper | undefined {
-    return this.#stop.by;
+    return this.#stopping?.by;
   }
 
   get userCancelled(): boolean {
-    return this.#stop.userCancelled;
+    return this.#stopping?.userCancelled === true;
   }
 
   get lifecycleClosed(): boolean {
-    return this.#stop.lifecycleClosed;
+    return this.#stopping?.lifecycleClosed === true;
   }
 
   /** Why the run is not this process's any more. */
   get loss(): Loss | undefined {
-    return this.#stop.loss;
+    return this.#stopping?.loss;
   }
 
   /** Done as soon as the run is stopped. */
@@ -211,10 +225,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
     return new Attempt<P>(this, {
       number: this.#attempts,
-      mode: setup.mode,
-      request: setup.request,
-      calls: setup.calls,
-      cursor: setup.cursor,
+      ...setup,
       facts,
       reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
@@ -276,14 +287,14 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     if (watch !== undefined) {
       this.shared.watchdog.unwatch(watch);
       this.#runElapsedMs = watch.runElapsed(now);
-      this.spending.passed(watch.withoutProgress(now));
+      this.#spending?.passed(watch.withoutProgress(now));
     }
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
     if (failure !== undefined) {
       this.spending.failed();
       if (failure.kind === "stalled") this.#clocks = Clocks.doubled(this.#clocks, failure.clock);
       // The error that an abort makes of a request may be seen before the abort itself (L10).
-      if (this.stopper === undefined) this.#stop.heard();
+      if (this.stopper === undefined) this.#stopping?.heard();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
@@ -294,12 +305,13 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Listens to the caller's own signal, from now until the run has ended. */
   heed(): void {
-    this.#stop.heed(this.options.signal, (by) => this.stop(by));
+    const { signal } = this.options;
+    if (signal !== undefined) this.#stop.heed(signal, (by) => this.stop(by));
   }
 
   /** Hears the caller's signal no more. */
   unheed(): void {
-    this.#stop.unheed();
+    this.#stopping?.unheed();
   }
 
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag (T1). */
@@ -352,14 +364,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
-    const handedOver = calls.map(
-      ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
-    );
-    const entries = [...handedOver, factsRaised(attempt)];
-    if (!needsRecord(this, calls)) return Effect.map(this.write(entries), () => this.loss === undefined);
-    return Effect.map(this.writeFirst(entries), (recorded) => {
-      if (!recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
-      return recorded;
+    const waits = needsRecord(this, calls);
+    return Effect.map(this.#writer.writeShown(attempt, calls, waits), (recorded) => {
+      if (waits && !recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
+      return recorded || (!waits && this.loss === undefined);
     });
   }
 
@@ -393,10 +401,10 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /** The run goes on where its record stands: a process before this one has driven it so far. */
-  restored({ attempts, discardable, elapsedMs, incidents }: RunState): void {
-    this.#discardable = discardable;
-    this.#startedAt -= elapsedMs;
-    this.#attempts = attempts;
+  restored(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
+    this.#discardable = run.discardable;
+    this.#startedAt -= run.elapsedMs;
+    this.#attempts = run.attempts;
     this.#incidents = incidents;
   }
 
@@ -430,21 +438,12 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       this.note(this.attempts, "end", end.reason);
       // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).
       return Effect.map(this.#writer.write([factsRaised(attempt), ...entries], true), (written) => {
-        this.telemetry.finished(written === "lost" ? lostEnd : end, this.attempts);
+        this.telemetry.finished(
+          written === "lost" ? { state: "stopped", reason: "lifecycle_closed" } : end,
+          this.attempts,
+        );
         emit();
       });
     });
   }
 }
-
-/** A run as its record has it. */
-interface RunState {
-  readonly discardable: boolean;
-  /** Since the run was started, by the wall clock. */
-  readonly elapsedMs: number;
-  readonly attempts: number;
-  readonly incidents: number;
-}
-
-/** The end of a stream whose run another process drives by now. */
-const lostEnd: StreamEnd = { state: "stopped", reason: "lifecycle_closed" };

@@ -13,7 +13,7 @@ import type { Run } from "./Run.ts";
  */
 export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumable: boolean): RunFacts => {
   const { options, shared } = run;
-  const { credential_refreshes, ...retries } = run.spending.facts();
+  const { credential_refreshes, ...retries } = run.spent;
   return {
     mode: attempt.setup.mode,
     user_cancelled: run.userCancelled,

@@ -65,8 +65,7 @@ export class RunStop {
    *
    * @param stop stops the run
    */
-  heed(signal: AbortSignal | undefined, stop: (by: Stopper) => void): void {
-    if (signal === undefined) return;
+  heed(signal: AbortSignal, stop: (by: Stopper) => void): void {
     const listener = () => this.heard();
     this.#heeded = { signal, listener, stop };
     signal.addEventListener("abort", listener, { once: true });

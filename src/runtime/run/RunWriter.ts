@@ -161,6 +161,21 @@ export class RunWriter implements Unwritten {
   }
 
   /**
+   * Commits the facts of an attempt, with the calls that are about to be handed over.
+   *
+   * @param first the hand-over waits for a store that is away
+   * @returns whether they are on record
+   */
+  writeShown(attempt: LedgerAttempt, calls: ReadonlyArray<NamedCall>, first: boolean): Effect.Effect<boolean> {
+    const handedOver = calls.map(
+      ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
+    );
+    const entries = [...handedOver, factsRaised(attempt)];
+    if (first) return this.writeFirst(entries, true);
+    return Effect.map(this.write(entries, true), (written) => written === "recorded");
+  }
+
+  /**
    * Commits the entries that begin the run. While the store is away it begins unrecorded.
    *
    * @returns why the store refuses the run, which then must not begin; undefined when it may

@@ -97,3 +97,6 @@ export class Spending {
     this.#elapsedMs = spent.elapsed_ms;
   }
 }
+
+/** What a run has spent that has not failed yet. */
+export const nothingSpent: Spent = new Spending().facts();
