@@ -34,8 +34,9 @@ export const listCommand = Command.make(
   "list",
   {
     db: dbFlag,
-    state: Flag.Literals("state", ["live", "asking", "parked", "ended"]).pipe(
-      Flag.withDescription("Only runs in this state"),
+    state: Flag.Literals("state", ["running", "asking", "waiting", "ended", "live", "parked"]).pipe(
+      Flag.withDescription("Only runs in this state; live and parked are the record's words for running and waiting"),
+      Flag.map((word): RunRecord["state"] => (word === "running" ? "live" : word === "waiting" ? "parked" : word)),
       Flag.optional,
     ),
     broken: Flag.Boolean("broken").pipe(

@@ -81,6 +81,24 @@ describe("the command line on a file of runs", () => {
     for (const code of [0, 1, 2, 3]) assert.include(stdout, `\n    ${code}  `);
   });
 
+  it("lists by the words that the table shows and by those of the record", async () => {
+    const db = join(folder, "states.db");
+    const waits: ReadonlyArray<Entry> = [
+      ...S.asking("waits"),
+      { _tag: "QuestionAnswered", revision: 1, answer: "retry", by: "person" },
+    ];
+    await stored(db, { asks: S.asking("asks"), over: S.stopped("over"), waits });
+    const listed = async (state: string) => {
+      const { stdout } = await run(db, "runs", "list", "--state", state, "--json");
+      return Json.list(Json.record(Json.parse(stdout)?.json)?.runs).map((it) => Json.record(it)?.run_id);
+    };
+    assert.deepStrictEqual(await listed("waiting"), ["waits"]);
+    assert.deepStrictEqual(await listed("parked"), ["waits"]);
+    assert.deepStrictEqual(await listed("running"), []);
+    assert.deepStrictEqual(await listed("live"), []);
+    assert.include((await run(db, "runs", "list", "--state", "waiting")).stdout, "‖ waiting");
+  }, 60_000);
+
   it("follows in one process what another one answers", async () => {
     const db = join(folder, "two.db");
     await stored(db, { "asks-me": S.asking("asks-me") });
