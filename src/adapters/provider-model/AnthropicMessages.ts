@@ -13,6 +13,7 @@ import {
   mediaTypeOf,
   resultText,
   systemOf,
+  turnsOf,
   unsupported,
   type Written,
 } from "./Request.ts";
@@ -31,7 +32,7 @@ export const anthropicMessages = (written: Written): Body => {
     stream: true,
     max_tokens: maxTokensDefault,
     ...(system.length === 0 ? {} : { system: system.map((text) => ({ type: "text", text })) }),
-    messages: turns(written.prompt),
+    messages: turnsOf(written.prompt, contentOf),
     ...toolsOf(written),
     ...(schema === undefined ? {} : { output_config: { format: { type: "json_schema", schema: schema.schema } } }),
   };
@@ -54,25 +55,6 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
     ],
     tool_choice: typeof chosen === "string" ? { type: words[chosen] } : { type: "tool", name: chosen.tool },
   };
-};
-
-interface Turn {
-  readonly role: "user" | "assistant";
-  readonly content: ReadonlyArray<Body>;
-}
-
-/** Turns alternate: results of tools are the user's, and what follows of the same side joins it. */
-const turns = (prompt: Prompt.Prompt): ReadonlyArray<Turn> => {
-  const found: Array<Turn> = [];
-  for (const message of prompt.content) {
-    const content = contentOf(message);
-    if (content.length === 0) continue;
-    const role = message.role === "assistant" ? "assistant" : "user";
-    const last = found.at(-1);
-    if (last?.role === role) found[found.length - 1] = { role, content: [...last.content, ...content] };
-    else found.push({ role, content });
-  }
-  return found;
 };
 
 const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {

@@ -13,6 +13,7 @@ import {
   mediaTypeOf,
   resultText,
   systemOf,
+  turnsOf,
   type Written,
 } from "./Request.ts";
 
@@ -24,7 +25,10 @@ export const googleGemini = (written: Written): Body => {
   const system = systemOf(written.prompt);
   return {
     ...(system.length === 0 ? {} : { systemInstruction: { parts: system.map((text) => ({ text })) } }),
-    contents: turns(written.prompt),
+    contents: turnsOf(written.prompt, partsOf).map(({ content, role }) => ({
+      role: role === "assistant" ? "model" : role,
+      parts: content,
+    })),
     ...toolsOf(written),
     ...(schema === undefined
       ? {}
@@ -62,25 +66,6 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
 };
 
 const camel = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-
-interface Turn {
-  readonly role: "user" | "model";
-  readonly parts: ReadonlyArray<Body>;
-}
-
-/** Turns alternate: the results of all calls of one response stand in one turn of the user's. */
-const turns = (prompt: Prompt.Prompt): ReadonlyArray<Turn> => {
-  const found: Array<Turn> = [];
-  for (const message of prompt.content) {
-    const parts = partsOf(message);
-    if (parts.length === 0) continue;
-    const role = message.role === "assistant" ? "model" : "user";
-    const last = found.at(-1);
-    if (last?.role === role) found[found.length - 1] = { role, parts: [...last.parts, ...parts] };
-    else found.push({ role, parts });
-  }
-  return found;
-};
 
 const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   switch (message.role) {

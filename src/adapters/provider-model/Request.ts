@@ -114,6 +114,33 @@ export const keptOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): J
 export const systemOf = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
   prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []));
 
+/** What one side of a conversation says before the other side goes on. */
+interface Turn {
+  readonly role: "user" | "assistant";
+  readonly content: ReadonlyArray<Body>;
+}
+
+/**
+ * The conversation where sides have to alternate: results of tools are the user's, and what follows of the same side joins it.
+ *
+ * @param contentOf what a message says, in the words of the protocol
+ */
+export const turnsOf = (
+  prompt: Prompt.Prompt,
+  contentOf: (message: Prompt.Message) => ReadonlyArray<Body>,
+): ReadonlyArray<Turn> => {
+  const found: Array<Turn> = [];
+  for (const message of prompt.content) {
+    const content = contentOf(message);
+    if (content.length === 0) continue;
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const last = found.at(-1);
+    if (last?.role === role) found[found.length - 1] = { role, content: [...last.content, ...content] };
+    else found.push({ role, content });
+  }
+  return found;
+};
+
 /** A part that a protocol has no words for. */
 export const unsupported = (protocol: ProtocolId, what: string): AiError.AiError =>
   AiError.make({
