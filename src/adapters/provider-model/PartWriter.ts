@@ -8,7 +8,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
-import { type Content, type Kept, keyOfCall } from "../../provider/stream/Content.ts";
+import { type Content, keyOfCall, type OpaqueFields } from "../../provider/stream/Content.ts";
 import type { Part } from "../../provider/stream/Protocol.ts";
 import { hostedMetadata } from "../effect-ai/Parts.ts";
 import { finishReason, usageOf } from "./Finish.ts";
@@ -35,7 +35,7 @@ export class PartWriter {
   readonly #open = new Map<number, string>();
   readonly #ids = new Set<string>();
   /** What goes back with a call, by its key. */
-  readonly #keeps = new Map<string, Kept>();
+  readonly #keeps = new Map<string, OpaqueFields>();
 
   /**
    * @param protocol the protocol of the stream
@@ -128,7 +128,7 @@ export class PartWriter {
     out.push({ type: `${block.kind}-end`, id: block.id, ...this.#metadata(block.keep) });
   }
 
-  #metadata(keep: Kept): { readonly metadata?: Response.ProviderMetadata } {
+  #metadata(keep: OpaqueFields): { readonly metadata?: Response.ProviderMetadata } {
     return Object.keys(keep).length === 0 ? {} : { metadata: { [this.#protocol.id]: { ...keep } } };
   }
 
@@ -152,7 +152,7 @@ export class PartWriter {
     return id;
   }
 
-  #ready(signal: CallSignal, keep: Kept | undefined, out: Array<StreamPart>): void {
+  #ready(signal: CallSignal, keep: OpaqueFields | undefined, out: Array<StreamPart>): void {
     const id = this.#open.get(signal.ordinal) ?? this.#start(signal, out);
     this.#open.delete(signal.ordinal);
     this.#called = true;

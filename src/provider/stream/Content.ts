@@ -15,7 +15,7 @@ import type { CallSignal } from "../../domain/Observation.ts";
 export type ItemType = "text" | "reasoning" | "call" | "hosted" | "result" | "note";
 
 /** What a host keeps beside a block and gives back with it: signatures, encrypted reasoning, ids. Only the provider reads it. */
-export type Kept = Readonly<Record<string, string>>;
+export type OpaqueFields = Readonly<Record<string, string>>;
 
 /** What a content adds to an item of the response, which goes back to the provider when the response goes on. */
 export interface ItemPiece {
@@ -45,7 +45,7 @@ export interface Content {
   readonly text: string;
   /** Left out where nothing of it goes back to the provider. */
   readonly item?: ItemPiece;
-  readonly keep?: Kept;
+  readonly keep?: OpaqueFields;
   /** The file of a `media` that comes with its bytes, in base64. */
   readonly file?: { readonly mediaType: string; readonly data: string };
 }

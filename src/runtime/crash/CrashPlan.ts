@@ -32,7 +32,7 @@ export interface RunStanding {
 }
 
 /** The next step. `expire`: the question is answered with its default, and what follows is planned on that record. */
-export type Step =
+export type RecoveryStep =
   | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: RunStanding }
   | {
       readonly _tag: "expire";
@@ -60,7 +60,7 @@ export interface PlanOptions {
  *
  * @param record the run as it stands; it has not ended
  */
-export const next = (record: RunRecord.RunRecord, options: PlanOptions): Step => {
+export const next = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   const due = Orphan.due(record);
   // A run that has no attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
@@ -78,7 +78,7 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Step =>
 
 type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: T }>;
 
-const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): Step => {
+const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): RecoveryStep => {
   const { standing } = due;
   if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), options);
   const { attempt, input } = due;
@@ -112,7 +112,7 @@ const actedOn = (
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
   options: PlanOptions,
-): Step => {
+): RecoveryStep => {
   const { action, rule } = incident.decision;
   switch (action) {
     case "auto_retry_once":
@@ -138,7 +138,7 @@ const offered = (
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
   options: PlanOptions,
-): Step =>
+): RecoveryStep =>
   Orphan.isResumable(record)
     ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
     : notResumable(record, incident, entries, options);
@@ -152,7 +152,7 @@ const notResumable = (
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
   { now, unresumable = "not_resumable" }: PlanOptions,
-): Step =>
+): RecoveryStep =>
   write([...entries, ...ended(record, End.stoppedAt(incident, unresumable), now)], {
     outcome: "stopped",
     rule: incident.decision.rule,
@@ -180,17 +180,21 @@ const questionOf = (
   });
 };
 
-const waiting = (record: RunRecord.RunRecord, { incident, question }: DueOf<"waiting">, { now }: PlanOptions): Step => {
+const waiting = (
+  record: RunRecord.RunRecord,
+  { incident, question }: DueOf<"waiting">,
+  { now }: PlanOptions,
+): RecoveryStep => {
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at === undefined || question.expires_at > now) return parked(record, "question", [], standing);
   return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
 };
 
-const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): Step => {
+const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
   const done = [noted(record, options.now, "answer", choice), Incident.marked(incident, "acted_on", choice)];
-  const stoppedAt = (reason?: string): Step =>
+  const stoppedAt = (reason?: string): RecoveryStep =>
     write([...done, ...ended(record, End.stoppedAt(incident, reason), options.now)], { outcome: "stopped", rule });
   switch (choice) {
     case "stop":
@@ -218,7 +222,7 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
 };
 
 /** A step that is planned on the record that entries leave, in one write with them. */
-const after = (entries: ReadonlyArray<RunRecord.Entry>, step: Step): Step =>
+const after = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
 /** A run that is parked already for this reason, with nothing to add, is left as it is. */
@@ -227,12 +231,12 @@ const parked = (
   reason: RunRecord.Parked,
   entries: ReadonlyArray<RunRecord.Entry>,
   standing: RunStanding,
-): Step =>
+): RecoveryStep =>
   record.parked === reason && entries.length === 0
     ? { _tag: "keep", standing }
     : write([...entries, { _tag: "RunParked", reason }], standing);
 
-const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): Step => ({
+const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): RecoveryStep => ({
   _tag: "write",
   entries,
   standing,

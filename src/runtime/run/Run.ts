@@ -45,7 +45,7 @@ import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { RunStop } from "./RunStop.ts";
 import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
-import { nothingSpent, Spending, type Spent } from "./Spending.ts";
+import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
 /** Puts on record what turned out after an attempt was decided: a call of it has settled. */
@@ -148,7 +148,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   /** What was spent of the budget, as a decision takes it. */
-  get spent(): Spent {
+  get spent(): SpentBudget {
     return this.#spending?.facts() ?? nothingSpent;
   }
 

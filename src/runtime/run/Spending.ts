@@ -8,7 +8,7 @@
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
 
 /** The budget's side of a run's facts. */
-export type Spent = Pick<
+export type SpentBudget = Pick<
   RunFacts,
   | "auto_retries"
   | "not_processed_retries"
@@ -71,13 +71,13 @@ export class Spending {
   }
 
   /** The run goes on from its record: an attempt of it has failed. */
-  restored(spent: Spent): void {
+  restored(spent: SpentBudget): void {
     this.#set(spent);
     this.#hasFailed = true;
   }
 
   /** What a decision takes. */
-  facts(): Spent {
+  facts(): SpentBudget {
     return {
       credential_refreshes: this.#credentialRefreshes,
       auto_retries: this.#autoRetries,
@@ -88,7 +88,7 @@ export class Spending {
     };
   }
 
-  #set(spent: Spent): void {
+  #set(spent: SpentBudget): void {
     this.#autoRetries = spent.auto_retries;
     this.#notProcessedRetries = spent.not_processed_retries;
     this.#retriesAfterShown = spent.retries_after_shown;
@@ -99,4 +99,4 @@ export class Spending {
 }
 
 /** What a run has spent that has not failed yet. */
-export const nothingSpent: Spent = new Spending().facts();
+export const nothingSpent: SpentBudget = new Spending().facts();

@@ -4,7 +4,7 @@
 import type { Part } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";
 
-interface Kept {
+interface ShownPart {
   readonly attempt: number;
   readonly ordinal: number;
   readonly part: Part;
@@ -12,7 +12,7 @@ interface Kept {
 
 /** What a caller shows. It takes a run's events and does what they say. */
 export class Transcript {
-  #kept: Array<Kept> = [];
+  #kept: Array<ShownPart> = [];
   /** Whether anything was withdrawn that can be seen: text, thoughts, a call. */
   withdrawn = false;
 
@@ -23,7 +23,7 @@ export class Transcript {
       this.#kept.push({ attempt, ordinal, part });
     }
     if (event._tag !== "AttemptDiscarded") return;
-    const stays = (it: Kept) => it.attempt !== event.attempt || it.ordinal <= event.keep_through;
+    const stays = (it: ShownPart) => it.attempt !== event.attempt || it.ordinal <= event.keep_through;
     this.withdrawn ||= this.#kept.some((it) => !stays(it) && isVisible(it.part));
     this.#kept = this.#kept.filter(stays);
   }
