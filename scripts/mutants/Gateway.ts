@@ -100,7 +100,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "teardown",
     find: "return onExit(isNormalEnd && first !== undefined ? 0 : codes",
     replace: "return onExit(isNormalEnd && first === undefined ? 0 : codes",
-    proofs: [{ test: "test/cli/command/Usage.test.ts", named: "SIGTERM" }],
+    proofs: [{ test: "test/cli/processes.test.ts", named: "SIGTERM" }],
   },
   {
     name: "the agent offers a retry and does not say what may run again",
@@ -148,7 +148,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "presenter",
     find: 'event._tag === "InvalidInvocation"\n      ?',
     replace: 'event._tag === "InvalidInvocation" && event.errors.length === 0\n      ?',
-    proofs: [{ test: "test/cli/command/Usage.test.ts", named: "is one line on stderr" }],
+    proofs: [{ test: "test/cli/processes.test.ts", named: "is one line on stderr" }],
   },
   {
     name: "a local server's client whose key looks like a vendor's is sent to that vendor, prompt and all",

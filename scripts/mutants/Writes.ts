@@ -107,7 +107,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "complete",
     find: "if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);",
     replace: "yield* handOverFrozen(run, attempt, false);",
-    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "the last call of a whole answer" }],
+    proofs: [{ test: "test/runtime/run/StoreAway.test.ts", named: "the last call of a whole response" }],
   },
   {
     name: "a write that landed behind a cut connection is refused when it comes again",

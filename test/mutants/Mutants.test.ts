@@ -1,10 +1,22 @@
 /** Holds the lists of mutants to the sources: each still finds the one place that it changes, and proofs that exist. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { catalogue } from "../../scripts/mutants/runner/Catalogue.ts";
 import { declarationsAround, siteOf, sources } from "../../scripts/mutants/runner/Site.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
+
+/** The text of a test file and of all files of test/ behind its imports. */
+const withImports = (file: string, read = new Set<string>()): string => {
+  if (read.has(file)) return "";
+  read.add(file);
+  const text = readFileSync(file, "utf8");
+  const imported = [...text.matchAll(/from "(\.[^"]+)"/g)]
+    .map(([, specifier]) => join(dirname(file), specifier ?? ""))
+    .filter((path) => path.startsWith(join(root, "test/")));
+  return [text, ...imported.map((path) => withImports(path, read))].join("\n");
+};
 
 const all = sources(root);
 const listed = await catalogue();
@@ -15,7 +27,16 @@ describe("every mutant finds the one place that it changes", () => {
       const site = siteOf(mutant, all);
       assert.isObject(site, String(site));
       for (const proof of mutant.proofs) {
-        if ("test" in proof) assert.isTrue(existsSync(`${root}/${proof.test}`), proof.test);
+        if (!("test" in proof)) continue;
+        assert.isTrue(existsSync(`${root}/${proof.test}`), proof.test);
+        // A name may be put together by its test, so that only its words can be looked for.
+        const words = proof.named?.match(/[\w']+/g) ?? [];
+        const written = withImports(join(root, proof.test));
+        assert.deepStrictEqual(
+          words.filter((word) => !written.includes(word)),
+          [],
+          `${proof.test} names no test "${proof.named}"`,
+        );
       }
     });
   }
