@@ -1,5 +1,5 @@
 /**
- * Holds what the policy answers: one of three actions, the rule that gave it, and what it rests on.
+ * Holds a decision of the policy: one of three actions, the rule that gave it, and the facts that it rests on.
  */
 import * as Schema from "effect/Schema";
 import { ToolPhase } from "./AttemptFacts.ts";
@@ -51,7 +51,7 @@ export type Choice = typeof Choice.Type;
 export const DecisionCall = Schema.Struct({ call: Label, tool: Label, phase: ToolPhase });
 export type DecisionCall = typeof DecisionCall.Type;
 
-/** The policy's answer. `mode` stands with `auto_retry_once`, `choices` (at least two) with `ask_user`. */
+/** What the policy decides of a broken attempt. `mode` stands with `auto_retry_once`, `choices` (at least two) with `ask_user`. */
 export const Decision = Schema.Struct({
   action: Action,
   rule: Rule,

@@ -29,7 +29,7 @@ export const RejectedReason = Schema.Literals([
 ]);
 export type RejectedReason = typeof RejectedReason.Type;
 
-/** Who cancelled. `provider` is an abort that this side did not ask for. */
+/** The side that cancelled. `provider` is an abort that this side did not ask for. */
 export const CancelledBy = Schema.Literals(["user", "lifecycle", "caller", "provider"]);
 export type CancelledBy = typeof CancelledBy.Type;
 
@@ -61,7 +61,7 @@ const common = {
 const kind = <const K extends string, F extends Schema.Struct.Fields>(name: K, fields: F) =>
   Schema.Struct({ kind: Schema.Literal(name), ...common, ...fields });
 
-/** Every kind of failure, with the fields of its own. Kinds and defaults: DESIGN section 5. */
+/** Every kind of failure, with the fields of its own. `resolve` has the flags that each kind has by default. */
 export const kinds = {
   /** The connection broke or could not be made. */
   transport: kind("transport", {
@@ -120,8 +120,8 @@ type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
 export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
 
 /**
- * Whether a failure is about what the model wrote, not about the stream: the provider has said all that it will, and its
- * terminal marker counts beside the failure (DESIGN section 5).
+ * Whether a failure is about what the model wrote, not about the stream. The stream is then whole: the provider has said all
+ * that it will, and its terminal marker counts beside the failure.
  */
 export const isMalformed = ({ kind }: Failure): boolean => kind === "invalid_tool_input" || kind === "empty";
 

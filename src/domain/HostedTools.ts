@@ -1,5 +1,5 @@
 /**
- * Knows the tools that providers host: who runs them and what they do, and which of them a request exposes.
+ * Knows the tools that providers host: the side that runs each, what it does, and which of them a request exposes.
  *
  * A name means something here only for a call that the provider executes or for an entry of a request body: a function
  * that a caller calls `web_search` is the caller's, and its effect is what the caller declared.
@@ -9,7 +9,7 @@ import * as Json from "./Json.ts";
 import { label } from "./Limits.ts";
 import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";
 
-/** Who runs a hosted tool, and what running it does. */
+/** The side that runs a hosted tool, and what running it does. */
 export interface HostedTool {
   readonly executor: Executor;
   readonly effect: ToolEffect;
@@ -97,7 +97,7 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
  * Lists what a request exposes: every tool of its body, in any of the four protocols, and the state that it appends to at
  * the provider.
  *
- * Tools that a caller runs are `runtime` and `unknown`: what they do only the caller can declare. A Responses
+ * Tools that a caller runs are `runtime` and `unknown`: only the caller can declare what they do. A Responses
  * `conversation` counts as server-side state, because the same request again appends to it again; `previous_response_id`
  * does not, because a repeat makes a sibling.
  *

@@ -24,8 +24,8 @@ export const names = [
 export type Http2Name = (typeof names)[number];
 
 /**
- * Peer resets that the same request may survive: DESIGN section 5, and the three that speak of a moment and not of the
- * request (a settings frame that was late, a frame after a close, a tunnel that broke).
+ * Peer resets that the same request may survive. Each speaks of the peer or of a moment, and not of the request: the peer
+ * stopped, failed, refused or was busy; a settings frame was late, a frame came after a close, a tunnel broke.
  */
 const transient: ReadonlySet<string> = new Set<Http2Name>([
   "NO_ERROR",

@@ -15,7 +15,7 @@ export const parse = (text: string): { readonly json: unknown } | undefined => {
   try {
     return { json: JSON.parse(text) };
   } catch {
-    // Not JSON is an answer here, not an error: the caller says what it means.
+    // A text that is not JSON is a result here and no error: the caller says what it means.
     return undefined;
   }
 };

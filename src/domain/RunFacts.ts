@@ -54,7 +54,7 @@ export const fresh: RunFacts = Schema.decodeSync(RunFacts)({});
 const limit = (value: number) => Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)));
 const limitMs = (value: number) => Milliseconds.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)));
 
-/** What one run may spend on automatic retries. Defaults: DESIGN section 6; each pays the prompt again. */
+/** What one run may spend on automatic retries. The defaults are small: a retry of a request that was processed pays the prompt again. */
 export const Budget = Schema.Struct({
   /** Automatic retries over all modes. */
   max_auto_retries: limit(3),

@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema";
 export const ToolEffect = Schema.Literals(["read_only", "mutating", "unknown"]);
 export type ToolEffect = typeof ToolEffect.Type;
 
-/** Who runs a tool: the agent runtime, or the provider on its own side. */
+/** The side that runs a tool: the agent runtime, or the provider on its own servers. */
 export const Executor = Schema.Literals(["runtime", "provider"]);
 export type Executor = typeof Executor.Type;
 

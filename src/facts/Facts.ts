@@ -56,7 +56,7 @@ export interface FactsFold {
   /** Counts bytes that were read. */
   readonly bytes: (n: number) => void;
   /**
-   * A runtime call's handler is about to start. Returns whether a row changed.
+   * The handler of a runtime call is about to start. Returns whether a row changed.
    *
    * @param call the key, `choice.ordinal`
    * @param tool the tool's name, which a call that the stream has not handed over yet is added with

@@ -1,8 +1,9 @@
 /**
  * Holds how each fact of an attempt grows, in one table: its order (law L1), its join, and what it is behind other attempts.
  *
- * A fact that `AttemptFacts` names does not compile before it stands here, and whatever is said of facts as a whole is read
- * from the table: a record joins them, a decision compares them, a resumed response puts them behind each other.
+ * A fact that `AttemptFacts` names does not compile before it stands in the table. Nor does it before policy/InputReading.ts
+ * has its worst value and recorder/export/ExportValues.ts says how it is exported. All that is done with facts as a whole is
+ * read from the table: a record joins them, a decision compares them, a resumed response puts them behind each other.
  */
 import {
   type AttemptFacts,

@@ -1,8 +1,8 @@
 /**
- * Says what went wrong, from whatever an attempt threw, a response answered or a stream event carried.
+ * Says what went wrong, from an error that an attempt threw, a response that is no stream, or a stream event.
  *
  * First everything is collected (`ErrorEvidence`), then the strongest evidence speaks: a status, the provider's own code, a
- * transport code, the class of the error, and last its text. What nothing explains is `unknown`, which asks.
+ * transport code, the class of the error, and last its text. An error that none of them explains is `unknown`: the policy asks.
  */
 import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
 import * as TransportCodes from "../domain/TransportCodes.ts";
@@ -37,8 +37,8 @@ export interface ErrorResponse {
 /**
  * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of it.
  *
- * An abort says `cancelled` by `provider`: whether this process asked for it is known to the runtime, which looks first. Where
- * an SDK says itself that its caller aborted, it is `cancelled` by `caller`.
+ * An abort is `cancelled` by `provider`: the runtime knows whether this process asked for it, and looks before it classifies.
+ * Where an SDK says itself that its caller aborted, the failure is `cancelled` by `caller`.
  *
  * @param error what an attempt threw or failed with
  * @param context what is known beside it
@@ -81,7 +81,7 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
   return failure === undefined ? undefined : { ...failure, in_band: true };
 };
 
-/** Rows in the order of strength. "A status inside beats every shape": an abort that wraps a 500 is a server error. */
+/** The evidence in the order of its strength. A status inside beats every shape: an abort that wraps a 500 is a server error. */
 const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;
   const own = evidence.shapes.find(({ value }) => value.strength === "own");
@@ -112,8 +112,8 @@ const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failur
   if (timeout !== undefined) return [transportFailure({ meaning: "retry" }, context), timeout.link];
   const cancelled = shape("cancelled");
   if (cancelled !== undefined) return [{ kind: "cancelled", by: "provider" }, cancelled.link];
-  const verdict = shape("verdict");
-  if (verdict?.value.strength === "verdict") return [withWait(verdict.value.failure, evidence), verdict.link];
+  const definite = shape("definite");
+  if (definite?.value.strength === "definite") return [withWait(definite.value.failure, evidence), definite.link];
   for (const message of evidence.messages) {
     const failure = ofText(message, context);
     if (failure !== undefined) return [failure, message.link];
@@ -163,7 +163,7 @@ const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failu
     if (status !== undefined) return ofStatus(status, { ...body, form: "text" }, [], context.nowMs);
     if (body.form === "schema") return { ...ofBody(body, [], context.nowMs), not_processed: false };
     const provider = lookupText(value, undefined);
-    if (provider !== undefined) return { ...provider.verdict, not_processed: false };
+    if (provider !== undefined) return { ...provider.failure, not_processed: false };
     const code = TransportCodes.inText(value);
     const row = code === undefined ? undefined : TransportCodes.lookup(code);
     if (row !== undefined) return transportFailure(row, context, code);

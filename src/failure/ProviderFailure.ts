@@ -1,10 +1,10 @@
 /**
- * Concludes from what a provider answered: a status, an error body, response headers.
+ * Concludes from a provider's response: its status, its error body, its headers.
  */
 import type { Failure } from "../domain/Failure.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
 import * as HttpStatus from "./tables/HttpStatus.ts";
-import { lookup, type ProviderVerdict } from "./tables/ProviderErrors.ts";
+import { type CodeMeaning, lookup } from "./tables/ProviderErrors.ts";
 import * as RetryAfter from "./tables/RetryAfter.ts";
 import { codeLabel } from "./thrown/ErrorLabel.ts";
 
@@ -25,7 +25,7 @@ export const ofStatus = (
   const provider = refinement(status, body, headers);
   const retryable = shouldRetry(headers) ?? HttpStatus.retryable(status);
   const failure: Failure = {
-    ...(provider?.verdict ?? HttpStatus.verdict(status)),
+    ...(provider?.failure ?? HttpStatus.failureOf(status)),
     status,
     ...(retryable === undefined ? {} : { retryable }),
     ...(provider?.not_processed === false || !HttpStatus.believed(status, body.form) ? { not_processed: false } : {}),
@@ -39,9 +39,9 @@ const refinement = (
   status: number,
   body: ErrorBody.BodyReading,
   headers: ReadonlyArray<unknown>,
-): ProviderVerdict | undefined => {
+): CodeMeaning | undefined => {
   const code = body.byCode;
-  const says = code?.verdict;
+  const says = code?.failure;
   const reason = says?.kind === "rejected" ? says.reason : undefined;
   if (status === 429) return reason === "quota" ? code : permanent(body, status);
   if (status >= 500) {
@@ -52,13 +52,13 @@ const refinement = (
   if (status === 402 || status === 408 || status === 409 || status === 425 || status === 499) return undefined;
   const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.byText(body, status) ?? code);
   if (status === 403 && spoken === undefined) return tokenRefused(headers) ? lookup("invalid_token") : undefined;
-  if (spoken?.verdict.kind === "server_error" || spoken?.verdict.kind === "cancelled") return undefined;
+  if (spoken?.failure.kind === "server_error" || spoken?.failure.kind === "cancelled") return undefined;
   if (status === 400 || status === 422) return spoken;
   return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
 };
 
 /** What a sentence says that no wait changes (a prompt too long, a server without images), whatever the code beside it. */
-const permanent = (body: ErrorBody.BodyReading, status: number | undefined): ProviderVerdict | undefined => {
+const permanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
   const told = ErrorBody.byText(body, status);
   return told?.rank === 4 ? told : undefined;
 };
@@ -75,7 +75,7 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
   const spoken = weak ?? throttled ?? body.byCode ?? ErrorBody.byText(body, undefined);
   const retryable = shouldRetry(headers);
   const failure: Failure = {
-    ...(spoken?.verdict ?? { kind: "server_error" }),
+    ...(spoken?.failure ?? { kind: "server_error" }),
     ...(spoken?.not_processed === false ? { not_processed: false } : {}),
     ...(retryable === undefined ? {} : { retryable }),
     ...codeOf(body),
@@ -92,9 +92,9 @@ export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): E
     read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
   const body: ErrorBody.BodyReading = page ? { ...read, form: "text" } : read;
   const named = RetryAfter.header(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
-  const verdict = named === undefined ? undefined : lookup(named);
-  if (named === undefined || verdict === undefined || body.byCode !== undefined) return body;
-  return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: verdict, code: named };
+  const meaning = named === undefined ? undefined : lookup(named);
+  if (named === undefined || meaning === undefined || body.byCode !== undefined) return body;
+  return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: meaning, code: named };
 };
 
 /** RFC 6750, 3.1: an expired or revoked token is named in the challenge. */

@@ -1,6 +1,8 @@
 /**
- * Says how long to wait before an automatic retry. DESIGN section 6: doubles from 0.5 s to 30 s with equal jitter, so that
- * parallel agents do not retry in lockstep; a provider's own wait comes first.
+ * Says how long to wait before an automatic retry.
+ *
+ * The wait doubles from 0.5 s to 30 s. Jitter is half of it, so that parallel agents do not retry in lockstep. A provider's own
+ * wait comes first.
  */
 import type { Situation } from "./Situation.ts";
 

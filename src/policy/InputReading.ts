@@ -35,7 +35,7 @@ export const read = (given: DecisionInput): DecisionInput => {
     budget === given.budget &&
     jitter === given.jitter;
   if (same) return given;
-  // Neither answer is safe to a marker that may have come: it would be a false success, or an answer asked for twice.
+  // Neither reading of an unknown marker is safe: `true` may be a false success, `false` a response that is asked for twice.
   const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
   return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
 };
@@ -118,7 +118,7 @@ const isBudget = (it: Budget): boolean =>
 /** A call of which nothing is known: it may have run, and may have done anything. */
 const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
 
-/** The facts that permit least. */
+/** The facts that permit least. A fact that is new stands here, and in `isFacts` with its type. */
 const worstFacts: AttemptFacts = {
   delivery: "accepted",
   progress: "output",
@@ -165,7 +165,7 @@ const worstBudget: Budget = {
 
 /** A value whose every field is the given one where that can be believed, and the worst one where it cannot. */
 const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
-  // What is no object at all has every field missing.
+  // A value that is no object has no field.
   const it: Partial<A> = Json.record(given) === undefined ? {} : given;
   // `Object.keys` loses the literal keys of the worst value.
   const names = Object.keys(worst) as ReadonlyArray<string> as ReadonlyArray<keyof A>;

@@ -1,7 +1,8 @@
 /**
  * Holds the nineteen rows of the default policy, in the order in which they are asked.
  *
- * This is the table: `stream-recovery policy` prints these rows, and `decide` asks them. To change a rule change its row.
+ * This is the table: `stream-recovery policy` prints these rows, and `decide` asks them. To change a rule change its row; where that
+ * decides a stored incident differently, raise `version` in RecoveryPolicy.ts too (law L9).
  */
 import type { Rule } from "../domain/Decision.ts";
 import { type Ruling, rulings } from "./Rules.ts";
@@ -9,7 +10,7 @@ import type { Situation } from "./Situation.ts";
 
 /** One row: a condition and an action, as code and as the words that the table prints. The first row that fits decides. */
 export interface PolicyRow {
-  /** The number in the table of DESIGN section 6. */
+  /** The number that tests, comments and docs/policy.md call the row by. */
   readonly number: number;
   /** The condition in words, as the table prints it. */
   readonly condition: string;

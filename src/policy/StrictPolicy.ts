@@ -1,5 +1,5 @@
 /**
- * Holds the rows of the strict policy: the first published form of this design (PawWork #863).
+ * Holds the rows of the strict policy: the first published form of this policy (PawWork #863).
  *
  * One retry after a fixed second, and only of an attempt that provably did nothing: any output, call or partial input
  * asks, an incomplete snapshot asks, nothing is continued or resumed. Guard and effects excuse nothing. Row numbers are

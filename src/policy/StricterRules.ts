@@ -57,7 +57,7 @@ export const tightened = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): R
     : { action, rule: ruling.rule, entry: ruling.entry };
 };
 
-/** Every automatic retry asks: for a run whose own policy is not known, and might have asked. */
+/** Every automatic retry asks: for a run whose own policy is not known and might have asked. */
 export const everyRetryAsks: StricterRules = Object.fromEntries(
   Object.entries(rules).flatMap(([rule, { action }]) => (action === "auto_retry_once" ? [[rule, "ask_user"]] : [])),
 );

@@ -3,7 +3,7 @@
  */
 
 import { isError } from "../tables/HttpStatus.ts";
-import { lookup, lookupText, type ProviderVerdict } from "../tables/ProviderErrors.ts";
+import { type CodeMeaning, lookup, lookupText } from "../tables/ProviderErrors.ts";
 import * as RetryAfter from "../tables/RetryAfter.ts";
 import { elements, get, isList, isObject, messageCharactersMax, number, text } from "../thrown/CauseChain.ts";
 
@@ -26,7 +26,7 @@ export interface BodyReading {
   /** The HTTP status that the body itself names. */
   readonly status?: number;
   /** What the codes mean. */
-  readonly byCode?: ProviderVerdict;
+  readonly byCode?: CodeMeaning;
   /** The code that `byCode` comes from. */
   readonly code?: string;
   readonly messages: ReadonlyArray<string>;
@@ -48,7 +48,7 @@ export const read = (body: unknown): BodyReading => {
     return body.trim() === "" ? absent : { ...absent, form: "text", messages: [body.slice(0, messageCharactersMax)] };
   }
   if (!isObject(body)) return absent;
-  const first = elements(body).find(isObject); // Gemini without SSE answers with an array of chunks
+  const first = elements(body).find(isObject); // Gemini without SSE responds with an array of chunks
   const root = first ?? body;
   const holders = errorObjects(root);
   return holders.length === 0 ? { ...absent, form: "json" } : readHolders(root, holders);
@@ -106,7 +106,7 @@ export const isBare = (event: object): boolean => {
 const isPresent = (value: unknown): boolean =>
   value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
 
-/** MiniMax answers 200 and says the error in `base_resp`; 0 is success. */
+/** MiniMax responds with a 200 and says the error in `base_resp`; 0 is success. */
 const refusedBy = (root: object): object | undefined => {
   const told = get(root, "base_resp");
   const code = number(told, "status_code") ?? 0;
@@ -128,14 +128,14 @@ const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading 
   if (named !== undefined) codes.push(named);
   const numbers = holders.flatMap(statusesOf);
   const messages = holders.flatMap(messagesOf);
-  const meaning = strongest(codes);
+  const spoken = strongest(codes);
   const policy = moderated(holders);
   const perDay = holders.some(isPerDay);
   const status = numbers.find(isError);
   const retryAfterMs = holders.map(RetryAfter.fromBody).find((wait) => wait !== undefined);
   const said = codes.length > 0 || numbers.length > 0;
   const inErrorField = isObject(get(root, "error")) && messages.length > 0;
-  const byCode = perDay ? lookup("insufficient_quota") : (policy ?? meaning?.verdict);
+  const byCode = perDay ? lookup("insufficient_quota") : (policy ?? spoken?.meaning);
   return {
     form: said || inErrorField ? "schema" : "json",
     carries: said || messages.length > 0,
@@ -143,7 +143,7 @@ const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading 
     messages,
     ...(status === undefined ? {} : { status }),
     ...(byCode === undefined ? {} : { byCode }),
-    ...(meaning === undefined ? {} : { code: meaning.code }),
+    ...(spoken === undefined ? {} : { code: spoken.code }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
 };
@@ -168,7 +168,7 @@ const statusesOf = (holder: object): ReadonlyArray<number> =>
 const digits = (value: string | undefined): number | undefined =>
   value !== undefined && /^[45]\d\d$/.test(value) ? Number(value) : undefined;
 
-/** `raw` is the upstream's own answer, which OpenRouter passes on as text. */
+/** `raw` is the upstream's own response, which OpenRouter passes on as text. */
 const messagesOf = (holder: object): ReadonlyArray<string> =>
   [
     text(holder, "message"),
@@ -180,11 +180,11 @@ const messagesOf = (holder: object): ReadonlyArray<string> =>
   ].filter((message): message is string => message !== undefined);
 
 /** The code that speaks: the one of the highest rank, of equals the first. */
-const strongest = (codes: ReadonlyArray<string>): { code: string; verdict: ProviderVerdict } | undefined => {
-  let best: { code: string; verdict: ProviderVerdict } | undefined;
+const strongest = (codes: ReadonlyArray<string>): { code: string; meaning: CodeMeaning } | undefined => {
+  let best: { code: string; meaning: CodeMeaning } | undefined;
   for (const code of codes) {
-    const verdict = lookup(code);
-    if (verdict !== undefined && (best === undefined || verdict.rank > best.verdict.rank)) best = { code, verdict };
+    const meaning = lookup(code);
+    if (meaning !== undefined && (best === undefined || meaning.rank > best.meaning.rank)) best = { code, meaning };
   }
   return best;
 };
@@ -196,7 +196,7 @@ const isPerDay = (holder: object): boolean =>
   );
 
 /** OpenRouter's 403 of its moderation carries the reasons. */
-const moderated = (holders: ReadonlyArray<object>): ProviderVerdict | undefined =>
+const moderated = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
   holders.some((holder) => elements(get(get(holder, "metadata"), "reasons")).length > 0)
     ? lookup("content_policy_violation")
     : undefined;
@@ -212,7 +212,7 @@ export const exceptionKey = (root: object): string | undefined => {
 };
 
 /** What the messages mean where no code does. */
-export const byText = (reading: BodyReading, status: number | undefined): ProviderVerdict | undefined => {
+export const byText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
   for (const message of reading.messages) {
     const found = lookupText(message, status);
     if (found !== undefined) return found;

@@ -84,7 +84,7 @@ const statusOf = (value: object): number | undefined =>
         number(value, "code"),
       ].find(isError);
 
-/** Errors of the AI SDK's gateway say 500 or 408 also where nothing answered; the status of an answer is their cause's. */
+/** An error of the AI SDK's gateway says 500 or 408 also where no response came. Where one came, its status stands in the cause. */
 const inventsStatus = (value: object): boolean =>
   isAiStreamError(value) ||
   (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
@@ -103,7 +103,7 @@ const isMisread = (value: object): boolean => {
   return isObject(get(read, "error")) || text(read, "error") !== undefined || text(read, "type") === "error";
 };
 
-/** Fields under which clients keep what the provider answered. */
+/** Fields under which clients keep the provider's response. */
 const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);
 
 const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {

@@ -8,27 +8,27 @@ import { className, get, isObject, text } from "../thrown/CauseChain.ts";
 
 /**
  * What a class says. `timeout` and `cancelled` are precise, `connection` is a wrapper that says little: a cause with an
- * abort inside speaks before it. `verdict` is the library's own word; `own` is final, whatever is inside; `weak` stands where
+ * abort inside speaks before it. `definite` is the library's own word; `own` is final, whatever is inside; `weak` stands where
  * nothing inside says anything.
  */
 export type Shape =
-  | { readonly strength: "own" | "verdict" | "weak"; readonly failure: Failure }
+  | { readonly strength: "own" | "definite" | "weak"; readonly failure: Failure }
   | { readonly strength: "cancelled"; readonly by: "caller" | "provider" }
   | { readonly strength: "timeout" | "connection" };
 
-const verdict = (failure: Failure): Shape => ({ strength: "verdict", failure });
+const definite = (failure: Failure): Shape => ({ strength: "definite", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
-const damaged = verdict({ kind: "protocol", reason: "damaged_frame" });
-/** What came whole and has another shape than the SDK knows: the same SDK reads the next answer no better. */
-const misread = verdict({ kind: "protocol", reason: "damaged_frame", retryable: false });
+const damaged = definite({ kind: "protocol", reason: "damaged_frame" });
+/** What came whole and has another shape than the SDK knows: the same SDK reads the next response no better. */
+const misread = definite({ kind: "protocol", reason: "damaged_frame", retryable: false });
 /** Effect's DecodeError is whatever the body threw: a connection that broke in it as well as bytes that were wrong. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
-const malformed = verdict({ kind: "rejected", reason: "invalid_request", not_processed: false });
-const badCall = verdict({ kind: "invalid_tool_input" });
+const malformed = definite({ kind: "rejected", reason: "invalid_request", not_processed: false });
+const badCall = definite({ kind: "invalid_tool_input" });
 /** A call that came whole and does not fit the caller's tools: nothing of the stream broke. */
 const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
 const caller = own({ kind: "caller_failed" });
-const truncated = verdict({ kind: "truncated" });
+const truncated = definite({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
 const cancelled: Shape = { strength: "cancelled", by: "provider" };
 /** Said only where the caller aborted its own request, by its signal or its token: the caller's word (law L10). */
@@ -69,8 +69,8 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["AI_InvalidToolInputError", badCall],
   ["AI_NoSuchToolError", badCall],
   ["AI_ToolExecutionError", caller], // a tool's own ECONNRESET is not the provider's
-  ["AI_LoadAPIKeyError", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
-  ["AI_NoSuchModelError", verdict({ kind: "rejected", reason: "not_found", not_processed: false })],
+  ["AI_LoadAPIKeyError", definite({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["AI_NoSuchModelError", definite({ kind: "rejected", reason: "not_found", not_processed: false })],
   ["AI_InvalidPromptError", malformed],
   ["AI_InvalidArgumentError", malformed],
   ["AI_UnsupportedFunctionalityError", malformed],
@@ -94,7 +94,7 @@ const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
   ['request mode cannot be "same-origin"', malformed],
   ["local URLs only", malformed],
   ["blocked", malformed],
-  ["proxy authentication required", verdict({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["proxy authentication required", definite({ kind: "rejected", reason: "auth", not_processed: false })],
 ]);
 
 /** The reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
@@ -108,15 +108,15 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
 
 /** The reasons of Effect's AiError, where no status in its `http` says it more exactly. UnknownError says nothing. */
 const aiReasons: ReadonlyMap<string, Shape> = new Map([
-  ["RateLimitError", verdict({ kind: "rate_limited" })],
-  ["QuotaExhaustedError", verdict({ kind: "rejected", reason: "quota" })],
-  ["AuthenticationError", verdict({ kind: "rejected", reason: "auth" })],
-  ["ContentPolicyError", verdict({ kind: "rejected", reason: "content_policy" })],
-  ["InvalidRequestError", verdict({ kind: "rejected", reason: "invalid_request" })],
-  ["InternalProviderError", verdict({ kind: "server_error" })],
+  ["RateLimitError", definite({ kind: "rate_limited" })],
+  ["QuotaExhaustedError", definite({ kind: "rejected", reason: "quota" })],
+  ["AuthenticationError", definite({ kind: "rejected", reason: "auth" })],
+  ["ContentPolicyError", definite({ kind: "rejected", reason: "content_policy" })],
+  ["InvalidRequestError", definite({ kind: "rejected", reason: "invalid_request" })],
+  ["InternalProviderError", definite({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
-  ["StructuredOutputError", caller], // the answer was whole, and is not what the caller's schema asks for
+  ["StructuredOutputError", caller], // the response was whole, and is not what the caller's schema asks for
   ["UnsupportedSchemaError", malformed],
   ["InvalidUserInputError", malformed],
   ["ToolNotFoundError", misfitCall],
@@ -154,12 +154,12 @@ const aiReason = (reason: object): Shape | undefined => {
   const tag = text(reason, "_tag") ?? "";
   if (tag === "NetworkError") return httpClientReasons.get(text(reason, "reason") ?? "") ?? connection;
   if (tag === "AuthenticationError" && text(reason, "kind") === "InsufficientPermissions")
-    return verdict({ kind: "rejected", reason: "permission" });
+    return definite({ kind: "rejected", reason: "permission" });
   return aiReasons.get(tag);
 };
 
 /**
- * `effect/ai` checks the parts of an answer against the caller's schemas after its provider has read the wire, and says a
+ * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and says a
  * misfit by the reason that providers have for a frame that cannot be read. Only the module tells them apart.
  */
 const isMisfit = (error: object, reason: object): boolean =>
@@ -179,22 +179,22 @@ const isCollectedShort = (error: object): boolean =>
 
 /**
  * undici's parser leaves llhttp's code out (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
- * state": the connection closed, nothing of it was damaged. An answer that is not HTTP was never a stream.
+ * state": the connection closed, nothing of it was damaged. A response that is not HTTP was never a stream.
  */
 const parserError = (message: string): Shape => {
-  if (/\bInvalid EOF state\b/.test(message)) return verdict({ kind: "transport", operation: "body" });
+  if (/\bInvalid EOF state\b/.test(message)) return definite({ kind: "transport", operation: "body" });
   return /\bExpected HTTP\/|\bInvalid HTTP version\b|\bInvalid (?:response )?status\b/.test(message)
-    ? verdict({ kind: "protocol", reason: "not_a_stream" })
+    ? definite({ kind: "protocol", reason: "not_a_stream" })
     : damaged;
 };
 
-/** The AI SDK's call error without a status never reached a provider that answered. */
+/** The AI SDK's call error without a status never had a response of a provider. */
 const apiCall = (error: object): Shape | undefined =>
   text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
 
 /**
  * A JSON SyntaxError inside an attempt is a damaged frame: attempts parse what a provider sent. (All engines name JSON in the
- * message.) Any other SyntaxError is somebody's code, which is unknown.
+ * message.) Any other SyntaxError is a mistake in code around the stream: its kind is `unknown`.
  */
 const isDamagedJson = (error: object): boolean =>
   (text(error, "name") === "SyntaxError" || className(error) === "SyntaxError") &&

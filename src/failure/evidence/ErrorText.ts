@@ -18,7 +18,7 @@ const cancelled: TextRow = { meaning: "cancelled" };
 
 const dns: TextRow = { meaning: "dns", operation: "connect" };
 
-/** [whose, the text, what it means]. */
+/** [the runtime or client, the text, what it means]. */
 type Row = readonly [string, RegExp, TextRow];
 
 /**

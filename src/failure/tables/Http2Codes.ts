@@ -1,5 +1,5 @@
 /**
- * Reads how an HTTP/2 stream or session ended: the code, who reset it, and whether it was taken up at all.
+ * Reads how an HTTP/2 stream or session ended: its code, the side that reset it, and whether the peer took it up at all.
  */
 import { type Http2End, isNodeCode, nameOf, names, ofNodeCode, survivable } from "../../domain/Http2Errors.ts";
 import { get, number, text } from "../thrown/CauseChain.ts";

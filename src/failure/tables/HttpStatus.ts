@@ -12,9 +12,9 @@ export type StatusFailure =
 const rejected = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
 
 /** Statuses whose meaning is their own. Every other 4xx is an invalid request, every other 5xx a server error. */
-const verdicts: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
+const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
   [401, rejected("auth")],
-  [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error; PawWork #1468 showed it as a lost connection
+  [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: a bill that is not paid is no lost connection
   [403, rejected("permission")],
   [404, rejected("not_found")],
   [407, rejected("permission")], // the proxy's credentials, which no provider login refreshes
@@ -25,7 +25,7 @@ const verdicts: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailu
   [425, { kind: "server_error" }], // RFC 8470, 5.2: retry without early data
   [429, { kind: "rate_limited" }],
   [451, rejected("permission")],
-  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel: this side did not ask
+  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, which this side did not ask for
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
@@ -37,8 +37,8 @@ export const isError = (status: unknown): status is number =>
   typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599;
 
 /** What an error status means by itself. */
-export const verdict = (status: number): StatusFailure =>
-  verdicts.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
+export const failureOf = (status: number): StatusFailure =>
+  failures.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
 
 /** Whether the same request may succeed later, or undefined where the kind's default stands. */
 export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);

@@ -1,8 +1,8 @@
 /**
- * Says what the error codes and error texts of providers mean. One table; every row names whose it is.
+ * Says what the error codes and error texts of providers mean. One table; every row names its provider.
  *
- * Codes decide, texts only where a provider gives no code. The words quota and billing decide nothing: Gemini's per-minute
- * limit has both.
+ * A code decides. A text decides only where a provider gives no code. The words quota and billing decide nothing, because
+ * Gemini's per-minute limit has both.
  */
 import { known } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
@@ -16,34 +16,34 @@ const rejected = (reason: (StatusFailure & { kind: "rejected" })["reason"]): Sta
  * What a group of codes means, with its rank: of several codes in one error the higher rank speaks (DeepSeek sends `type:
  * authentication_error` beside `code: invalid_request_error`).
  */
-export interface ProviderVerdict {
-  readonly verdict: StatusFailure;
+export interface CodeMeaning {
+  readonly failure: StatusFailure;
   readonly rank: 1 | 2 | 3 | 4;
   /** False where the provider had begun to work on the request. */
   readonly not_processed?: boolean;
 }
 
-const overflow: ProviderVerdict = { verdict: rejected("context_overflow"), rank: 4 };
-const policy: ProviderVerdict = { verdict: rejected("content_policy"), rank: 4 };
-const quota: ProviderVerdict = { verdict: rejected("quota"), rank: 4 };
-const toolInput: ProviderVerdict = { verdict: { kind: "invalid_tool_input" }, rank: 4 };
-const auth: ProviderVerdict = { verdict: rejected("auth"), rank: 3 };
-const payload: ProviderVerdict = { verdict: rejected("payload_too_large"), rank: 3 };
-const notFound: ProviderVerdict = { verdict: rejected("not_found"), rank: 3 };
-const rate: ProviderVerdict = { verdict: { kind: "rate_limited" }, rank: 2 };
-const overloaded: ProviderVerdict = { verdict: { kind: "overloaded" }, rank: 2 };
-const begun: ProviderVerdict = { verdict: { kind: "overloaded" }, rank: 2, not_processed: false };
-const permission: ProviderVerdict = { verdict: rejected("permission"), rank: 2 };
-const cancelled: ProviderVerdict = { verdict: { kind: "cancelled", by: "provider" }, rank: 2 };
-const invalid: ProviderVerdict = { verdict: rejected("invalid_request"), rank: 1 };
-const server: ProviderVerdict = { verdict: { kind: "server_error" }, rank: 1 };
+const overflow: CodeMeaning = { failure: rejected("context_overflow"), rank: 4 };
+const policy: CodeMeaning = { failure: rejected("content_policy"), rank: 4 };
+const quota: CodeMeaning = { failure: rejected("quota"), rank: 4 };
+const toolInput: CodeMeaning = { failure: { kind: "invalid_tool_input" }, rank: 4 };
+const auth: CodeMeaning = { failure: rejected("auth"), rank: 3 };
+const payload: CodeMeaning = { failure: rejected("payload_too_large"), rank: 3 };
+const notFound: CodeMeaning = { failure: rejected("not_found"), rank: 3 };
+const rate: CodeMeaning = { failure: { kind: "rate_limited" }, rank: 2 };
+const overloaded: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2 };
+const begun: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2, not_processed: false };
+const permission: CodeMeaning = { failure: rejected("permission"), rank: 2 };
+const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
+const invalid: CodeMeaning = { failure: rejected("invalid_request"), rank: 1 };
+const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
 /** A request that this server can never serve, said in a sentence: it speaks before a status of 5xx and codes that say less. */
-const never: ProviderVerdict = { verdict: rejected("invalid_request"), rank: 4 };
+const never: CodeMeaning = { failure: rejected("invalid_request"), rank: 4 };
 /** A request that is larger than a limit of its own account: a rate limit in form, and no wait makes it fit. */
-const larger: ProviderVerdict = { verdict: rejected("payload_too_large"), rank: 4 };
+const larger: CodeMeaning = { failure: rejected("payload_too_large"), rank: 4 };
 
-/** [whose, what it means, the codes as they are spelt on the wire]. */
-const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
+/** [the provider, what the codes mean, the codes as they are spelt on the wire]. */
+const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
   ["OpenAI, Azure, Groq, DeepSeek, Cerebras", overflow, "context_length_exceeded string_above_max_length"],
   ["OpenAI Responses", overflow, "context_window_exceeded"],
   ["Perplexity", overflow, "too_many_prompt_tokens"],
@@ -168,7 +168,7 @@ const rows: ReadonlyArray<readonly [string, ProviderVerdict, string]> = [
  * Codes that only digits make; they say something only as the `code` of an error whose status is 429 or 400: Zhipu's
  * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
  */
-const digits: ReadonlyMap<string, ProviderVerdict> = new Map([
+const digits: ReadonlyMap<string, CodeMeaning> = new Map([
   ["1112", quota],
   ["1113", quota],
   ["1308", quota],
@@ -180,21 +180,21 @@ const digits: ReadonlyMap<string, ProviderVerdict> = new Map([
 const spelt = (codes: string): ReadonlyArray<string> => codes.split(" ");
 const bare = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
 
-const table: ReadonlyMap<string, ProviderVerdict> = new Map(
+const table: ReadonlyMap<string, CodeMeaning> = new Map(
   // The first row of a code stands: rows are in the order of their rank.
-  [...rows].reverse().flatMap(([, verdict, codes]) => spelt(codes).map((code) => [bare(code), verdict] as const)),
+  [...rows].reverse().flatMap(([, meaning, codes]) => spelt(codes).map((code) => [bare(code), meaning] as const)),
 );
 
 known(rows.flatMap(([, , codes]) => spelt(codes)));
 
 /** Looks a provider's code up, in any case and with any separators; `com.amazon.coral.service#X` is X. */
-export const lookup = (code: string): ProviderVerdict | undefined => {
+export const lookup = (code: string): CodeMeaning | undefined => {
   const local = code.slice(code.lastIndexOf("#") + 1).replace(/:.*$/, "");
   return table.get(bare(local)) ?? digits.get(local);
 };
 
-/** [whose, statuses in which it may stand (none: any, also in a stream), the text, what it means]. */
-const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, ProviderVerdict]> = [
+/** [the provider, statuses in which it may stand (none: any, also in a stream), the text, what it means]. */
+const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, CodeMeaning]> = [
   ["Anthropic, Bedrock", [], /\bprompt is too long\b/i, overflow],
   ["Anthropic", [], /\binput length and `?max_tokens`? exceed context limit\b/i, overflow],
   ["Gemini, Vertex", [], /\binput token count\b.{0,40}\bexceeds\b/i, overflow],
@@ -240,7 +240,7 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Prov
  * @param message the message of an error body
  * @param status the status that it came with; undefined inside a stream
  */
-export const lookupText = (message: string, status: number | undefined): ProviderVerdict | undefined =>
+export const lookupText = (message: string, status: number | undefined): CodeMeaning | undefined =>
   texts.find(
     ([, statuses, pattern]) =>
       (statuses.length === 0 || (status !== undefined && statuses.includes(status))) && pattern.test(message),

@@ -1,10 +1,10 @@
 /**
- * Reads how long a provider wants to be left alone.
+ * Reads how long a provider asks a client to wait.
  */
 import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
 
-/** Longest wait that is kept, in milliseconds: 30 days. Longer ones are a mistake and would overflow nothing but patience. */
+/** Longest wait that is kept, in milliseconds: 30 days. A longer one is a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
 
 /** A number above this is an epoch in seconds, above its thousandfold one in milliseconds (GitHub, OpenRouter send them). */

@@ -82,7 +82,7 @@ export const walk = (error: unknown): ReadonlyArray<Link> => {
   return links;
 };
 
-/** What failed is looked at before what died, and who interrupted only where nothing failed: a finalizer's death hides neither. */
+/** A failure is read before a defect, and an interruption only where nothing failed: a finalizer's defect hides neither. */
 const failuresFirst = (reasons: unknown): unknown => {
   const tagged = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
   const failed = [...tagged("Fail"), ...tagged("Die")];

@@ -1,8 +1,8 @@
 /**
  * Decides which names and codes of an error may be repeated in a failure.
  *
- * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there. So nothing is passed on because it
- * looks harmless; a code passes when it is a known one or made only of words that error codes are made of.
+ * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there. A harmless look lets
+ * no code pass. A code passes when it is a known one or made only of words that error codes are made of.
  */
 import * as Http2Errors from "../../domain/Http2Errors.ts";
 import { label } from "../../domain/Limits.ts";
@@ -86,7 +86,7 @@ export const nameLabel = (
 };
 
 const isWorded = (code: string): boolean => {
-  // Also spread over parts: a card number, a telephone number and an address in dashes are digits of somebody's.
+  // Also spread over parts: a card number, a telephone number and an address in dashes are personal digits.
   if (manyDigits.test(code) || (code.match(/\d/g)?.length ?? 0) > digitsMax) return false;
   const parts = code
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")

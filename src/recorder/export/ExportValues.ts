@@ -1,8 +1,8 @@
 /**
  * Copies the values of an incident field by field: what is not named here is not exported.
  *
- * Every name goes through `ExportLabels`. Enums and numbers are copied as they are; the document's schema refuses whatever
- * is neither. Nothing is spread but objects that were built here.
+ * Every name goes through `ExportLabels`. Enums and numbers are copied as they are; the document's schema refuses any
+ * other value. Nothing is spread but objects that were built here.
  */
 import type { AttemptFacts, Counters, ToolRow } from "../../domain/AttemptFacts.ts";
 import { Choice, type Decision } from "../../domain/Decision.ts";
@@ -16,7 +16,7 @@ import type { ExportLabels } from "./ExportLabel.ts";
 /** Highest token count that is exported: a provider says it, and no model has more. */
 export const tokensMax = 999_999_999;
 
-/** A record holds more of something than a recorder keeps; the encoder answers `too_large`. */
+/** A record holds more of something than a recorder keeps; the encoder refuses it as `too_large`. */
 export class TooMany extends Error {}
 
 /** What a decision was taken on, with names replaced. */

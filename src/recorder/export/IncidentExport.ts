@@ -1,5 +1,5 @@
 /**
- * Turns what a recorder remembers into JSON that may leave the house: no secret, prompt, path or id comes out.
+ * Turns the record of a run into JSON that may leave the house: no secret, prompt, path or id comes out.
  *
  * An allow-list encoder. Every field is named (`ExportValues`), every name is made of known words or numbered
  * (`ExportLabel`), messages are said anew from the fixed set of the policy, and the result is checked against the schema
@@ -175,7 +175,7 @@ const sentences = {
 const refused = (reason: keyof typeof sentences): IncidentExportError =>
   new IncidentExportError({ reason, message: sentences[reason] });
 
-/** An error of a getter or a schema tells what it saw, so none passes: the reason is all that comes out. */
+/** An error of a getter or a schema quotes the value that it saw. None passes: only the reason comes out. */
 const guarded = <A>(build: () => A): A => {
   try {
     return build();

@@ -24,7 +24,7 @@ export interface Clocks {
 /** What a caller may set; `false` switches a clock off. */
 export type ClockOptions = { readonly [K in keyof Clocks]?: number | false };
 
-/** Models that do not reason respond within this (DESIGN section 7). */
+/** `first_progress` of a model that does not reason: it waits only for its queue and for the prompt to be read. */
 export const firstProgressMs = 180_000;
 
 /** Models that reason, or may: a guard of 60 s killed healthy slow models (coder #26010). */

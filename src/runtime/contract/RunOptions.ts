@@ -125,8 +125,8 @@ export interface TakeUpOptions<P, E, R> {
 }
 
 /**
- * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and whatever reads
- * an answer may be large, and are let go (L11).
+ * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and what reads
+ * a response may be large, and are let go (L11).
  */
 export const letGo = <P, E, R>({
   canContinue,

@@ -24,7 +24,7 @@ export interface Shared {
   readonly gate: RetryGate;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
-  /** Providers that this process has had an answer from, the latest `providersMax` of them. */
+  /** Providers that this process has had a response from, the latest `providersMax` of them. */
   readonly reached: Reached;
   readonly drainMs: number;
   /** Tells this processor's runs from those of others on record. */
