@@ -218,7 +218,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
   // Counted only now: a wait must not spend the budget that allowed it.
-  run.spending.passed(decision.delay_ms);
+  run.spending.waited(decision.delay_ms);
   spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
 });

@@ -366,8 +366,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const waits = needsRecord(this, calls);
     return Effect.map(this.#writer.writeShown(attempt, calls, waits), (recorded) => {
+      // The run may have been lost while the store took the write.
       if (waits && !recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
-      return recorded || (!waits && this.loss === undefined);
+      return this.loss === undefined && (recorded || !waits);
     });
   }
 

@@ -2,7 +2,8 @@
  * Counts what a run has spent of its budget.
  *
  * S1 A number only grows; a person's retry alone begins all of them anew.
- * S2 Time counts from the first failure on: what a response takes that never broke is no recovery.
+ * S2 Time counts from the first failure on: what a response takes that never broke is no recovery. The wait of a retry always
+ *    counts, also where the response had ended without an error, before its marker.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
  */
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
@@ -46,6 +47,11 @@ export class Spending {
   /** Time has passed, in milliseconds. Before the first failure it costs nothing (S2). */
   passed(ms: number): void {
     if (this.#hasFailed) this.#elapsedMs += ms;
+  }
+
+  /** A retry has waited, in milliseconds (S2). */
+  waited(ms: number): void {
+    this.#elapsedMs += ms;
   }
 
   /** A retry starts (S3). */

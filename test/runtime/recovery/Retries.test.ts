@@ -39,6 +39,19 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("spends its wait, also where the response ended without an error before its marker", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted([S.start], [S.start], S.hello);
+      const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
+      assert.strictEqual(seen.lines.at(-1), "completed");
+      const { attempts } = yield* S.recordOf("r");
+      assert.deepStrictEqual(
+        attempts.map(({ run }) => run?.elapsed_ms),
+        [0, 375, 1_125],
+      );
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect("comes once, after a fixed second, by the strict preset", () =>
     Effect.gen(function* () {
       const broken = [S.start, S.reset];

@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Metric, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import * as Observation from "../../../src/domain/Observation.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -342,4 +343,42 @@ describe("A run that its recorder tells of as taken over", () => {
         assert.strictEqual(listeners.size, 0);
       }),
   );
+
+  // The marker's protocol has one more event: the whole response is handed over by the run's end, and not by its attempt.
+  const last: S.Step = { part: { name: "done", says: { ...Observation.terminal("stop"), closes: "later" } } };
+  const responses = { "a text": [S.text("a"), last], "a call": [S.text("a"), S.callReady("pay"), last] };
+  for (const [name, response] of Object.entries(responses)) {
+    it.effect(`shows nothing of ${name} whose facts the store has taken before that`, () =>
+      Effect.gen(function* () {
+        const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+        const listeners: Array<(runId: string) => boolean> = [];
+        const tell = Effect.sync(() => listeners.splice(0).map((listener) => listener("r")));
+        const isShown = (entry: Entry) => entry._tag === "FactsRaised" && entry.facts.shown !== "nothing";
+        const recorder: RunRecorder["Service"] = {
+          ...memory,
+          durable: true,
+          write: (runId, entries) =>
+            Effect.andThen(memory.write(runId, entries), entries.some(isShown) ? tell : Effect.void),
+          onLost: (listener) => {
+            listeners.push(listener);
+            return () => undefined;
+          },
+        };
+        const services = yield* Layer.build(
+          StreamProcessor.layer.pipe(
+            Layer.provide(Layer.succeed(RunRecorder, recorder)),
+            Layer.provide(UserDecisions.layerHeadless()),
+          ),
+        );
+        const options = S.options(S.scripted([S.start, ...response]), {
+          runId: "r",
+          reveal: "on_complete",
+          tools: [{ name: "pay", executor: "runtime", effect: "mutating" }],
+        });
+        const seen = yield* S.played(Context.get(services, StreamProcessor).run(options));
+        assert.strictEqual(listeners.length, 0, "the run was told");
+        assert.deepStrictEqual(seen.lines, ["attempt 1 first", "end taken_over lifecycle_closed"]);
+      }).pipe(Effect.scoped),
+    );
+  }
 });
