@@ -1,8 +1,8 @@
 /**
  * Reads a failure of unknown origin: what a caller's `classify` gave, or a value that no schema has checked.
  *
- * Nothing is refused here, because an attempt that broke has to be decided. A word that is not known becomes the one that
- * permits least, a wait that is no number becomes one that is longer than any budget, and what only describes is left out.
+ * Nothing is refused here, because a broken attempt must be decided. A word that is not known becomes the one that permits
+ * least. A wait that is no number becomes one that is longer than any budget. A field that only describes is left out.
  */
 
 import {

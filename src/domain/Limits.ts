@@ -1,5 +1,5 @@
 /**
- * Names every limit on what the domain may hold, with its unit. Law L11: nothing here grows without one.
+ * Names every limit on what the domain may hold, with its unit. Nothing of the domain grows without one (law L11).
  */
 import * as Schema from "effect/Schema";
 

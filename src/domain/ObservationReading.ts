@@ -3,7 +3,7 @@
  *
  * An observation that fits is given back as it is: this runs once per part and allocates nothing then. A count that is no
  * natural number is clamped, because counts are for reports; a word or a call that is not understood is refused, because
- * what a decision would rest on must not be guessed.
+ * no decision may rest on a guess.
  */
 import * as Schema from "effect/Schema";
 import * as FailureReading from "./FailureReading.ts";
@@ -11,7 +11,7 @@ import * as Json from "./Json.ts";
 import { label, labelCharactersMax } from "./Limits.ts";
 import type { CallSignal, Observation, Usage } from "./Observation.ts";
 
-/** What `observe` gave is no observation. `field` is a path like `calls[0].phase`; the message begins with it. */
+/** The value that `observe` gave is no observation. `field` is a path like `calls[0].phase`; the message begins with it. */
 export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
   reason: Schema.Literals(["missing_field", "bad_value"]),
   field: Schema.String,
@@ -156,7 +156,7 @@ const refuse = (field: string, expected: string, given: unknown): never => {
   throw new ObservationError({ reason: given === undefined ? "missing_field" : "bad_value", field, message });
 };
 
-/** What a value is, without any of its content. */
+/** The kind of a value, without any of its content. */
 const kindOf = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || given === null) return String(given);

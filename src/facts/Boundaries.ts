@@ -1,5 +1,5 @@
 /**
- * Looks up what is declared of a tool by its name: by the request first, then by the table of hosted tools.
+ * Looks a tool's effect up by its name: the request's declaration first, then the table of hosted tools.
  */
 import { higher } from "../domain/AttemptFacts.ts";
 import * as HostedTools from "../domain/HostedTools.ts";

@@ -24,11 +24,11 @@ import { Ledger } from "./ToolRows.ts";
 
 export { atMost, join } from "./Growth.ts";
 
-/** What a fold has to know of its attempt before it starts. */
+/** What a fold knows of its attempt before it starts. */
 export interface FactsOptions {
   /** The boundary before the attempt; `null` = missing. */
   readonly sideEffects: SideEffects | null;
-  /** Whether the caller can throw away what it was shown. If not, every part but a quiet one counts as text. */
+  /** Whether the caller can discard parts that it was handed. If not, every part but a quiet one counts as text. */
   readonly discardable: boolean;
   /** What the request declares of its tools. */
   readonly boundaries: ReadonlyArray<ToolBoundary>;
@@ -176,7 +176,7 @@ class Fold implements FactsFold {
     const shows = this.#shows(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
-    // Text behind a call or a settle is a transition too: what was closed by the call is open again (row 18).
+    // Text behind a call or a settle is a transition too: the text that the call had closed is open again (row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {

@@ -2,7 +2,7 @@
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and says what a folded row is.
  *
  * A row only grows. Past the limit rows fold into one row per executor, their join, which never permits more than the
- * rows that went into it: what can no longer be told apart is taken to be at its worst.
+ * rows that went into it: calls that can no longer be told apart are taken at their worst.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
@@ -130,7 +130,7 @@ export const foldCovers = (b: ToolRow, a: ToolRow): boolean =>
   atMost(ToolEffect, a.effect, b.effect) &&
   (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
 
-/** Of a fold's phases `outcome_unknown` is the last one: nothing takes it back, not a later settle. */
+/** Of a fold's phases `outcome_unknown` is the last one: nothing takes it back, not even a later settle. */
 const isTop = (row: ToolRow): boolean =>
   row.executor === "runtime" && row.phase === "outcome_unknown" && row.effect !== "read_only";
 

@@ -1,7 +1,7 @@
 /**
  * Says what a question offers, what its `retry` may repeat, and what an unattended one takes.
  *
- * A decision names calls only. What a provider may have run unseen has no call, and a person is told of it all the same.
+ * A decision names calls only. A tool that the provider may have run unseen has no call, and a person is told of it all the same.
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../domain/Decision.ts";
@@ -10,10 +10,10 @@ import { isUnprovable } from "./PolicyRows.ts";
 import { aboutOutcome, type RuleEntry } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
 
-/** What stands in the list for tools that a provider runs itself and that the stream told nothing of. */
+/** The list's word for tools that a provider runs itself and that the stream told nothing of. */
 export const providerTools = "tools that the provider runs";
 
-/** What stands in the list for tools of unknown effect. */
+/** The list's word for tools of unknown effect. */
 export const unknownTools = "tools of unknown effect";
 
 /** The choices of a rule's question, at least two: what was shown can be accepted or, if the caller can discard, retried. */

@@ -1,5 +1,5 @@
 /**
- * Reads the input of a decision that no schema has checked: what the vocabulary does not have is taken at its worst.
+ * Reads the input of a decision that no schema has checked: a word that the vocabulary does not have is taken at its worst.
  *
  * `decide` is typed, and its callers are not always: plain JavaScript, a cast, a record of a newer version. An input that
  * fits is given back as it is, so that this costs a decision a few comparisons. A value that does not fit becomes the one

@@ -1,5 +1,5 @@
 /**
- * Prepares what the rules of a policy ask about: the input of a decision, with its ledger read once.
+ * Prepares the input of a decision for the rules of a policy: its ledger is read once, its flags are filled in.
  */
 import type { AttemptFacts, Shown } from "../domain/AttemptFacts.ts";
 import * as Failure from "../domain/Failure.ts";
@@ -23,7 +23,7 @@ export interface LedgerFacts {
   any: boolean;
 }
 
-/** A decision's input with the questions that more than one rule asks already answered. */
+/** A decision's input, with the conditions read that more than one rule rests on. */
 export interface Situation extends DecisionInput {
   readonly ledger: LedgerFacts;
   /** The failure with its flags filled in from the table of kinds. */
@@ -40,7 +40,7 @@ export interface Situation extends DecisionInput {
   readonly malformed: boolean;
 }
 
-/** Reads an input once; what is not understood is taken at its worst. */
+/** Reads an input once; a value that is not understood is taken at its worst. */
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;

@@ -195,7 +195,7 @@ const problemOfPolicy = (policy: unknown): Problem => {
 
 const isDecision = Schema.is(Decision);
 
-/** A policy of the caller's own may answer anything: what is no decision stops, as the safest of the three. */
+/** A policy of the caller's own may return anything. A value that is no decision stops the run: that is the safest of the three actions. */
 const believed = (policy: RecoveryPolicy): RecoveryPolicy => ({
   ...policy,
   decide: (input) => {

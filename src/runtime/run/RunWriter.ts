@@ -52,7 +52,7 @@ interface Owner {
   readonly elapsedMs: number;
   /** What the run's own fibers run with. */
   readonly services: Context.Context<never>;
-  /** Done as soon as anyone stops the run. */
+  /** Done as soon as the run is stopped. */
   readonly stopped: Deferred.Deferred<void>;
   /** The run may not act any more. */
   readonly lost: (why: Loss) => void;
