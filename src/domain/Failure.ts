@@ -67,7 +67,7 @@ export const kinds = {
   transport: kind("transport", {
     operation: Schema.optionalKey(TransportOperation),
     http2_code: Schema.optionalKey(Label),
-    /** This process reached the host before: then a failed name lookup is a network that is away, not a wrong name. */
+    /** This process has reached the host before. A name lookup that fails is then the network's fault, and the name is right. */
     reached_host_before: Schema.optionalKey(Schema.Boolean),
   }),
   /** The bytes ended cleanly before the provider's terminal marker. */
@@ -128,7 +128,7 @@ export const isMalformed = ({ kind }: Failure): boolean => kind === "invalid_too
 /**
  * Fills in the flags that a failure leaves open.
  *
- * A code, an HTTP/2 code and a status are judged by the tables that the classifier reads; what they leave open is the
+ * A code, an HTTP/2 code and a status are judged by the tables that the classifier reads. A flag that they leave open has the
  * kind's default: 503 is not processed, REFUSED_STREAM is not processed (RFC 9113, 8.7), `attempt` and `run` clocks are
  * the caller's own limits and not retried. A kind or a flag that this version does not know is never retried.
  */

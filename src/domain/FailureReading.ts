@@ -1,5 +1,5 @@
 /**
- * Reads a failure of unknown origin: what a caller's `classify` gave, or a value that no schema has checked.
+ * Reads a failure of unknown origin: the value of a caller's `classify`, or any other that no schema has checked.
  *
  * Nothing is refused here, because a broken attempt must be decided. A word that is not known becomes the one that permits
  * least. A wait that is no number becomes one that is longer than any budget. A field that only describes is left out.
@@ -128,7 +128,7 @@ const isFailure = (value: unknown): value is Failure => {
   );
 };
 
-/** A key that holds `undefined` is none in JSON; one that the schema does not name may hold anything, a secret too. */
+/** A key that holds `undefined` is none in JSON. A key that the schema does not name may hold anything, a secret too. */
 const hasOnly = (names: ReadonlySet<string>, given: Json.JsonRecord): boolean => {
   for (const key in given) if (given[key] === undefined || !names.has(key)) return false;
   return true;

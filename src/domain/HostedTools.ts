@@ -153,7 +153,7 @@ const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): To
       return boundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
-  // A type that is not known is taken to run at the provider: to miss that is the worse of the two errors.
+  // A tool of an unknown type is taken to run at the provider: of the two possible errors that is the safer one.
   if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
   return boundary(hosted.executor === "runtime" ? name : own, hosted);
 };

@@ -1,5 +1,5 @@
 /**
- * Reads JSON of unknown origin without trusting its shape: what is not there reads as nothing.
+ * Reads JSON of unknown origin without trusting its shape: a missing member reads as nothing.
  */
 
 /** A JSON object whose members are not known. */

@@ -47,8 +47,8 @@ export interface Observation {
   /** All text of this part stands before its first call. Left out: the text is taken to follow. */
   readonly text_before_calls?: boolean;
   /**
-   * The provider's terminal marker is reached with this part. Together with `failure` only where the failure is one of what
-   * was said, not of the stream: `invalid_tool_input`, `empty`.
+   * The provider's terminal marker is reached with this part. It stands beside a `failure` only where the failure is about what
+   * the model wrote and not about the stream: `invalid_tool_input`, `empty`.
    */
   readonly terminal: boolean;
   /**
@@ -61,7 +61,7 @@ export interface Observation {
    * (`message_stop`, `[DONE]`), `now` on that last event. Left out: nothing is expected behind the marker.
    */
   readonly closes?: "later" | "now";
-  /** From this part on the provider keeps what the request asked it to keep: the same request makes a second one there. */
+  /** From this part on the provider keeps what the request asked it to keep: the same request would make a second copy. */
   readonly stores?: boolean;
   /** The provider's own word for why it finished, a label. */
   readonly finish?: string;

@@ -1,5 +1,5 @@
 /**
- * Reads what a caller's `observe` says of a part, which types may not have checked.
+ * Reads the observation that a caller's `observe` gives of a part, which types may not have checked.
  *
  * An observation that fits is given back as it is: this runs once per part and allocates nothing then. A count that is no
  * natural number is clamped, because counts are for reports; a word or a call that is not understood is refused, because
@@ -26,7 +26,7 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
  */
 export const read = (given: Observation): Observation => (fits(given) ? given : repaired(given));
 
-/** The nearest count that a record can hold: 0 for what is below or no number at all. */
+/** The nearest count that a record can hold: 0 for a negative number and for a value that is no number. */
 export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
 
 const fits = (o: Observation): boolean => {

@@ -21,7 +21,7 @@ import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
 export interface ClassifyContext {
   /** Wall clock, milliseconds since the epoch, for Retry-After as a date or an epoch. */
   readonly nowMs?: number;
-  /** This process reached the host before: then a failed name lookup is a network that is away, not a wrong name. */
+  /** This process has reached the host before. A name lookup that fails is then the network's fault, and the name is right. */
   readonly reachedHostBefore?: boolean;
   /** The part of the request during which the error came up. */
   readonly operation?: TransportOperation;
@@ -249,7 +249,7 @@ const finish = (failure: Failure, link: Link | undefined, fallback: string): Fai
   });
 };
 
-/** Says the two flags that a decision reads, so that no reader has to know the defaults. */
+/** Fills in the two flags that a decision reads, so that no reader needs the defaults. */
 const settled = (failure: Failure): Failure => {
   const { retryable, not_processed } = resolve(failure);
   return { ...failure, retryable, not_processed };

@@ -34,7 +34,7 @@ export const ofStatus = (
   return withRetryAfter(failure, body, headers, nowMs);
 };
 
-/** What a provider's code may change about a status. Its kind stands, but for the few codes that say more. */
+/** The meaning of a provider's code that says more than the status. The status keeps its kind against every other code. */
 const refinement = (
   status: number,
   body: ErrorBody.BodyReading,
@@ -57,7 +57,7 @@ const refinement = (
   return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
 };
 
-/** What a sentence says that no wait changes (a prompt too long, a server without images), whatever the code beside it. */
+/** A sentence of a fault that no wait changes (a prompt too long, a server without images). It counts beside any code. */
 const permanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
   const told = ErrorBody.byText(body, status);
   return told?.rank === 4 ? told : undefined;

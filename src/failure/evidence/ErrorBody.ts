@@ -211,7 +211,7 @@ export const exceptionKey = (root: object): string | undefined => {
   }
 };
 
-/** What the messages mean where no code does. */
+/** What the messages mean, for a body without a code that says it. */
 export const byText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
   for (const message of reading.messages) {
     const found = lookupText(message, status);

@@ -1,5 +1,5 @@
 /**
- * Collects what an unknown error proves, from every object of its cause chain, before anything is concluded.
+ * Collects the evidence of an unknown error, from every object of its cause chain, before the classifier concludes.
  */
 import type { Http2End } from "../../domain/Http2Errors.ts";
 import { lookup, operationOf, type TransportRow } from "../../domain/TransportCodes.ts";
@@ -13,7 +13,7 @@ import { recognise, type Shape } from "./ErrorShapes.ts";
 export interface Found<A> {
   readonly value: A;
   readonly link: Link;
-  /** Position in the chain: what stands before is further out. */
+  /** Position in the chain: a lower one is further out. */
   readonly index: number;
 }
 
@@ -91,11 +91,12 @@ const inventsStatus = (value: object): boolean =>
 
 /**
  * The AI SDK (from 7) wraps an error event of a stream, and where the event names no status it reads one out of the message
- * ("Overloaded" becomes 503): no response had it, and a 503 would say that nothing was done. Its `data` is the provider's event.
+ * ("Overloaded" becomes 503). No response had that status, and a 503 would say that the provider did nothing. The error's `data`
+ * is the provider's event.
  */
 const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
 
-/** What the AI SDK could not read (its `value`) may be the provider's error in a shape that the SDK does not know. */
+/** The value that the AI SDK could not read may be the provider's error, in a shape that the SDK does not know. */
 const isMisread = (value: object): boolean => {
   if (text(value, "name") !== "AI_TypeValidationError") return false;
   const read = get(value, "value");
@@ -137,7 +138,7 @@ const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.Body
   return name === undefined ? reading : ErrorBody.read({ code: name, message: text(value, "message") ?? name });
 };
 
-/** What an instance says of itself: its message is a client's; only a code that is known is the provider's schema. */
+/** The fields of an error instance. Its message is a client's; only a known code makes it the provider's schema. */
 const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,
   form: reading.byCode === undefined ? "absent" : "schema",

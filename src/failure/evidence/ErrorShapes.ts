@@ -1,15 +1,15 @@
 /**
  * Knows the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
  *
- * No class is imported: an SDK's error is recognised by what it is called and what it carries, in any version and copy.
+ * No class is imported: an SDK's error is recognised by its name and its fields, in any version and copy.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { className, get, isObject, text } from "../thrown/CauseChain.ts";
 
 /**
- * What a class says. `timeout` and `cancelled` are precise, `connection` is a wrapper that says little: a cause with an
- * abort inside speaks before it. `definite` is the library's own word; `own` is final, whatever is inside; `weak` stands where
- * nothing inside says anything.
+ * What a class says. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little: an abort inside it
+ * speaks first. `definite` is the library's own word. `own` is final, whatever the error has inside. `weak` stands where no
+ * error inside says anything.
  */
 export type Shape =
   | { readonly strength: "own" | "definite" | "weak"; readonly failure: Failure }
@@ -19,9 +19,9 @@ export type Shape =
 const definite = (failure: Failure): Shape => ({ strength: "definite", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
 const damaged = definite({ kind: "protocol", reason: "damaged_frame" });
-/** What came whole and has another shape than the SDK knows: the same SDK reads the next response no better. */
+/** A response that came whole, in a shape that the SDK does not know: the same SDK reads the next response no better. */
 const misread = definite({ kind: "protocol", reason: "damaged_frame", retryable: false });
-/** Effect's DecodeError is whatever the body threw: a connection that broke in it as well as bytes that were wrong. */
+/** Effect's DecodeError has any error of the body: a connection that broke in it, or bytes that were wrong. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = definite({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = definite({ kind: "invalid_tool_input" });
@@ -31,7 +31,7 @@ const caller = own({ kind: "caller_failed" });
 const truncated = definite({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
 const cancelled: Shape = { strength: "cancelled", by: "provider" };
-/** Said only where the caller aborted its own request, by its signal or its token: the caller's word (law L10). */
+/** The caller aborted its own request, by its signal or its token (law L10). */
 const aborted: Shape = { strength: "cancelled", by: "caller" };
 const connection: Shape = { strength: "connection" };
 
@@ -136,7 +136,7 @@ export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");
   const reason = get(error, "reason");
   if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
-  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause: this side did not ask
+  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause, for an interrupt that this side did not ask for
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
   if (isCollectedShort(error)) return truncated;
@@ -168,8 +168,8 @@ const isMisfit = (error: object, reason: object): boolean =>
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
 
 /**
- * The calls of the OpenAI and Anthropic SDKs that collect a stream say of one that ended before its time only what they miss.
- * Their classes are the SDKs' bases: of a subclass, such as APIError, the message is the provider's.
+ * Some calls of the OpenAI and Anthropic SDKs collect a stream. Of one that ended too early they say only what they miss, with
+ * the base class of the SDK. The message of a subclass, such as APIError, is the provider's.
  */
 const isCollectedShort = (error: object): boolean =>
   /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&

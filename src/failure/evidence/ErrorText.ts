@@ -1,5 +1,5 @@
 /**
- * Reads what only a sentence says: the last resort, after codes, statuses and classes have said nothing.
+ * Reads the sentence of an error: the last resort, where no code, status or class says anything.
  */
 import type { TransportOperation } from "../../domain/Failure.ts";
 import type { TransportMeaning } from "../../domain/TransportCodes.ts";
@@ -22,8 +22,8 @@ const dns: TextRow = { meaning: "dns", operation: "connect" };
 type Row = readonly [string, RegExp, TextRow];
 
 /**
- * What `fetch` itself writes, each the whole message. TypeErrors are mostly bugs: of one only these sentences are believed.
- * Safari and Chromium put the host behind some of them.
+ * The sentences that `fetch` itself writes, each the whole message. A TypeError is mostly a bug, so only these sentences of one
+ * are believed. Safari and Chromium put the host behind some of them.
  */
 const fetchRows: ReadonlyArray<Row> = [
   ["undici", /^fetch failed$/i, retry],
@@ -50,7 +50,7 @@ const fetchRows: ReadonlyArray<Row> = [
   ["Deno, hyper", /^(?:connection error: )?connection closed before message completed\.?$|^unexpected eof\b/i, body],
 ];
 
-/** What else says it, in errors of other classes. Short words stand only for the whole message. */
+/** Sentences of errors of other classes. A short word counts only as the whole message. */
 const rows: ReadonlyArray<Row> = [
   [
     "OpenSSL, Node",
@@ -93,7 +93,7 @@ const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
  * Reads a transport failure out of a message.
  *
  * @param message the message of an error, or a thrown text
- * @param className the error's class; a class of programming errors is believed little or nothing
+ * @param className the error's class; of a class of programming errors little or nothing is believed
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;

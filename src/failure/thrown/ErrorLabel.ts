@@ -70,7 +70,7 @@ export const codeLabel = (code: unknown): string | undefined => {
  *
  * @param made the class that made the error
  * @param said what the error calls itself, the best first
- * @param fallback what stands when none can be repeated
+ * @param fallback the name where none can be repeated
  */
 export const nameLabel = (
   made: string | undefined,

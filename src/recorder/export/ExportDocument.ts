@@ -1,8 +1,8 @@
 /**
- * Describes the JSON of an export: what a person may attach to a bug report or a service may collect.
+ * Describes the JSON of an export, which a person may attach to a bug report and a service may collect.
  *
  * The words are those of the domain, so that the five values of an exported incident decide again to its decision (law L9):
- * `RecoveryPolicy.decide(incident)`. What is missing is missing on purpose: run ids, and every text that came from outside.
+ * `RecoveryPolicy.decide(incident)`. Run ids are left out on purpose, and so is every text that came from outside.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../../domain/AttemptFacts.ts";

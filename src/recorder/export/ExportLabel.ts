@@ -3,8 +3,8 @@
  *
  * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may hold a key, a prompt or a
  * path. A harmless look lets no name pass. A name passes when it is made of known words and few digits, or when the
- * caller gave it as a name of its own. What does not pass becomes `label_1`, `label_2`, …: equal names get equal numbers
- * within one export, and a number, unlike a hash, cannot be guessed back.
+ * caller gave it as a name of its own. Any other name becomes `label_1`, `label_2`, …. Equal names get equal numbers
+ * within one export. A number, unlike a hash, cannot be guessed back.
  */
 
 import { Choice, Rule } from "../../domain/Decision.ts";

@@ -1,5 +1,5 @@
 /**
- * Copies what a run's record holds beside its incidents: attempts, calls and questions, field by field.
+ * Copies the rest of a run's record beside its incidents: attempts, calls and questions, field by field.
  */
 import { incidentsMax, toolRowsMax } from "../../domain/Limits.ts";
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../RunRecord.ts";
@@ -7,7 +7,7 @@ import type { RunExport } from "./ExportDocument.ts";
 import type { ExportIds, ExportLabels } from "./ExportLabel.ts";
 import * as Values from "./ExportValues.ts";
 
-/** How a run stands. The digest of its transcript is not read: it tells two equal prompts from two others. */
+/** How a run stands. The digest of its transcript is not exported: equal digests would tell of equal prompts. */
 export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
   state,
   ...(parked === undefined ? {} : { parked }),

@@ -1,5 +1,5 @@
 /**
- * Copies the values of an incident field by field: what is not named here is not exported.
+ * Copies the values of an incident field by field: a field that is not named here is not exported.
  *
  * Every name goes through `ExportLabels`. Enums and numbers are copied as they are; the document's schema refuses any
  * other value. Nothing is spread but objects that were built here.
@@ -19,7 +19,7 @@ export const tokensMax = 999_999_999;
 /** A record holds more of something than a recorder keeps; the encoder refuses it as `too_large`. */
 export class TooMany extends Error {}
 
-/** What a decision was taken on, with names replaced. */
+/** The input of a decision, with names replaced. */
 export const input = (it: DecisionInput, labels: ExportLabels): DecisionInput => ({
   facts: facts(it.facts, labels),
   failure: failure(it.failure, labels),
@@ -100,7 +100,7 @@ const rows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   return [...list];
 };
 
-/** The flags are said even where they were left open: what a replaced code would have meant stays known. */
+/** The flags are filled in where they were left open, because a code that is replaced by a label no longer says them. */
 const failure = (it: Failure, labels: ExportLabels): Failure => {
   const known = resolve(it);
   const { retry_after_ms, status, code, fingerprint } = known;

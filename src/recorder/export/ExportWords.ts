@@ -2,7 +2,7 @@
  * Holds the words that exported names may be made of: those of tools, models, providers and of this package's own reports.
  *
  * A list and not a pattern, because `hunter2` looks like a tool and a key looks like a model. A name of other words is
- * numbered; to let one out, add its words here or give it as a name of your own. The words of error codes: ErrorLabel.ts.
+ * numbered. To let one out, add its words here or give it as a name of your own. The words of error codes stand in ErrorLabel.ts.
  */
 const split = (text: string): ReadonlyArray<string> => text.split(/\s+/).filter((word) => word !== "");
 

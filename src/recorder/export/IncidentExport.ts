@@ -23,7 +23,7 @@ export { IncidentExport, RunExport } from "./ExportDocument.ts";
 /** Most bytes of the JSON of one export (1 MiB). A record of more loses its oldest attempts, then its oldest incidents. */
 export const exportBytesMax = 1_048_576;
 
-/** A value that cannot be exported. It carries nothing of the value: that may hold what must not come out. */
+/** A value that cannot be exported. The error carries nothing of the value, which may hold a secret. */
 export class IncidentExportError extends Schema.TaggedError<IncidentExportError>()("IncidentExportError", {
   reason: Schema.Literals(["not_a_record", "too_large"]),
   message: Schema.String,
@@ -135,7 +135,7 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
 };
 
-/** Leaves out what does not fit: attempts go before incidents, old ones before new ones, the final incident never. */
+/** Cuts an export to its size: attempts go before incidents, old ones before new ones, the final incident never. */
 const fitted = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));
