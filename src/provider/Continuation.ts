@@ -1,5 +1,5 @@
 /**
- * Builds the request that goes on with a broken response, from the request that asked for it and what was kept of the response.
+ * Builds the request that goes on with a broken response, from the request that asked for it and the parts that were kept of it.
  *
  * Pure: the caller gives the body that was sent, what it collected, what became of each call and the results that it has, and
  * gets a new body. In it every kept call has exactly one result, no call that was cut appears, nothing is asked to go on in

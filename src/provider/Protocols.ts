@@ -5,7 +5,7 @@
  * `Continue` (the request that goes on), `Address` (where requests go) and `Protocol`, which puts them together. A further
  * protocol is one such folder and one line in the list here: `ProtocolId` and every table by protocol follow from it. Two
  * tables stand apart: how prompts of `effect/ai` are written (`adapters/provider-model`), and how a provider is played
- * (`testing/answers`, which shares no code with what it tests). A protocol that they do not have is none of their types.
+ * (`testing/answers`, which shares no code with what it tests). Their types do not accept a protocol that has no row there.
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";

@@ -1,5 +1,5 @@
 /**
- * Reads from a run's record what is due when no process drives it: its process died, or left it to an answer.
+ * Reads from a run's record what is due when no process drives it, because its process died or left it to an answer.
  *
  * Pure: `recover` and `StreamProcessor.takeUp` act on the same word, so that a run means the same to both.
  */

@@ -10,7 +10,7 @@ import { ProviderModel } from "effect-stream-recovery/provider-model";
 const Weather = Tool.make("weather", {
   parameters: Schema.Struct({ city: Schema.String }),
   success: Schema.String,
-}).annotate(EffectAi.ToolEffect, "read_only"); // what running it does; unknown where nobody says it
+}).annotate(EffectAi.ToolEffect, "read_only"); // what running it does; unknown where it is left out
 const tools = Toolkit.make(Weather);
 const handlers = tools.toLayer({ weather: ({ city }) => Effect.succeed(`It rains in ${city}.`) });
 

@@ -164,7 +164,7 @@ export const plainWorld: World = {
   calmAt: null,
 };
 
-/** Whether somebody here may wait for ever by design: then the run ends only when it is cancelled. */
+/** Whether a part of the scenario may wait for ever by design: then the run ends only when it is cancelled. */
 export const mayHang = (scenario: Scenario): boolean => scenario.world.calmAt === null && hangs(scenario);
 
 const hangs = (scenario: Scenario): boolean =>

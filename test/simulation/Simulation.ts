@@ -24,7 +24,7 @@ import { Store } from "./world/Store.ts";
 import { runId, Tools } from "./world/Tools.ts";
 import { pass, pause, layer as virtualTime } from "./world/VirtualTime.ts";
 
-/** Virtual hours within which every run ends by itself, unless somebody waits for ever by design. */
+/** Virtual hours within which every run ends by itself, unless the scenario waits for ever by design. */
 export const hoursMax = 12;
 
 /** Virtual milliseconds before the run starts: TestClock waits for what it has woken, and for nothing else. */

@@ -2,8 +2,8 @@
  * Describes what one event says of the response that it belongs to, in the same words for every protocol.
  *
  * A decoder reads the content of an event once and gives it with the part. Facts take the lengths of its texts, a
- * continuation collects what goes back to the provider, adapters hand on its words. None of them looks into the event again,
- * so that what was counted as shown is what a continuation holds.
+ * continuation collects what goes back to the provider, adapters hand on its words. None of them looks into the event again, so
+ * that a continuation holds exactly the text that was counted as shown.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import type { CallSignal } from "../../domain/Observation.ts";

@@ -19,7 +19,7 @@ export interface Options {
   readonly limits?: Partial<Sse.Limits>;
 }
 
-/** A decoder of one response body. It is used up by it: make another one for the next. */
+/** A decoder of one response body. A decoder is used up by its body: make another one for the next. */
 export interface Decoder<Id extends string = string> {
   /**
    * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
@@ -146,7 +146,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return part;
   }
 
-  /** What stands behind a failure proves nothing; what it says of the failure may tell more. */
+  /** An event behind a failure proves nothing of the response, and may tell more of the failure. */
   #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
     return {

@@ -1,8 +1,8 @@
 /**
  * Follows JSON text that comes in pieces, so that its end is known without reading all of it again for every piece.
  *
- * Each character is looked at once. The scan knows strings and brackets and no more: what it takes for whole has to be parsed,
- * and a text that is whole here and is no JSON can never become JSON by what follows.
+ * Each character is looked at once. The scan knows strings and brackets and no more: a text that it takes for whole has yet to be
+ * parsed. If that text is no JSON, no further piece can make it JSON.
  */
 
 /** How far a text has come. `word`: a number or a literal, which only what follows can end. `beyond`: more came behind its end. */

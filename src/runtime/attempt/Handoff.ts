@@ -5,7 +5,7 @@
  * (L4). While the slot is full the attempt reads nothing more, so at most one chunk of parts is in flight. Where the reader
  * waits already, parts reach it in the step in which they arrive.
  *
- * A tee sees whatever leaves, in that same step (see Taps). While it takes the events itself, no effect runs for them: the
+ * A tee sees all that leaves, in that same step (see Taps). While it takes the events itself, no effect runs for them: the
  * reader waits on. What it refuses goes to the reader, and what comes until the reader asks again takes the slot.
  */
 import type * as Cause from "effect/Cause";

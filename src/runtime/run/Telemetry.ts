@@ -274,7 +274,7 @@ const logAnnotations = ({ attempt, decision, run_id }: RunIncident) => ({ run_id
 
 /** The incident's sentence, and what was done where the decision alone does not say it. */
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
-  if (reason === "accepted_partial") return `${message} What had been shown is kept as the answer.`;
+  if (reason === "accepted_partial") return `${message} The part that had been shown is kept as the response.`;
   if (reason === "record_failed")
     return `${message} It could not be recorded, so nothing is repeated and the run stops.`;
   return decision.action === "ask_user" ? `${message} The run stops here.` : message;

@@ -16,7 +16,7 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 
-/** Somebody is there, and wants the answer again. */
+/** A person is there, and wants the response again. */
 const services = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless({ otherwise: "retry" }))),
   Layer.merge(Logger.layer([])),

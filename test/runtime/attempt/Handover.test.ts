@@ -311,7 +311,7 @@ describe("L6 one live attempt", () => {
       const attempt = (context: AttemptContext): Stream.Stream<S.ScriptedPart, S.ProviderBroke> => {
         attempts += 1;
         if (attempts > 1) return S.scripted([...S.hello.slice(0, 2), S.wait(5_000), S.done]).attempt(context);
-        // Deaf to interruption: it says its word when somebody else has long taken over.
+        // Deaf to interruption: it says its word long after the next attempt has taken over.
         const said = Effect.uninterruptible(Effect.as(Deferred.await(late), S.text("late")));
         return Stream.fromEffect(said).pipe(Stream.flatMap((step) => S.scripted([step]).attempt(context)));
       };

@@ -58,7 +58,7 @@ export class Tools {
     });
   };
 
-  /** The stream has ended: runs what waited. Unguarded calls that were withdrawn are not run by anyone in his senses. */
+  /** The stream has ended: runs what waited. A sane caller runs no unguarded call that was withdrawn. */
   readonly afterwards = (withdrawn: ReadonlySet<number>): Effect.Effect<void> => {
     const calls = this.#waiting.filter((call) => call.guarded || !withdrawn.has(call.attempt));
     this.#waiting = [];
