@@ -6,7 +6,7 @@ import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 /** An end; its attempts and its time come with the write. */
 export type End = Omit<RunEnd, "attempts" | "at">;
 
-/** The answer is whole. `finish` is the provider's own word for why it finished. */
+/** The response is whole. `finish` is the provider's own word for why it finished. */
 export const completed = (finish = "completed"): End => ({ state: "completed", reason: finish });
 
 /** The run stops for a reason that no incident has. */

@@ -1,5 +1,5 @@
 /**
- * Tells how long something took, by the clock that nothing sets: a wall clock may jump, and ends no wait and no lease.
+ * Tells how long something took, by the clock that nothing sets. A wall clock may jump, so it ends no wait and no lease.
  */
 import * as Clock from "effect/Clock";
 

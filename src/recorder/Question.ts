@@ -20,8 +20,8 @@ export interface Question {
   /** What happened, whether a tool ran, what is safe to do. */
   readonly message: string;
   /**
-   * What `retry` may repeat: keys of calls that ran or may have run, and words for what the provider may have run unseen. Ask
-   * a person twice before you answer `retry` where it is not empty.
+   * What `retry` may repeat: keys of calls that ran or may have run, and words for tools that the provider may have run unseen.
+   * Where it is not empty, ask a person twice before you answer `retry`.
    */
   readonly may_repeat: ReadonlyArray<string>;
   /** At least two. */

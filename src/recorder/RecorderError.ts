@@ -44,8 +44,9 @@ const ofRun = {
   run_ended: "the run has ended and takes no further entries",
   full: "every kept run is still live; raise runsMax or end some runs",
   owned: "a living process drives the run",
-  invalid: "what was to be written could not be read back; nothing of it was written",
-  fenced: "the run was given back, or another process has taken it over or may do so; this one does not drive it on",
+  invalid: "a value of the write could not be read back, so nothing of the write is on record",
+  fenced:
+    "this process does not drive the run on: it gave the run back, or another process has taken it over or may do so",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
 } as const;
 

@@ -1,7 +1,7 @@
 /**
  * Describes what a recorder remembers of a run, and the entries that build it.
  *
- * A recorder is a fold over entries: `RunRecord.apply` is that fold, pure, and every layer gives the record that it gives.
+ * A recorder is a fold over entries: `RunRecord.apply` is that fold. It is pure, and every layer builds its records with it.
  * Entries are transitions, never deltas, and hold facts, lengths and labels, never content.
  */
 import * as Schema from "effect/Schema";
@@ -99,7 +99,7 @@ export const RunRecord = Schema.Struct({
   parked: Schema.optionalKey(Parked),
   /** How often a process took the run over. */
   resumes: Schema.Natural,
-  /** How often it had been when a person last answered a question of it: the limit counts from there. */
+  /** How often it had been taken over when a person last answered a question of it: the limit counts from there. */
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
   /** The name of the policy that decides. */
@@ -108,7 +108,7 @@ export const RunRecord = Schema.Struct({
   transcript: Schema.optionalKey(Label),
   /** The failed run whose request this one repeats, by a client's own retry. */
   retry_of: Schema.optionalKey(Label),
-  /** Tells two starts under one id apart: drawn by the process that started the run, and of no meaning. */
+  /** Tells two starts under one id apart: a random text of the process that started the run. */
   started_by: Schema.optionalKey(Label),
   attempts: Schema.Array(AttemptRecord),
   attempts_omitted: Schema.Natural,
@@ -224,7 +224,7 @@ export const applyAll = (
   return folded;
 };
 
-/** Whether an entry was folded before. Facts, calls and incidents are joined to what is there, whenever they come. */
+/** Whether an entry was folded before. Facts, calls and incidents are joined to the record whenever they come. */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":
@@ -378,7 +378,7 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   // `concat` makes a list of just that length. A spread leaves room for more, which a waiting run would hold.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
-  // A terminal candidate is what a disputed ending is judged by: it goes last.
+  // A disputed ending is judged by its terminal candidate: that goes last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };

@@ -1,7 +1,7 @@
 /**
- * Remembers runs: what was seen of each attempt, its incidents with their decisions, questions, answers and the end.
+ * Remembers runs: the facts of each attempt, its incidents with their decisions, questions, answers and the end.
  *
- * Durable layers share the service. It never decides: it commits what it is given, or says why it does not.
+ * Durable layers share the service. A recorder never decides: it commits its entries, or says why it does not.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";

@@ -189,7 +189,7 @@ const resultsOf = (received: ReceivedAnswer, input: ContinuationInput): Result.R
 const keyOf = ({ attempt, call }: { readonly attempt: number; readonly call?: string }): string =>
   `${attempt}/${call ?? ""}`;
 
-/** A call that no ledger row speaks of may have run. */
+/** A call without a row in the ledger may have run. */
 const outcomeOf = ({ calls }: ContinuationInput, key: string): CallOutcome["outcome"] =>
   calls.find((call) => keyOf(call) === key)?.outcome ?? "unknown";
 

@@ -1,8 +1,8 @@
 /**
  * Holds what was received and kept of a broken response: plain JSON that a runtime may store and read back.
  *
- * An item is a piece of the response in the words of its protocol, in the order in which it began. What was cut stays an item
- * that is not `whole`: the builders decide what becomes of it.
+ * An item is a piece of the response in the words of its protocol, in the order in which it began. A piece that was cut stays an
+ * item that is not `whole`: the builders decide what becomes of it.
  */
 import * as Schema from "effect/Schema";
 import { Label } from "../../domain/Limits.ts";

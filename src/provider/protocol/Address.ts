@@ -3,7 +3,7 @@
  */
 import * as Json from "../../domain/Json.ts";
 
-/** What of a request says where it goes. */
+/** The fields of a request that say where it goes. */
 export interface Target {
   /** Without slashes at its end. */
   readonly path: string;

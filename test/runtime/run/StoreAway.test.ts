@@ -234,7 +234,7 @@ describe("The backlog", () => {
 
 describe("An entry that could never be read back", () => {
   const invalid = (entry: number): Fault => {
-    const message = "r: what was to be written could not be read back";
+    const message = "r: a value of the write could not be read back";
     return () => Effect.fail(new RecorderError({ reason: "invalid", run_id: "r", message, entry }));
   };
   /** Refuses a write that holds such an entry, and names the first one. */
