@@ -26,10 +26,10 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
 };
 
 const whatIsDone = ({ rule }: Decision, failure: Failure, facts: AttemptFacts): string => {
-  const tools = toolSentence(facts);
+  const tools = () => toolSentence(facts);
   // A caller without types may bring a rule of a newer version.
   const entry: RuleEntry | undefined = rules[rule];
-  if (entry === undefined) return tools;
+  if (entry === undefined) return tools();
   return typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ failure, facts, tools });
 };
 

@@ -15,8 +15,8 @@ import type { Situation } from "./Situation.ts";
 export interface SentenceParts {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
-  /** Whether a tool ran, as a sentence of its own. */
-  readonly tools: string;
+  /** Whether a tool ran, as a sentence of its own. Only a sentence that says it reads the ledger, which a caller may lack. */
+  readonly tools: () => string;
 }
 
 interface Said {
@@ -65,7 +65,7 @@ export const rules = {
     because: () => ["terminal_seen=true"],
     sentence: ({ failure, tools }) =>
       isMalformed(failure)
-        ? `the answer ended and is kept as it is. ${tools}`
+        ? `the answer ended and is kept as it is. ${tools()}`
         : "the answer is complete, nothing is repeated.",
   },
   user_cancelled: {
@@ -90,7 +90,7 @@ export const rules = {
     action: "ask_user",
     asks: "what_next",
     because: () => [],
-    sentence: ({ tools }) => `whether it is safe to try again cannot be told. ${tools}`,
+    sentence: ({ tools }) => `whether it is safe to try again cannot be told. ${tools()}`,
   },
   recovery_refused: {
     action: "ask_user",
@@ -175,8 +175,8 @@ export const rules = {
     because: (s) => textFacts(s),
     sentence: ({ facts, tools }) =>
       facts.shown === "nothing"
-        ? `the answer had begun. ${tools} Repeating gives a new answer.`
-        : `a part of the answer had been shown. ${tools} Repeating gives a new answer in its place.`,
+        ? `the answer had begun. ${tools()} Repeating gives a new answer.`
+        : `a part of the answer had been shown. ${tools()} Repeating gives a new answer in its place.`,
   },
   credentials_refreshed: {
     action: "auto_retry_once",
@@ -235,7 +235,7 @@ export const rules = {
       `retry_after_ms=${failure.retry_after_ms}`,
       `max_retry_after_ms=${budget.max_retry_after_ms}`,
     ],
-    sentence: ({ tools }) => `the provider asks for a longer wait than is allowed without a question. ${tools}`,
+    sentence: ({ tools }) => `the provider asks for a longer wait than is allowed without a question. ${tools()}`,
   },
   throttled: {
     action: "ask_user",
@@ -244,7 +244,7 @@ export const rules = {
       `throttle_wait_ms=${run.throttle_wait_ms}`,
       `max_retry_after_ms=${budget.max_retry_after_ms}`,
     ],
-    sentence: ({ tools }) => `too many retries are under way at this provider. ${tools} It can be tried again later.`,
+    sentence: ({ tools }) => `too many retries are under way at this provider. ${tools()} It can be tried again later.`,
   },
   budget_exhausted: {
     action: "ask_user",
@@ -256,7 +256,7 @@ export const rules = {
       `retries_after_stall=${run.retries_after_stall}`,
       `elapsed_ms=${run.elapsed_ms}`,
     ],
-    sentence: ({ tools }) => `it was tried as often as is allowed. ${tools}`,
+    sentence: ({ tools }) => `it was tried as often as is allowed. ${tools()}`,
   },
 } as const satisfies { readonly [R in Rule]: RuleEntry };
 

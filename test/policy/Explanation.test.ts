@@ -33,6 +33,16 @@ describe("explain", () => {
     assert.include(explain(decision("tool_ran"), failure, facts), "already run");
   });
 
+  it("reads no ledger for a sentence that says nothing of tools: facts of plain JavaScript may have none", () => {
+    // A caller without types.
+    const none = {} as AttemptFacts;
+    for (const rule of ["user_cancelled", "nothing_shown", "tool_ran", "already_complete"] as const)
+      assert.strictEqual(
+        explain(decision(rule), { kind: "transport" }, none),
+        explain(decision(rule), { kind: "transport" }, facts),
+      );
+  });
+
   it("repeats nothing that came from outside", () => {
     const failure: Failure = {
       kind: "transport",
