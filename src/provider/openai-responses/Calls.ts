@@ -37,7 +37,7 @@ export const added = (output: Output, frame: Json.JsonRecord): Change => {
   const slot = output.slots.get(key);
   // The same item sent twice is one; another call under the index of an open one is another call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
-  return again ? [output, produced] : open(settled(output), key, item);
+  return again ? [output, produced, saidAgain(output, key, item)] : open(settled(output), key, item);
 };
 
 /** `response.output_item.done`: a call is whole now, or has its result. */
@@ -216,6 +216,24 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const held = { ...ended, call: { ...named, settled: phase === "settled" } };
       return put(next, key, held, shown, callSaid(key, item, signals, "ends"));
     }
+  }
+};
+
+/** An item whose texts came before it: what it says of itself. The caller's own calls were said when they began. */
+const saidAgain = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
+  const read = ResponsesItem.read(item, output.hostsXSearch);
+  switch (read.role) {
+    case "message":
+      return ResponsesContent.item(key, item, "text", "begins");
+    case "reasoning":
+    case "result":
+      return ResponsesContent.item(key, item, read.role, "begins");
+    case "call":
+      return read.executor === "runtime" || item.type === "custom_tool_call"
+        ? nothing
+        : ResponsesContent.item(key, item, "hosted", "begins");
+    case "other":
+      return nothing;
   }
 };
 

@@ -60,6 +60,21 @@ describe("Continuation of OpenAI Responses", () => {
     ]);
   });
 
+  it("keeps what a message says of itself behind its first text", () => {
+    const item = {
+      type: "message",
+      id: "msg_0",
+      role: "assistant",
+      status: "in_progress",
+      phase: "commentary",
+      content: [],
+    };
+    assert.deepStrictEqual(next({ frames: [start, F.text(0, "one "), F.added(0, item), F.text(0, "two")] }), [
+      { ...message("one two"), phase: "commentary" },
+      user(goOn),
+    ]);
+  });
+
   it("takes a text as input for a list of one message", () => {
     const result = built("openai-responses", { body: { model: "m", input: "hi" }, frames: [start, F.text(0, "one")] });
     assert.deepInclude(result, { success: { model: "m", input: [user("hi"), message("one"), user(goOn)] } });
