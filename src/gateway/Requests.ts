@@ -7,10 +7,10 @@ import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/Relay
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
+import { logged } from "./log/Defect.ts";
 import { type Admitted, admit, browsed, type Refused, targetOf } from "./proxy/Admission.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Bytes, decodedWhole, isEncoded } from "./proxy/ContentDecoding.ts";
-import { logged } from "./proxy/Defect.ts";
 import { pairsOf } from "./proxy/Headers.ts";
 import { isOwn, type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";

@@ -7,9 +7,9 @@
 import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { logged } from "../log/Defect.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
-import { logged } from "./Defect.ts";
 import { isEventStream, without } from "./Headers.ts";
 
 /**

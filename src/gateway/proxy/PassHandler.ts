@@ -3,10 +3,10 @@
  */
 import { Context, Effect, Schema } from "effect";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
+import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
-import { labelsOf } from "./Defect.ts";
 import { BodyRefused } from "./RequestBody.ts";
 import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
 

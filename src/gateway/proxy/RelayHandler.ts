@@ -10,9 +10,9 @@ import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import { logged } from "../log/Defect.ts";
 import type { Refused } from "./Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
-import { logged } from "./Defect.ts";
 import { errorEvent } from "./ErrorEvent.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
