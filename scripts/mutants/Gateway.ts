@@ -12,7 +12,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;",
     replace:
       "return lower === undefined ? everyVendors : (pathClaims.slice(-2).find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors);",
-    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "generateContent" }],
+    proofs: [{ test: "test/gateway/routing/Route.test.ts", named: "generateContent" }],
   },
   {
     name: "a credential goes wherever the path leads",
@@ -20,7 +20,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayGo",
     find: "signs.every((sign) => mayCarry(claim, sign, name, upstreams));",
     replace: "signs.length >= 0;",
-    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "another vendor" }],
+    proofs: [{ test: "test/gateway/routing/Route.test.ts", named: "another vendor" }],
   },
   {
     name: "a path is looked at as it is encoded",
@@ -28,7 +28,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "plainPath",
     find: "for (let round = 0; /%[0-9a-f]{2}/i.test(plain); round += 1) {",
     replace: "for (let round = 0; plain === undefined; round += 1) {",
-    proofs: [{ test: "test/gateway/proxy/Route.test.ts", named: "%" }],
+    proofs: [{ test: "test/gateway/routing/Route.test.ts", named: "%" }],
   },
   {
     name: "a link that a browser follows is a request of a program",
@@ -156,7 +156,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: 'return kind === "name" ? meant || alone : meant && alone && isPrivate(host);',
     replace: 'return kind === "name" ? meant || alone : meant && alone && isPrivate("");',
-    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "looks like Anthropic's" }],
+    proofs: [{ test: "test/gateway/routing/RouteClients.test.ts", named: "looks like Anthropic's" }],
   },
   {
     name: "a name for keys that many servers use is Anthropic's everywhere",
@@ -164,7 +164,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: 'if (ownerOf(host) !== undefined || kind === "protocol" || !isUpstream(vendor)) return false;',
     replace: 'if (ownerOf(host) !== undefined || kind !== "value" || !isUpstream(vendor)) return false;',
-    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "x-api-key" }],
+    proofs: [{ test: "test/gateway/routing/RouteClients.test.ts", named: "x-api-key" }],
   },
   {
     name: "a local server is handed any key, also one that another server is configured for",
@@ -172,7 +172,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "mayCarry",
     find: "const alone = ownerOf(hostOf(upstreams[vendor])) === vendor;",
     replace: "const alone = hostOf(upstreams[vendor]) !== vendor;",
-    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "another one is configured" }],
+    proofs: [{ test: "test/gateway/routing/RouteClients.test.ts", named: "another one is configured" }],
   },
   {
     name: "an option of Anthropic's moves a chat, and its key, from the server that both are for",
@@ -180,7 +180,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "takesOptions",
     find: 'vertex === true || (shared !== true && likeliest === "openai" &&',
     replace: 'vertex === true || (shared === true && likeliest === "openai" &&',
-    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "option of Anthropic's" }],
+    proofs: [{ test: "test/gateway/routing/RouteClients.test.ts", named: "option of Anthropic's" }],
   },
   {
     name: "a key that is said twice is two vendors' keys",
@@ -188,7 +188,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: "signsAt",
     find: '(named[1] === "name" && (values.length > 0 || repeats(value)))',
     replace: '(named[1] === "name" && (values.length > 0 || repeats === undefined))',
-    proofs: [{ test: "test/gateway/proxy/RouteClients.test.ts", named: "continue" }],
+    proofs: [{ test: "test/gateway/routing/RouteClients.test.ts", named: "continue" }],
   },
   {
     name: "an answer in an encoding that cannot be read is asked for again",

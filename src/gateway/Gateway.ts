@@ -16,13 +16,13 @@ import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
-import { noProxy, targetOf } from "./proxy/Admission.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { isOwn, Page } from "./proxy/PageHandler.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import * as Upstream from "./proxy/Upstream.ts";
 import { type RequestServing, take } from "./Requests.ts";
+import { noProxy, targetOf } from "./routing/Admission.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<

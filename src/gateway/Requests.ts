@@ -8,7 +8,6 @@ import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/rela
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import { logged } from "./log/Defect.ts";
-import { type Admitted, admit, browsed, type Refused, targetOf } from "./proxy/Admission.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Bytes, decodedWhole, isEncoded } from "./proxy/ContentDecoding.ts";
 import { pairsOf } from "./proxy/Headers.ts";
@@ -16,8 +15,9 @@ import { isOwn, type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.t
 import { pass } from "./proxy/PassHandler.ts";
 import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
-import { type Route, routeOf } from "./proxy/Route.ts";
 import type { Upstream } from "./proxy/Upstream.ts";
+import { type Admitted, admit, browsed, type Refused, targetOf } from "./routing/Admission.ts";
+import { type Route, routeOf } from "./routing/Route.ts";
 
 /** What serving a request needs of the gateway. */
 export interface RequestServing extends RelayServing {

@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import { Deferred, Effect, Option } from "effect";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
-import type { Refused } from "./Admission.ts";
+import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "./ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Headers.ts";
 

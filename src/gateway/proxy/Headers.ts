@@ -3,6 +3,7 @@
  * hands on all others as they came: their spelling, their order, and each of those that come more than once.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { tokenHeader } from "../config/OwnHeaders.ts";
 
 /** RFC 9110, 7.6.1, and what older software still sends. */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -18,7 +19,7 @@ const hopByHop: ReadonlySet<string> = new Set([
 ]);
 
 /** Headers of a request that end at the gateway. `Expect` was answered here. */
-const own: ReadonlySet<string> = new Set(["host", "expect", "content-length", "x-recovery-token"]);
+const own: ReadonlySet<string> = new Set(["host", "expect", "content-length", tokenHeader]);
 
 /** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
@@ -60,9 +61,6 @@ const guarding: RelayHeaders = [
 
 /** Begins the headers of a response that are the gateway's own word: an upstream's would be taken for it. */
 const ownPrefix = "x-recovery-";
-
-/** The header that carries a gateway's token. */
-export const tokenHeader = "x-recovery-token";
 
 /**
  * Reads the pairs of a flat list of names and values.

@@ -4,7 +4,7 @@
 import { Context, Effect, Schema } from "effect";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { labelsOf } from "../log/Defect.ts";
-import type { Refused } from "./Admission.ts";
+import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { Bytes } from "./ContentDecoding.ts";
 import { BodyRefused } from "./RequestBody.ts";

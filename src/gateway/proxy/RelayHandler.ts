@@ -11,7 +11,7 @@ import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
 import { logged } from "../log/Defect.ts";
-import type { Refused } from "./Admission.ts";
+import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import { errorEvent } from "./ErrorEvent.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";

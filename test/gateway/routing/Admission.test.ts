@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
-import { admit } from "../../../src/gateway/proxy/Admission.ts";
+import { admit } from "../../../src/gateway/routing/Admission.ts";
 
 const local = { local: true, token: undefined, allowedHosts: [] };
 const host: RelayHeaders = [["Host", "127.0.0.1:8787"]];

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { type Upstreams, upstreamsDefault } from "../../../src/gateway/config/GatewayOptions.ts";
-import { routeOf } from "../../../src/gateway/proxy/Route.ts";
-import { isPrivate, ownerOf } from "../../../src/gateway/proxy/Vendor.ts";
+import { routeOf } from "../../../src/gateway/routing/Route.ts";
+import { isPrivate, ownerOf } from "../../../src/gateway/routing/Vendor.ts";
 
 const bearer = (key: string): readonly [string, string] => ["Authorization", `Bearer ${key}`];
 const version = ["anthropic-version", "2023-06-01"] as const;

@@ -8,7 +8,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
-import { tokenHeader } from "./Headers.ts";
+import { tokenHeader } from "../config/OwnHeaders.ts";
 
 /** A request that may go on. */
 export interface Admitted {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { type Upstreams, upstreamsDefault } from "../../../src/gateway/config/GatewayOptions.ts";
-import { routeOf } from "../../../src/gateway/proxy/Route.ts";
+import { routeOf } from "../../../src/gateway/routing/Route.ts";
 
 const anthropic: RelayHeaders = [["Anthropic-Version", "2023-06-01"]];
 const google: RelayHeaders = [["X-Goog-Api-Key", "k"]];

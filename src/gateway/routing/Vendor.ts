@@ -6,7 +6,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
-import { tokenHeader } from "./Headers.ts";
+import { tokenHeader } from "../config/OwnHeaders.ts";
 
 /** Vendors that no upstream of a gateway is named after. */
 type ForeignVendor = keyof typeof foreignWords;
