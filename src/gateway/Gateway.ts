@@ -20,9 +20,9 @@ import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { isOwn, Page } from "./proxy/PageHandler.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
-import * as Upstream from "./proxy/Upstream.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { noProxy, targetOf } from "./routing/Admission.ts";
+import * as Upstream from "./upstream/Upstream.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<

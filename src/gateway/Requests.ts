@@ -9,15 +9,15 @@ import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import { logged } from "./log/Defect.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
-import { type Bytes, decodedWhole, isEncoded } from "./proxy/ContentDecoding.ts";
-import { pairsOf } from "./proxy/Headers.ts";
 import { isOwn, type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
 import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
-import type { Upstream } from "./proxy/Upstream.ts";
 import { type Admitted, admit, browsed, type Refused, targetOf } from "./routing/Admission.ts";
 import { type Route, routeOf } from "./routing/Route.ts";
+import { type Bytes, decodedWhole, isEncoded } from "./upstream/ContentDecoding.ts";
+import { pairsOf } from "./upstream/Headers.ts";
+import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
 export interface RequestServing extends RelayServing {

@@ -7,8 +7,8 @@ import { Deferred, Effect, Option } from "effect";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { Refused } from "../routing/Admission.ts";
-import type { Bytes } from "./ContentDecoding.ts";
-import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "./Headers.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
+import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;

@@ -8,9 +8,9 @@ import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { logged } from "../log/Defect.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
+import { isEventStream, without } from "../upstream/Headers.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
-import type { Bytes } from "./ContentDecoding.ts";
-import { isEventStream, without } from "./Headers.ts";
 
 /**
  * Serves `/recovery`, `/recovery/…` and `/metrics`. Left out, these paths are not found.

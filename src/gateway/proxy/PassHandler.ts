@@ -5,10 +5,10 @@ import { Context, Effect, Schema } from "effect";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
+import type { PassedRequest, PassedResponse, Upstream } from "../upstream/Upstream.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
-import type { Bytes } from "./ContentDecoding.ts";
 import { BodyRefused } from "./RequestBody.ts";
-import type { PassedRequest, PassedResponse, Upstream } from "./Upstream.ts";
 
 /** The provider was not reached, or its response broke. A log gets class and code of the error only: its message may name an address. */
 class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {

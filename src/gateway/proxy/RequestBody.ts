@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { Effect, Schema, type Scope } from "effect";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
-import type { Bytes } from "./ContentDecoding.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 /** A body that is not taken: it is longer than its limit, all together are, or the client went away while it sent it. */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
