@@ -1,0 +1,31 @@
+/**
+ * Describes one server that requests go to: where it is, how it is reached, what it is asked, and how its healthy streams
+ * differ from its protocol.
+ */
+import type { Redacted } from "effect";
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { ProtocolId, Tolerance } from "../../provider/Protocols.ts";
+
+/** One upstream, read and checked. Its files were read and its variables looked up: nothing here is a reference. */
+export interface UpstreamSettings {
+  /** `openai`, `anthropic` and `gemini` are the three that need no prefix; any other is reached under `/u/NAME/`. */
+  readonly name: string;
+  /** Base address as a client of this server would be given it: `http(s)://host[:port][/path]` and nothing else. */
+  readonly url: string;
+  /** What may be asked of it; left out, everything that its host's owner has. */
+  readonly protocols?: ReadonlyArray<ProtocolId>;
+  /** Sent with each request in place of the client's headers of those names. */
+  readonly headers: RelayHeaders;
+  /** Sent in place of every credential of the client. */
+  readonly credential?: Redacted.Redacted<string>;
+  /** The egress proxy, whose address may hold a password; `direct` uses none. Left out, the environment says it. */
+  readonly proxy?: Redacted.Redacted<string> | "direct";
+  /** Certificates that are trusted beside Node's own, as PEM text. */
+  readonly ca?: string;
+  /** HTTP version; 1 by default. */
+  readonly http?: 1 | 2;
+  /** How its healthy streams differ from its protocol. */
+  readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
+  /** Upstreams of one such name share a provider's account: what is bound to the account may move between them. */
+  readonly state?: string;
+}
