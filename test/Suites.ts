@@ -33,6 +33,7 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/clients/Table.test.ts",
   "test/gateway/page/Behind.test.ts",
   "test/gateway/page/Browser.test.ts",
+  "test/gateway/page/Tabs.test.ts",
   "test/kill/Kill.test.ts",
   "test/matrix/Matrix.test.ts",
   "test/package.test.ts",

@@ -1,71 +1,41 @@
 /**
  * Runs in the browser: keeps the page up to date and sends answers. It is served as it stands, its types taken away, so it
  * imports nothing, and builds no HTML: the server draws every view, and what has changed is taken over into the document.
- *
- * What it needs of the DOM is declared here, so that the DOM's names stay out of the other sources.
  */
 import type { FeedMessage } from "../api/Feed.ts";
-
-interface PageNode {
-  readonly nodeType: number;
-  readonly nodeName: string;
-  nodeValue: string | null;
-  readonly firstChild: PageNode | null;
-  readonly nextSibling: PageNode | null;
-  insertBefore(node: PageNode, before: PageNode | null): void;
-  removeChild(node: PageNode): void;
-}
-
-interface PageElement extends PageNode {
-  id: string;
-  textContent: string;
-  disabled: boolean;
-  readonly dataset: Record<string, string | undefined>;
-  getAttributeNames(): ReadonlyArray<string>;
-  getAttribute(name: string): string | null;
-  setAttribute(name: string, value: string): void;
-  removeAttribute(name: string): void;
-  closest(selector: string): PageElement | null;
-  focus(): void;
-}
-
-interface PageDialog extends PageElement {
-  returnValue: string;
-  showModal(): void;
-  close(value: string): void;
-  addEventListener(name: "close", listener: () => void, options: { readonly once: true }): void;
-}
-
-interface PageDocument {
-  title: string;
-  readonly hidden: boolean;
-  readonly body: PageElement;
-  readonly activeElement: PageElement | null;
-  getElementById(id: string): PageElement | null;
-  querySelector(selector: "dialog"): PageDialog | null;
-  adoptNode<N extends PageNode>(node: N): N;
-  addEventListener(name: "click", listener: (event: { readonly target: PageElement }) => void): void;
-  addEventListener(name: "visibilitychange", listener: () => void): void;
-}
+import type { PageChannel, PageDocument, PageElement, PageEvents, PageLocks, PageNode, Told } from "./BrowserDom.ts";
 
 declare const document: PageDocument;
 declare const window: {
+  readonly BroadcastChannel?: new (name: string) => PageChannel;
+  readonly navigator: { readonly locks?: PageLocks };
   readonly setTimeout: (callback: () => void, ms: number) => number;
   readonly clearTimeout: (timer: number) => void;
+  readonly setInterval: (callback: () => void, ms: number) => number;
+  readonly clearInterval: (timer: number | undefined) => void;
+  readonly addEventListener: (name: "pagehide" | "pageshow" | "online", listener: () => void) => void;
 };
 declare const location: { readonly href: string; readonly search: string };
 declare const DOMParser: new () => { parseFromString(text: string, type: "text/html"): PageDocument };
-declare const EventSource: new (
-  address: string,
-) => {
-  readonly readyState: number;
-  close(): void;
-  addEventListener(name: "open" | "error", listener: () => void): void;
-  addEventListener(name: "message", listener: (event: { readonly data: string }) => void): void;
-};
+declare const EventSource: new (address: string) => PageEvents;
 
-/** Between two looks while the feed is down, in milliseconds. */
+/** Between two looks while no news come, in milliseconds. */
 const pollMs = 3_000;
+
+/** Between two looks of a tab that is not seen, in milliseconds: its title tells of open questions. */
+const hiddenPollMs = 30_000;
+
+/** Longest wait for a view, in milliseconds: a server that hangs must not keep the page from asking again. */
+const viewMs = 10_000;
+
+/** The feed sends something about every second. After so many milliseconds without, it counts as silent. */
+const silentMs = 5_000;
+
+/** After so many milliseconds of silence the feed is opened anew: the connection may have died in a sleep. */
+const deafMs = 15_000;
+
+/** Between two looks at the clock, in milliseconds; the tab that leads tells the others as often that it is there. */
+const tickMs = 1_000;
 
 /** After so many messages without news, about one a second, a view is drawn anew for its "3 min ago". */
 const quietMax = 30;
@@ -75,12 +45,8 @@ const saidMs = 6_000;
 
 const shown = new URLSearchParams(location.search).get("run");
 
-const feedIs = (state: "live" | "polling" | "lost", words: string): void => {
-  const feed = document.getElementById("feed");
-  if (feed === null || feed.dataset.feed === state) return;
-  feed.dataset.feed = state;
-  feed.textContent = words;
-};
+/** Why the last look failed, in words; undefined where it did not. */
+let refusal: string | undefined;
 
 let refreshing = false;
 let again = false;
@@ -94,15 +60,27 @@ const refresh = async (): Promise<void> => {
   refreshing = true;
   do {
     again = false;
-    try {
-      const response = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
-      if (response.ok || response.status === 404) take(await response.text());
-      if (!response.ok && response.status !== 404) feedIs("lost", `the server says ${response.status}`);
-    } catch {
-      feedIs("lost", "the server cannot be reached");
-    }
+    last.looked = clock();
+    refusal = await look();
+    if (refusal === undefined) last.seen = clock();
   } while (again);
   refreshing = false;
+  badge();
+};
+
+/** Looks once; what went wrong, in words. A view without the run, or of a search that is not valid, is a view. */
+const look = async (): Promise<string | undefined> => {
+  try {
+    const signal = AbortSignal.timeout(viewMs);
+    const response = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store", signal });
+    if (!response.ok && response.status !== 404 && response.status !== 400) return `the server says ${response.status}`;
+    take(await response.text());
+    return undefined;
+  } catch (error) {
+    // `AbortSignal.timeout` gives its own reason.
+    const isLate = error instanceof Error && error.name === "TimeoutError";
+    return isLate ? "the server does not answer" : "the server cannot be reached";
+  }
 };
 
 const take = (text: string): void => {
@@ -171,11 +149,13 @@ const say = (text: string, bad: boolean): void => {
 };
 
 /** Asks twice; whether the second answer was yes. Escape is no. */
-const sure = (calls: string): Promise<boolean> =>
+const sure = (calls: string, run: string): Promise<boolean> =>
   new Promise((resolve) => {
     const dialog = document.querySelector("dialog");
     const text = document.getElementById("confirm-text");
     if (dialog === null || text === null) return resolve(false);
+    const named = document.getElementById("confirm-run");
+    if (named !== null) named.textContent = run;
     text.textContent = `These calls ran or may have run, and a retry may run them once more: ${calls}.`;
     dialog.returnValue = "no";
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
@@ -184,9 +164,9 @@ const sure = (calls: string): Promise<boolean> =>
   });
 
 const answer = async (button: PageElement): Promise<void> => {
-  const { choice, confirm, revision, run } = button.dataset;
+  const { choice, confirm, of = "", revision, run } = button.dataset;
   if (choice === undefined || run === undefined) return;
-  if (confirm !== undefined && !(await sure(confirm))) return;
+  if (confirm !== undefined && !(await sure(confirm, of))) return;
   button.disabled = true;
   try {
     const response = await fetch(`api/runs/${encodeURIComponent(run)}/answer`, {
@@ -220,11 +200,26 @@ document.addEventListener("click", ({ target }) => {
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });
 
+/** How new the page is. */
+type Standing = "start" | "live" | "silent" | "polling" | "lost";
+
+/** Milliseconds of a clock that is never set. */
+const clock = (): number => performance.now();
+
+/** When the feed last said something, when the tab that leads did, when this tab last looked, and when it last saw anything new. */
+const last = { fed: clock(), led: clock(), looked: clock(), seen: clock() };
+
+let feed: "start" | "open" | "down" = "start";
+
+/** Whether this tab has looked since it takes part in the feed. */
+let isCaughtUp = false;
+
+let isLeading = false;
+
 let quiet = 0;
 
 /** Something is new, or time has passed for a bar that grows, or much time for a view where nothing does. */
 const concerns = ({ runs }: FeedMessage): boolean => {
-  if (document.hidden) return false;
   if (runs.length === 0) {
     quiet += 1;
     return document.getElementById("view")?.dataset.live === "true" || quiet % quietMax === 0;
@@ -232,36 +227,168 @@ const concerns = ({ runs }: FeedMessage): boolean => {
   return shown === null || runs.includes(shown);
 };
 
-/** Follows the feed, and looks every `pollMs` while it is down. */
-const follow = (): void => {
-  const feed = new EventSource("api/events");
-  let down = false;
-  const poll = (): void => {
-    if (!down) return;
-    void refresh();
-    // A feed that was refused is over: the browser does not try again by itself.
-    if (feed.readyState === 2) follow();
-    else window.setTimeout(poll, pollMs);
+/** Takes what the feed said, wherever it is open. */
+const hear = ({ message, open, opened }: Told): void => {
+  last.led = clock();
+  feed = open ? "open" : "down";
+  if (opened || message !== undefined) {
+    last.fed = last.led;
+    last.seen = last.led;
+  }
+  const isNew = open && (opened || !isCaughtUp);
+  if (isNew) isCaughtUp = true;
+  if (isNew || (message !== undefined && concerns(message))) void refresh();
+  badge();
+};
+
+/**
+ * Holds the one feed of this browser.
+ *
+ * @returns ends it
+ */
+const listen = (tell: (told: Told) => void): (() => void) => {
+  const opened = () => {
+    const source = new EventSource("api/events");
+    source.addEventListener("open", () => tell({ open: true, opened: true }));
+    source.addEventListener("error", () => tell({ open: false, opened: false }));
+    source.addEventListener("message", ({ data }) => {
+      // The feed is our own server's, and says what its type says.
+      tell({ open: true, opened: false, message: JSON.parse(data) as FeedMessage });
+    });
+    return { source, at: clock() };
   };
-  feed.addEventListener("open", () => {
-    down = false;
-    feedIs("live", "live");
-    void refresh();
-  });
-  feed.addEventListener("error", () => {
-    if (down) return;
-    down = true;
-    feedIs("polling", "polling");
-    window.setTimeout(poll, pollMs);
-  });
-  feed.addEventListener("message", ({ data }) => {
-    // The feed is our own server's, and says what its type says.
-    if (concerns(JSON.parse(data) as FeedMessage)) void refresh();
+  let now = opened();
+  const timer = window.setInterval(() => {
+    const isDeaf = clock() - Math.max(now.at, last.fed) > deafMs;
+    // A feed that was refused is over: the browser does not try again by itself.
+    const isOver = now.source.readyState === 2 && clock() - now.at > pollMs;
+    if (isDeaf || isOver) {
+      now.source.close();
+      now = opened();
+    }
+    tell({ open: now.source.readyState === 1, opened: false });
+  }, tickMs);
+  return () => {
+    window.clearInterval(timer);
+    now.source.close();
+  };
+};
+
+/** One name for all tabs of this gateway and token, and for no other of the same origin: the feed's own address. */
+const shared = `stream-recovery ${new URL("api/events", location.href).pathname}`;
+
+/** Ends this tab's part in the feed; undefined while it has none. */
+let leave: (() => void) | undefined;
+
+/**
+ * Takes part in the feed: the tab that holds the lock has it open and tells the others. Where there are no locks, every tab
+ * that is seen has its own.
+ *
+ * @param steal takes the lead from a tab that has fallen silent
+ */
+const join = (steal: boolean): void => {
+  leave?.();
+  const { BroadcastChannel, navigator } = window;
+  const { locks } = navigator;
+  const channel = locks === undefined || BroadcastChannel === undefined ? undefined : new BroadcastChannel(shared);
+  channel?.addEventListener("message", ({ data }) => hear(data));
+  const part = new AbortController();
+  const timer = window.setInterval(tick, tickMs);
+  leave = () => {
+    leave = undefined;
+    isLeading = false;
+    window.clearInterval(timer);
+    part.abort();
+    channel?.close();
+  };
+  [feed, isCaughtUp, last.led] = ["start", false, clock()];
+  const held = (): Promise<void> =>
+    new Promise((resolve) => {
+      if (part.signal.aborted) return resolve();
+      isLeading = true;
+      const end = listen((told) => {
+        channel?.postMessage(told);
+        hear(told);
+      });
+      part.signal.addEventListener("abort", () => {
+        end();
+        resolve();
+      });
+    });
+  if (locks === undefined || channel === undefined) return void held();
+  locks.request(shared, steal ? { steal } : { signal: part.signal }, held).catch(() => {
+    // Another tab took the lead, because this one was silent: it follows now.
+    if (!part.signal.aborted) join(false);
   });
 };
 
+/** Once a second: a leader that is gone without a word is replaced, and while no news come the page looks by itself. */
+const tick = (): void => {
+  if (!isLeading && clock() - last.led > silentMs) join(true);
+  if (standing() !== "live" && clock() - last.looked >= pollMs) void refresh();
+  badge();
+};
+
+const standing = (): Standing => {
+  if (refusal !== undefined) return "lost";
+  if (feed !== "open") return feed === "start" ? "start" : "polling";
+  return clock() - last.fed > silentMs ? "silent" : "live";
+};
+
+const words: Readonly<Record<Standing, string>> = {
+  start: "connecting",
+  live: "live",
+  silent: "the live feed is silent; looking every 3 s",
+  polling: "no live feed; looking every 3 s",
+  lost: "",
+};
+
+/** Says how new the page is. Its words change seldom, and a screen reader says them; the age changes every second. */
+const badge = (): void => {
+  const [place, said, age] = ["feed", "feed-words", "feed-age"].map((id) => document.getElementById(id));
+  if (!place || !said || !age) return;
+  const now = standing();
+  const text = refusal ?? words[now];
+  place.dataset.feed = now;
+  if (said.textContent !== text) said.textContent = text;
+  const old = now === "live" || now === "start" ? "" : `last news ${rough(clock() - last.seen)} ago`;
+  if (age.textContent !== old) age.textContent = old;
+};
+
+const rough = (ms: number): string => {
+  if (ms < 60_000) return `${Math.floor(ms / 1_000)} s`;
+  return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min` : `${Math.floor(ms / 3_600_000)} h`;
+};
+
+let hiddenTimer: number | undefined;
+
+/** A tab that is seen takes part in the feed. One that is not holds no connection, and looks now and then for its title. */
+const follow = (): void => {
+  window.clearInterval(hiddenTimer);
+  hiddenTimer = undefined;
+  if (document.hidden) {
+    leave?.();
+    hiddenTimer = window.setInterval(() => void refresh(), hiddenPollMs);
+  } else if (leave === undefined) join(false);
+};
+
 document.addEventListener("visibilitychange", () => {
+  follow();
   if (!document.hidden) void refresh();
 });
+
+// A page that is kept for the way back holds no lock and no connection.
+window.addEventListener("pagehide", () => {
+  window.clearInterval(hiddenTimer);
+  leave?.();
+});
+
+window.addEventListener("pageshow", () => {
+  if (leave !== undefined || document.hidden) return;
+  follow();
+  void refresh();
+});
+
+window.addEventListener("online", () => void refresh());
 
 follow();

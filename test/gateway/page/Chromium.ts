@@ -3,7 +3,7 @@
  */
 import { existsSync } from "node:fs";
 import { Effect, type Scope } from "effect";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 
@@ -50,11 +50,18 @@ export const closed = async (): Promise<void> => (await started)?.close();
 
 /** Opens one tab that closes with the scope. */
 export const tab = (options: BrowserContextOptions = {}): Effect.Effect<Tab, never, Scope.Scope> =>
+  Effect.flatMap(profile(options), tabOf);
+
+/** A profile of its own, which closes with the scope: its tabs share locks and channels, as those of a person do. */
+export const profile = (options: BrowserContextOptions = {}): Effect.Effect<BrowserContext, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => (await browser()).newContext(options)),
+    (it) => Effect.promise(() => it.close()),
+  );
+
+/** Opens one more tab of a profile. */
+export const tabOf = (context: BrowserContext): Effect.Effect<Tab> =>
   Effect.gen(function* () {
-    const context = yield* Effect.acquireRelease(
-      Effect.promise(async () => (await browser()).newContext(options)),
-      (it) => Effect.promise(() => it.close()),
-    );
     const page = yield* Effect.promise(() => context.newPage());
     page.setDefaultTimeout(patienceMs);
     const requests: Array<string> = [];

@@ -11,9 +11,16 @@ export interface PageServer {
   /** `http://127.0.0.1:PORT/t/TOKEN/`, as behind a token. */
   readonly url: string;
   readonly handle: (path: string, init?: RequestInit) => Effect.Effect<Response | undefined>;
+  /** Feeds that are open now. */
+  readonly feeds: () => number;
+  /** What the server does with a request for the feed from now on: it serves it, is silent with it, or refuses it. */
+  readonly setFeed: (how: "serve" | "silent" | "refuse") => void;
+  /** Breaks every connection. */
+  readonly cut: () => void;
 }
 
-const prefix = "/t/t0ken";
+/** What a token puts before every path; the gateway cuts it off. */
+const prefix = /^\/t\/[^/]+/;
 
 /** Starts a server that stops with its scope. */
 export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Scope> = Effect.gen(function* () {
@@ -22,7 +29,20 @@ export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Sc
   const page = Context.get(built, Page);
   const context = yield* Effect.context<never>();
   const run = Effect.runPromiseWith(context);
+  let open = 0;
+  let how: Parameters<PageServer["setFeed"]>[0] = "serve";
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url?.endsWith("/api/events") === true) {
+      open += 1;
+      response.once("close", () => {
+        open -= 1;
+      });
+      if (how === "refuse") return void response.writeHead(503).end();
+      if (how === "silent") {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        return void response.write(": nothing follows\n\n");
+      }
+    }
     const answer = await run(page.handle(await requestOf(request)));
     if (answer === undefined) return void response.writeHead(404).end();
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
@@ -42,7 +62,12 @@ export const pageServer: Effect.Effect<PageServer, never, RunRecorder | Scope.Sc
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   return {
-    url: `http://127.0.0.1:${address.port}${prefix}/`,
+    url: `http://127.0.0.1:${address.port}/t/t0ken/`,
+    feeds: () => open,
+    setFeed: (next) => {
+      how = next;
+    },
+    cut: () => server.closeAllConnections(),
     handle: (path, init) => page.handle(new Request(`http://127.0.0.1${path}`, init)),
   };
 });

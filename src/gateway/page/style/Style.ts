@@ -63,8 +63,11 @@ const shell = `
 .feed { font-size: .8rem; color: var(--soft); display: inline-flex; align-items: center; gap: .4rem; }
 .feed::before { content: ""; width: .5rem; height: .5rem; border-radius: 50%; background: var(--held); }
 .feed[data-feed="live"]::before { background: var(--good); }
-.feed[data-feed="polling"]::before { background: var(--ask); }
+.feed[data-feed="polling"], .feed[data-feed="silent"] { color: var(--ask); }
+.feed[data-feed="polling"]::before, .feed[data-feed="silent"]::before { background: var(--ask); }
+.feed[data-feed="lost"] { color: var(--bad); font-weight: 600; }
 .feed[data-feed="lost"]::before { background: var(--bad); }
+.feed small:empty { display: none; }
 nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content: space-between; margin-bottom: .9rem; font-size: .9rem; }
 .totals { display: grid; grid-template-columns: repeat(5, 1fr); gap: 1px; background: var(--line); border: 1px solid var(--line); border-radius: 12px; overflow: hidden; }
 .totals > div { background: var(--card); padding: .8rem 1.1rem; display: flex; flex-direction: column-reverse; justify-content: flex-end; }

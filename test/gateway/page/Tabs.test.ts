@@ -1,0 +1,183 @@
+/**
+ * Opens the page in many tabs of one browser: they share one feed, and lose it neither with a tab nor with the server.
+ */
+import { afterAll, assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { Page } from "playwright-core";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { browserTestMs, closed, missing, profile, steps, tab, tabOf } from "./Chromium.ts";
+import * as Runs from "./PageRuns.ts";
+import { type PageServer, pageServer, put } from "./Server.ts";
+
+const memory = RunRecorder.layerMemory();
+
+/** Waits until the server has so many feeds open: looks at every turn of the page. */
+const feedsAre = ({ feeds }: PageServer, wanted: number, page: Page) =>
+  steps(async () => {
+    while (feeds() !== wanted) await page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))");
+  });
+
+const isLive = (page: Page) => steps(() => page.locator("#feed[data-feed=live]").waitFor());
+
+const shows = (page: Page, run: string) => steps(() => page.locator(`#run-${run}`).waitFor());
+
+/** A headless browser hides no tab: the tab is told that it is not seen, as a browser tells it. */
+const hide = (page: Page, isHidden: boolean) =>
+  steps(() =>
+    page.evaluate(`(() => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => ${isHidden} });
+      document.dispatchEvent(new Event("visibilitychange"));
+    })()`),
+  );
+
+const tabs = (url: string, amount: number) =>
+  Effect.gen(function* () {
+    const context = yield* profile();
+    const pages: Array<Page> = [];
+    for (let n = 0; n < amount; n += 1) {
+      const { page } = yield* tabOf(context);
+      yield* steps(() => page.goto(`${url}recovery/`));
+      pages.push(page);
+    }
+    const [first] = pages;
+    if (first === undefined) throw new Error("no tab");
+    return { context, first, others: pages.slice(1) };
+  });
+
+describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTestMs }, () => {
+  afterAll(closed);
+
+  it.live("share one feed, eight of them: all are live, and see what is new", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { first, others } = yield* tabs(server.url, 8);
+      for (const page of [first, ...others]) yield* isLive(page);
+      assert.strictEqual(server.feeds(), 1);
+      yield* put([Runs.recovered("run_new")]);
+      for (const page of [first, ...others]) yield* shows(page, "run_new");
+      assert.strictEqual(server.feeds(), 1);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("go on when the tab that leads is closed, hidden, or left by its page", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { first, others } = yield* tabs(server.url, 4);
+      const [second, third, fourth] = others;
+      if (second === undefined || third === undefined || fourth === undefined) throw new Error("no tabs");
+      yield* isLive(first);
+      yield* steps(() => first.close());
+      yield* put([Runs.recovered("run_closed")]);
+      for (const page of others) yield* shows(page, "run_closed");
+      yield* hide(second, true);
+      yield* put([Runs.recovered("run_hidden")]);
+      for (const page of [third, fourth]) yield* shows(page, "run_hidden");
+      yield* feedsAre(server, 1, fourth);
+      yield* steps(() => third.goto("about:blank"));
+      yield* put([Runs.recovered("run_left")]);
+      yield* shows(fourth, "run_left");
+      yield* feedsAre(server, 1, fourth);
+      // It held nothing meanwhile; coming back it looks at once.
+      yield* hide(second, false);
+      yield* shows(second, "run_left");
+      yield* isLive(second);
+      yield* steps(() => third.goBack());
+      yield* shows(third, "run_left");
+      yield* isLive(third);
+      assert.strictEqual(server.feeds(), 1);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("hold no connection while none is seen", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { first, others } = yield* tabs(server.url, 2);
+      for (const page of [first, ...others]) {
+        yield* isLive(page);
+        yield* hide(page, true);
+      }
+      yield* feedsAre(server, 0, first);
+      yield* hide(first, false);
+      yield* isLive(first);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("replace a leader that stands still and tells nothing", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { first, others } = yield* tabs(server.url, 2);
+      const [second] = others;
+      if (second === undefined) throw new Error("no tab");
+      yield* isLive(second);
+      // Its script runs no further, while the lock stays with it.
+      yield* steps(() => first.context().newCDPSession(first)).pipe(
+        Effect.flatMap((session) =>
+          steps(async () => {
+            await session.send("Debugger.enable");
+            await session.send("Debugger.pause");
+            void first.evaluate("1").catch(() => undefined);
+          }),
+        ),
+      );
+      yield* put([Runs.recovered("run_new")]);
+      yield* shows(second, "run_new");
+      yield* isLive(second);
+      assert.strictEqual(server.feeds(), 2, "the one that stands still has not closed its own");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("have a feed each where the browser has no locks, while they are seen", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const context = yield* profile();
+      yield* steps(() => context.addInitScript("Object.defineProperty(navigator, 'locks', { value: undefined })"));
+      const [one, two] = [(yield* tabOf(context)).page, (yield* tabOf(context)).page];
+      for (const page of [one, two]) {
+        yield* steps(() => page.goto(`${server.url}recovery/`));
+        yield* isLive(page);
+      }
+      assert.strictEqual(server.feeds(), 2);
+      yield* hide(one, true);
+      yield* feedsAre(server, 1, two);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("of two tokens do not listen to each other", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { context, first } = yield* tabs(server.url, 1);
+      yield* isLive(first);
+      const { page } = yield* tabOf(context);
+      yield* steps(() => page.goto(`${server.url.replace("t0ken", "0ther")}recovery/`));
+      yield* isLive(page);
+      assert.strictEqual(server.feeds(), 2);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.live("say when the server is silent, refuses its feed, or is gone, and are live again when it is back", () =>
+    Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { page } = yield* tab();
+      server.setFeed("silent");
+      yield* steps(() => page.goto(`${server.url}recovery/`));
+      const words = page.locator("#feed-words");
+      yield* steps(() => page.locator("#feed[data-feed=silent]").waitFor());
+      assert.strictEqual(yield* steps(() => words.textContent()), "the live feed is silent; looking every 3 s");
+      assert.match((yield* steps(() => page.locator("#feed-age").textContent())) ?? "", /^last news \d s ago$/);
+      yield* put([Runs.recovered("run_new")]);
+      yield* shows(page, "run_new");
+      server.setFeed("refuse");
+      server.cut();
+      yield* steps(() => page.locator("#feed[data-feed=polling]").waitFor());
+      yield* put([Runs.recovered("run_newer")]);
+      yield* shows(page, "run_newer");
+      yield* steps(() => page.context().setOffline(true));
+      yield* steps(() => page.locator("#feed[data-feed=lost]").waitFor());
+      assert.strictEqual(yield* steps(() => words.textContent()), "the server cannot be reached");
+      server.setFeed("serve");
+      yield* steps(() => page.context().setOffline(false));
+      yield* isLive(page);
+      assert.strictEqual(yield* steps(() => page.locator("#feed").textContent()), "live");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+});
