@@ -4,10 +4,11 @@
  * Clients retry too (the SDKs twice by default), with a byte-identical body. Such a repeat is a new run with the remaining
  * budget of the run before. Identical requests that run side by side are separate.
  */
-import { Clock, Effect } from "effect";
+import { Effect } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
-import { headerOf, type RelayRequest } from "./RelayTransport.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport.ts";
 
 /** How long a failed request is remembered, in milliseconds: longer than any SDK waits between its retries. */
 export const repeatMs = 60_000;
@@ -24,26 +25,79 @@ export interface FailedRequest {
   readonly cancelled: boolean;
 }
 
+/** What the client of a run that was given up was told. */
+export interface ToldClient {
+  readonly message: string;
+  /** What broke; undefined where it is not known. */
+  readonly code: string | undefined;
+  readonly headers: RelayHeaders;
+}
+
+/** What a request is told from memory. */
+export interface Recalled {
+  readonly told: ToldClient;
+  /** Milliseconds since the run was given up. */
+  readonly ageMs: number;
+}
+
+/** An identical request that comes within so long, in milliseconds, repeats a run that was given up without saying so. */
+export const unmarkedRepeatMs = 5_000;
+
 /** Remembers failed requests by a digest of credential, address and body. */
 export class RelayRepeats {
   readonly #failed = new Map<string, FailedRequest & { readonly at: number }>();
+  readonly #told = new Map<
+    string,
+    { readonly told: ToldClient; readonly idempotencyKey: string; readonly at: number }
+  >();
+
+  /** Remembers what the client of a request was told when its run was given up. */
+  tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
+    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
+      this.#told.delete(key);
+      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request), at });
+      dropOldest(this.#told, repeatsMax);
+    });
+  }
+
+  /**
+   * What the client of a request was told a moment ago, if the request repeats one whose run was given up: it says so, has the
+   * same idempotency key, or comes within `unmarkedRepeatMs`.
+   */
+  recall(request: RelayRequest): Effect.Effect<Recalled | undefined> {
+    return Effect.suspend(() => {
+      if (this.#told.size === 0) return Effect.undefined;
+      return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
+        const found = this.#told.get(key);
+        if (found === undefined) return undefined;
+        const ageMs = at - found.at;
+        if (ageMs > repeatMs) {
+          this.#told.delete(key);
+          return undefined;
+        }
+        const given = idempotencyKeyOf(request);
+        const repeats = saysRetry(request) || (given !== "" && given === found.idempotencyKey);
+        return repeats || ageMs <= unmarkedRepeatMs ? { told: found.told, ageMs } : undefined;
+      });
+    });
+  }
 
   /** Finds the failed request that a request repeats, and forgets it: of several repeats only the first one counts. */
   take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
     return Effect.suspend(() => {
       if (this.#failed.size === 0) return Effect.undefined;
-      return Effect.map(Effect.all([keyOf(request), Clock.currentTimeMillis]), ([key, now]) => {
+      return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
         const found = this.#failed.get(key);
         if (found === undefined || (found.cancelled && !saysRetry(request))) return undefined;
         this.#failed.delete(key);
-        return now - found.at > repeatMs ? undefined : found;
+        return at - found.at > repeatMs ? undefined : found;
       });
     });
   }
 
   /** Remembers a request whose run has failed. */
   put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
-    return Effect.map(Effect.all([keyOf(request), Clock.currentTimeMillis]), ([key, at]) => {
+    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
       this.#failed.delete(key);
       this.#failed.set(key, { ...failed, at });
       dropOldest(this.#failed, repeatsMax);
@@ -68,6 +122,10 @@ export const remainingBudget = (
 /** The OpenAI and Anthropic SDKs count their own retries in this header. */
 const saysRetry = (request: RelayRequest): boolean =>
   Number(headerOf(request.headers, "x-stainless-retry-count") ?? 0) > 0;
+
+const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
+
+const idempotencyKeyOf = (request: RelayRequest): string => headerOf(request.headers, "idempotency-key") ?? "";
 
 const credentials = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 

@@ -6,6 +6,7 @@ import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
+import { document, ending, noOp } from "./OwnEvents.ts";
 
 /** Anthropic Messages. */
 export const anthropicMessages = wireProtocol(protocol, {
@@ -14,6 +15,8 @@ export const anthropicMessages = wireProtocol(protocol, {
   opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ event: "error", data: { type: "error", error: { type: "api_error", message } } }),
+  noOp,
+  givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: true, reasoningApart: false },
 });

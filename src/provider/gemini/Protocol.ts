@@ -6,6 +6,7 @@ import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
+import { document, ending, noOp } from "./OwnEvents.ts";
 
 /** Google Gemini. */
 export const googleGemini = wireProtocol(protocol, {
@@ -14,6 +15,8 @@ export const googleGemini = wireProtocol(protocol, {
   opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ data: { error: { code: 502, message, status: "UNAVAILABLE" } } }),
+  noOp,
+  givenUp: { document, ending },
   takesComments: false,
   usage: { cachedApart: false, reasoningApart: true },
 });

@@ -6,6 +6,7 @@ import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
+import { document, ending, noOp } from "./OwnEvents.ts";
 
 /** OpenAI Responses. */
 export const openAiResponses = wireProtocol(protocol, {
@@ -14,6 +15,8 @@ export const openAiResponses = wireProtocol(protocol, {
   opened,
   continuation: { build, turn },
   errorEvent: (message, code) => ({ event: "error", data: { type: "error", code, message, param: null } }),
+  noOp,
+  givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
 });

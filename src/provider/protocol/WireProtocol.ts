@@ -9,6 +9,7 @@ import type { TurnForm } from "../continuation/Turn.ts";
 import type { Protocol } from "../stream/Protocol.ts";
 import type { Address } from "./Address.ts";
 import type { Opening } from "./Opening.ts";
+import type { GivenUpForm, NoOp, StreamEvent } from "./StreamEvent.ts";
 
 /** A wire protocol. As a fold it is what `Decoder.make` takes. */
 export interface WireProtocol<Id extends string = string> extends Protocol<unknown, Id> {
@@ -19,8 +20,11 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly opened: (opening: Opening) => Json.JsonRecord;
   readonly continuation: ContinuationForm;
   /** How a provider says inside a stream that it has failed. */
-  readonly errorEvent: (message: string, code: string) => ErrorEvent;
-  /** Clients of the protocol take comment lines between its events. */
+  readonly errorEvent: (message: string, code: string) => StreamEvent;
+  /** The event that its clients count and show nothing of. */
+  readonly noOp: NoOp;
+  readonly givenUp: GivenUpForm;
+  /** All clients of the protocol take comment lines between its events. */
   readonly takesComments: boolean;
   readonly usage: UsageForm;
 }
@@ -29,12 +33,6 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
 export interface ContinuationForm {
   readonly build: (prepared: Prepared) => Result.Result<Json.JsonRecord, ContinuationError>;
   readonly turn: TurnForm;
-}
-
-/** An event of a stream: its name, where the protocol's events have one, and its data. */
-export interface ErrorEvent {
-  readonly event?: string;
-  readonly data: object;
 }
 
 /** Which token counts stand beside the totals of input and output instead of in them. */

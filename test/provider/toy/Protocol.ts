@@ -1,6 +1,7 @@
 /**
  * Puts together what is known of the toy protocol.
  */
+import { endingOf } from "../../../src/provider/protocol/StreamEvent.ts";
 import { wireProtocol } from "../../../src/provider/protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
@@ -13,6 +14,11 @@ export const toy = wireProtocol(protocol, {
   opened,
   continuation: { build, turn },
   errorEvent: (message) => ({ data: { t: "error", message } }),
+  noOp: () => ({ data: { t: "wait" } }),
+  givenUp: {
+    document: (message, code) => ({ error: message, ...(code === undefined ? {} : { code }) }),
+    ending: (message) => endingOf({ data: { t: "error", message } }),
+  },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
 });

@@ -1,0 +1,64 @@
+/**
+ * Says of a run that was given up what its client is told: in words that no client takes for a fault that passes.
+ */
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { WireProtocol } from "../../provider/Protocols.ts";
+import type { Treatment } from "./ClientRow.ts";
+
+/**
+ * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
+ * the headers `x-should-retry: false`, `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule` and `x-recovery-code`.
+ */
+export type GivenUp = ToldClient;
+
+/** A response of its own for a run that was given up before its head. */
+export interface GivenUpRefusal {
+  readonly status: Treatment["status"];
+  readonly headers: RelayHeaders;
+  /** The body, as JSON of the protocol. */
+  readonly document: object;
+}
+
+/**
+ * Whether the gateway gave a run up, so that its client must not ask again: what was retried, and what broke without a response
+ * of the provider. A provider's refusal that was not retried passes unchanged, and a gateway that closes or cannot record says so
+ * by a 503.
+ *
+ * @param repeated the request repeats one whose budget is spent
+ */
+export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean => {
+  const { attempts, reason, response, rule } = error;
+  if (rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed") return false;
+  if (rule === "user_cancelled" || rule === "caller_interrupted") return false;
+  if (response === undefined) return true;
+  return rule !== "not_retryable" && (attempts > 1 || repeated);
+};
+
+/** What the client of a run that was given up is told. */
+export const givenUp = (error: RelayInterrupted): GivenUp => {
+  const code = error.failure.code ?? error.failure.fingerprint?.code;
+  return {
+    message: "stream-recovery gateway: the model provider did not answer. Nothing more is tried.",
+    code,
+    headers: [
+      ["x-should-retry", "false"],
+      ...error.headers,
+      ...(code === undefined ? [] : [["x-recovery-code", code] as const]),
+    ],
+  };
+};
+
+/** What a repeat of that request is told from memory. */
+export const recalled = ({ ageMs, told }: Recalled): GivenUp => ({
+  ...told,
+  headers: [...told.headers, ["x-recovery-age", String(Math.floor(ageMs / 1000))]],
+});
+
+/** The response of its own that a client is told it with before a head. */
+export const refusalOf = (
+  { code, headers, message }: GivenUp,
+  protocol: Pick<WireProtocol, "givenUp">,
+  { status }: Pick<Treatment, "status">,
+): GivenUpRefusal => ({ status, headers, document: protocol.givenUp.document(message, code, status) });
