@@ -222,4 +222,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "const stream = made;",
     proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "opens no source" }],
   },
+  {
+    name: "a hold that is over hands a caller that cannot discard a call whose end is not proven",
+    breaks: "L4",
+    within: "endHold",
+    find: "const from = this.#begun ? before : 0;",
+    replace: "const from = held.parts.length;",
+    proofs: [{ test: "test/runtime/attempt/HoldClock.test.ts", named: "no call before the marker" }],
+  },
+  {
+    name: "parts that come behind the end of a hold take the place of those that its reader has not taken",
+    breaks: "L4",
+    within: "offer",
+    find: "if (this.#inSlot !== undefined) {",
+    replace: "if (false) {",
+    proofs: [{ test: "test/runtime/attempt/HoldClock.test.ts", named: "keeps all parts and their order" }],
+  },
+  {
+    name: "a client is held over a question whose choices all leave it with what it has",
+    breaks: "break 29",
+    within: "matters",
+    find: 'run.options.asks !== "if_it_matters" || ',
+    replace: "true || ",
+    proofs: [{ test: "test/runtime/questions/Matters.test.ts", named: "asks nothing where every choice" }],
+  },
 ];

@@ -27,6 +27,15 @@ export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choi
   return offered;
 };
 
+/**
+ * Whether a question makes a difference to the response: something can be asked for again, continued, or told of a call.
+ * `accept` and `stop` both leave the caller with what it has.
+ *
+ * @param offered the question's choices
+ */
+export const matter = (offered: ReadonlyArray<Choice>): boolean =>
+  offered.some((choice) => choice !== "accept" && choice !== "stop");
+
 /** The keys of calls that ran or may have run. Without a guard nothing proves that a runtime did not start on cut input. */
 export const repeatedCalls = (s: Situation.Situation): ReadonlyArray<string> =>
   s.ledger.any ? s.facts.tools.filter((row) => mayHaveRun(s, row)).map((row) => row.call) : [];

@@ -134,8 +134,11 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }
-  const { continueText, reveal } = options;
+  const { asks, continueText, holdMaxMs, reveal } = options;
+  if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
+    return `holdMaxMs: expected milliseconds, not below 0, got ${said(holdMaxMs)}`;
   return (
+    (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
     (continueText === undefined ? undefined : wrongWord("continueText", continueText, ["ask", "auto"]))
   );

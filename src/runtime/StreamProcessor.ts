@@ -236,6 +236,7 @@ const takeOver = Effect.fnUntraced(
     run.keepsTranscript();
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stoppedWith(register, run, scope);
+    yield* endsHold(run, scope);
     // On the caller's services, and no child of this fiber: the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
     return undefined;
@@ -266,6 +267,18 @@ const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scop
       }),
     );
   });
+};
+
+/** Ends the hold of a whole response when its time is over, for as long as the run has its consumer. */
+const endsHold = <P, E, R>(run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
+  const { holdMaxMs, reveal } = run.options;
+  if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
+  const over = Effect.sync(() => {
+    if (run.ledger.ended) return;
+    run.note(run.attempts, "shown", "hold_is_over");
+    run.response.endHold();
+  });
+  return Effect.asVoid(Effect.forkIn(Effect.delay(over, holdMaxMs), scope));
 };
 
 /**
@@ -312,6 +325,7 @@ const begin = Effect.fnUntraced(
     // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
     first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
     run.start(first);
+    yield* endsHold(run, scope);
     return run;
   },
   // A run that could not begin has ended: its finalizer would wait for it for ever.

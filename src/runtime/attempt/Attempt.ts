@@ -230,6 +230,16 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return this.#marker !== undefined;
   }
 
+  /** Holds the whole response no longer: what may be shown of it is handed over now, and the rest as it comes. */
+  endHold(): void {
+    const { reveal } = this.setup;
+    if (this.#over || !reveal.holdsAll) return;
+    this.#guarded(() => {
+      const passed = reveal.endHold(this.countMarker());
+      if (passed.parts.length > 0) this.flow.offer(passed);
+    });
+  }
+
   /** The connection broke before the protocol's last event: what is held may be asked for again, unseen. */
   #isCut(end: AttemptEnd): boolean {
     const { reveal } = this.setup;

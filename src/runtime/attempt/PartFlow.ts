@@ -48,6 +48,8 @@ export class PartFlow<P> {
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
+  /** Parts that came although the slot is full: a hold has ended while its reader was busy. They are next in the slot. */
+  #next: Transit<P> | undefined;
   #frozen: ReadonlyArray<Transit<P>> = noParts;
   /** The write that is under way. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
@@ -92,14 +94,22 @@ export class PartFlow<P> {
   /** Hands parts to a reader that waits, or leaves them in the slot. */
   offer(batch: Batch<P>): void {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
+    if (this.#inSlot !== undefined) {
+      this.#next = this.#next === undefined ? transit : joined(this.#next, transit);
+      return;
+    }
     const { handoff } = this.#host;
     if (handoff.wanted && !this.#raises(transit)) {
       this.#count(transit);
       handoff.give(this.#events(transit));
       return;
     }
+    this.#put(transit);
+  }
+
+  #put(transit: Transit<P>): void {
     this.#inSlot = transit;
-    handoff.put(this.#slot(transit));
+    this.#host.handoff.put(this.#slot(transit));
   }
 
   /** Keeps parts that came directly before the failure: they were seen, not shown. */
@@ -111,8 +121,10 @@ export class PartFlow<P> {
 
   /** Takes back what was not handed over, with what was held, and counts it as decoded. */
   freeze(held: Batch<P>): void {
-    if (this.#inSlot !== undefined) this.#frozen = [this.#inSlot, ...this.#frozen];
+    const waiting = [this.#inSlot, this.#next].flatMap((transit) => transit ?? []);
+    if (waiting.length > 0) this.#frozen = [...waiting, ...this.#frozen];
     this.#inSlot = undefined;
+    this.#next = undefined;
     this.#host.handoff.clear();
     if (held.parts.length > 0) this.#frozen = [...this.#frozen, { ...held, counted: "no" }];
     for (const transit of this.#frozen) this.#countDecoded(transit);
@@ -200,7 +212,12 @@ export class PartFlow<P> {
         this.#count(transit);
         return this.#events(transit);
       },
-      taken: () => this.#owner.taken(),
+      taken: () => {
+        const next = this.#next;
+        this.#next = undefined;
+        if (next === undefined) this.#owner.taken();
+        else this.#put(next);
+      },
     };
   }
 
@@ -267,6 +284,13 @@ const rewritten = <P>({ observations, parts }: Batch<P>, rewrite: Rewrite<P>, at
   });
   return { parts: given.map(({ part }) => part), observations: given.map(({ observation }) => observation) };
 };
+
+/** Parts that were not counted yet, behind each other. */
+const joined = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({
+  parts: [...first.parts, ...second.parts],
+  observations: [...first.observations, ...second.observations],
+  counted: "no",
+});
 
 /** Shared by all attempts that have nothing frozen. */
 const noParts: ReadonlyArray<never> = [];

@@ -2,7 +2,7 @@
  * Holds parts back that must not be shown yet, and lets the others pass: the first tap of a run's output.
  *
  * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
- * replayed unseen. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
+ * replayed unseen, or until its time is over. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
  * the caller never sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
  * beyond, holding ends and the parts are handed over.
  */
@@ -42,6 +42,22 @@ export interface Carried<P> extends Batch<P> {
   /** Content of the response was handed over before. */
   readonly begun: boolean;
 }
+
+/**
+ * What a run holds back.
+ *
+ * @param wanted what its caller asked for
+ * @param discardable whether the caller can throw away what it was shown
+ * @param isOver a hold of the whole response has lasted as long as it may
+ */
+export const modeOf = (
+  wanted: "live" | "on_complete" | undefined,
+  discardable: boolean,
+  isOver: boolean,
+): RevealMode => {
+  if (wanted === "on_complete" && !isOver) return "on_complete";
+  return discardable ? "live" : "undiscardable";
+};
 
 /** Holds back the parts of one attempt. */
 export class Reveal<P> {
@@ -101,6 +117,33 @@ export class Reveal<P> {
       if (observation !== undefined) this.#passOne(part, observation, out);
     }
     return out;
+  }
+
+  /**
+   * Holds the whole response no longer: it goes on as if it had been shown from its start, so that a caller which cannot
+   * discard gets no call before its end is proven (L4).
+   *
+   * @param proven the terminal marker has come, so that nothing has to be held any more
+   * @returns what may be handed over now, in order
+   */
+  endHold(proven: boolean): Batch<P> {
+    const held = this.release();
+    this.#mode = this.#discardable ? "live" : "undiscardable";
+    if (this.#discardable || proven) {
+      this.#begun = true;
+      this.#done = true;
+      return held;
+    }
+    const call = held.observations.findIndex((it) => it.calls.length > 0);
+    const before = call === -1 ? held.parts.length : call;
+    this.#begun ||= held.observations.slice(0, before).some((it) => it.shows !== "nothing");
+    const from = this.#begun ? before : 0;
+    for (const [index, part] of held.parts.entries()) {
+      const observation = held.observations[index];
+      if (index >= from && observation !== undefined) this.#hold(part, observation);
+    }
+    this.#holding = !this.#begun || from < held.parts.length;
+    return { parts: held.parts.slice(0, from), observations: held.observations.slice(0, from) };
   }
 
   /** Gives everything that is held and holds nothing more. */

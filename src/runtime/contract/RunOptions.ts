@@ -86,6 +86,16 @@ export interface RunOptions<P, E, R> {
   /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the response whole. */
   readonly reveal?: "live" | "on_complete";
   /**
+   * Longest time from the run's start, in milliseconds, for which `on_complete` holds a response; then it goes on as if it had
+   * been shown from its start. No limit by default.
+   */
+  readonly holdMaxMs?: number;
+  /**
+   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops where every choice
+   * leaves the caller with what it has: nothing can be retried, continued or told of a call.
+   */
+  readonly asks?: "always" | "if_it_matters";
+  /**
    * False for a caller of `run` that cannot throw anything away: nothing is ever handed over twice, as with `parts`. Default
    * true.
    */

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect";
 import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { atMost } from "../../facts/Growth.ts";
+import * as Choices from "../../policy/Choices.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Questions from "../../recorder/Question.ts";
 import type { Entry, QuestionRecord } from "../../recorder/RunRecord.ts";
@@ -61,6 +62,10 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   const question = Questions.fromRecord(record, incident);
   return yield* answered(run, broken, { decision: incident.decision, incident, question });
 }, closing);
+
+/** Whether an answer would change anything for a caller that asked to be asked only then. */
+export const matters = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
+  run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
 /** A person is asked about a call only while no handler of the open calls runs here: a handler says itself what it has done. */
 const choicesOf = <P, E, R>(

@@ -18,7 +18,7 @@ import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
-import { ask, askAgain, carryOut } from "./Asking.ts";
+import { ask, askAgain, carryOut, matters } from "./Asking.ts";
 import * as Ending from "./Ending.ts";
 import { judge, lookAgain, type RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
@@ -188,6 +188,10 @@ const act = Effect.fnUntraced(function* <P, E, R>(
       if (run.stopper !== undefined) return yield* Ending.stop(run, broken, taken, "do_not_retry");
       // A tool that can say whether its call happened is asked before a person is.
       if (asksWhetherItRan(decision.rule) && (yield* verified(run, broken))) return "again";
+      if (!matters(run, broken, decision)) {
+        run.note(broken.attempt.number, "answer", "no_choice_matters");
+        return yield* Ending.stop(run, broken, taken, "stopped");
+      }
       return yield* ask(run, broken, taken);
     case "auto_retry_once":
       if (recorded || (yield* run.writeFirst([]))) return yield* retry(run, broken, taken);

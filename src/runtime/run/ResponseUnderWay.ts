@@ -5,6 +5,7 @@
  * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
  * R3 What interrupted a response first stays what it is decided on when its cursor is refused (L3).
  * R4 What was withdrawn stays withdrawn; of an attempt that was withdrawn twice the newer word counts.
+ * R5 A hold that has lasted as long as it may is over for every later attempt too.
  */
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
@@ -30,6 +31,7 @@ export class ResponseUnderWay<P> {
   #decided: DecidedAttempt<P> | undefined;
   #withdrawn: ReadonlyArray<Withdrawn> = none;
   #closed: Effect.Effect<void> = Effect.void;
+  #holdIsOver = false;
 
   /** The attempts of the response; undefined before the run's first one. */
   get chain(): Chain<P> | undefined {
@@ -49,6 +51,17 @@ export class ResponseUnderWay<P> {
   /** What was withdrawn so far, one entry an attempt. */
   get withdrawn(): ReadonlyArray<Withdrawn> {
     return this.#withdrawn;
+  }
+
+  /** No response of the run is held whole any more (R5). */
+  get holdIsOver(): boolean {
+    return this.#holdIsOver;
+  }
+
+  /** The time is over for which a whole response may be held: the live attempt goes on as if shown from its start (R5). */
+  endHold(): void {
+    this.#holdIsOver = true;
+    this.#live?.endHold();
   }
 
   /** An attempt asks for a response of its own. */

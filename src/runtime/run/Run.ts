@@ -34,7 +34,7 @@ import type { Entry, Parked } from "../../recorder/RunRecord.ts";
 import { Attempt, type AttemptHost, type AttemptSetup } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import { Handoff } from "../attempt/Handoff.ts";
-import { type Carried, Reveal, weigherOf } from "../attempt/Reveal.ts";
+import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import * as Clocks from "../contract/Clocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import { letGo, type RunOptions } from "../contract/RunOptions.ts";
@@ -222,7 +222,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       boundaries: options.tools,
       guarded: this.sideEffects.guarded,
     });
-    const mode = options.reveal === "on_complete" ? "on_complete" : discardable ? "live" : "undiscardable";
+    const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
     return new Attempt<P>(this, {
       number: this.#attempts,
       ...setup,
