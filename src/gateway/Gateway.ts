@@ -17,11 +17,11 @@ import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
-import { isOwn, Page } from "./proxy/PageHandler.ts";
+import { Page } from "./proxy/PageHandler.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
-import { noProxy, targetOf } from "./routing/Admission.ts";
+import { addressOf, noProxy } from "./routing/Address.ts";
 import * as Upstream from "./upstream/Upstream.ts";
 
 /** A gateway that listens. */
@@ -70,18 +70,15 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const closing = yield* Deferred.make<void>();
   const serving: RequestServing = {
     settings,
-    upstream,
+    reach: () => upstream,
     bodies,
     meter,
     page: Option.getOrUndefined(yield* Effect.serviceOption(Page)),
     draining: () => draining,
     closing: Deferred.await(closing),
     options: {
-      transport: upstream.transport,
-      reveal: settings.reveal,
       keepAliveMs: settings.keepAliveMs,
       repeats: new RelayRepeats(),
-      ...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),
       ...(options.budget === undefined ? {} : { budget: options.budget }),
       ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     },
@@ -92,7 +89,8 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const server = serverOf(settings, (request, response) => {
     const client = new ClientResponse(response, limits.slowClientMs);
-    const start = isOwn(targetOf(request.url ?? "", settings)) ? runPage : run;
+    const address = addressOf(request.url ?? "");
+    const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving));
   });
   const sockets = countSockets(server);

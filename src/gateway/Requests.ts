@@ -7,22 +7,25 @@ import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/Relay
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
+import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import { logged } from "./log/Defect.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
-import { isOwn, type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
+import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
 import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
-import { type Admitted, admit, browsed, type Refused, targetOf } from "./routing/Admission.ts";
-import { type Route, routeOf } from "./routing/Route.ts";
+import { type Address, addressOf } from "./routing/Address.ts";
+import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
+import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, decodedWhole, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface RequestServing extends RelayServing {
+export interface RequestServing extends Omit<RelayServing, "transport"> {
   readonly settings: GatewaySettings;
-  readonly upstream: Upstream;
+  /** The way to an upstream. */
+  readonly reach: (server: UpstreamSettings) => Upstream;
   readonly bodies: BodyStore;
   readonly page: Page["Service"] | undefined;
   /** A shutdown has begun. */
@@ -56,53 +59,55 @@ const served = (
   Effect.suspend(() => {
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
-    const admitted = admit({ method, target: request.url ?? "", headers }, serving.settings);
+    const address = addressOf(request.url ?? "");
+    if ("refused" in address) return refuse(address.refused, undefined, client, serving);
+    const admitted = admit({ method, headers, token: address.token }, serving.settings);
     const refused = serving.draining() ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
-      return refuse(refused ?? closing, spokenBy(request, headers, refused, serving), client, serving);
-    const { target } = admitted;
-    if (isOwn(target)) return own(request, { target, headers }, client, serving);
-    const route = routeOf(target, headers, serving.settings.upstreams);
-    const page = browsed({ headers }, target);
+      return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
+    if (address.own) return own(request, address, { admitted, headers }, client, serving);
+    const way = wayOf(address, headers, serving.settings);
+    const page = browsed({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
-    if ("refused" in route) return refuse(route.refused, route.upstream, client, serving);
-    const asked: RoutedRequest = { method, headers, ...route };
-    if (!mayBeRelayed(method, route.url, headers)) return through(request, asked, client, serving);
+    if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
+    const barred = forbidden(admitted.token, { upstream: way.server.name });
+    if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
+    const asked: RoutedRequest = { method, ...way };
+    if (!mayBeRelayed(method, way.url, way.headers)) return through(request, asked, client, serving);
     return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
-      Effect.catchTag("BodyRefused", (error) => refuseBody(error, route.upstream, client, serving)),
+      Effect.catchTag("BodyRefused", (error) => refuseBody(error, way.upstream, client, serving)),
     );
   });
 
 /** A client that was admitted reads in its provider's words that its upgrade or method is not served. */
 const spokenBy = (
-  { url }: IncomingMessage,
+  address: Address,
   headers: RelayHeaders,
   refused: Refused | undefined,
   { settings }: RequestServing,
 ): UpstreamName | undefined =>
-  refused?.status === 426 || refused?.status === 405
-    ? routeOf(targetOf(url ?? "/", settings), headers, settings.upstreams).upstream
-    : undefined;
+  refused?.status === 426 || refused?.status === 405 ? wayOf(address, headers, settings).upstream : undefined;
 
-type RoutedRequest = Route & Pick<RelayRequest, "method" | "headers">;
+type RoutedRequest = Way & Pick<RelayRequest, "method">;
 
-const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "target" in admitted;
+const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
 /** A request that looks like one to a model: its body is kept until its run has ended. */
 const modelRequest = Effect.fnUntraced(function* (
   request: IncomingMessage,
-  { headers, method, upstream, url }: RoutedRequest,
+  asked: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
+  const { headers, method, server, upstream, url } = asked;
   const body = yield* serving.bodies.read(request);
   const plan = yield* recognised({ method, url, headers, body }, body, serving);
   if (plan === undefined) {
     serving.meter.count("passed_through");
-    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, serving.upstream);
+    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, serving.reach(server));
   }
   serving.meter.count("relayed");
-  yield* relay(plan, upstream, client, serving);
+  yield* relay(plan, asked, client, relaying(asked, serving));
 });
 
 /** Clients that compress a body are recognised by a copy of it; what is sent is what they sent. */
@@ -138,21 +143,31 @@ const through = (
     { method, url, headers, body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
-    serving.upstream,
+    serving.reach(asked.server),
   );
 };
+
+/** What an upstream has of its own takes the place of what holds for all. */
+const relaying = ({ server }: RoutedRequest, serving: RequestServing): RelayServing => ({
+  ...serving,
+  transport: serving.reach(server).transport,
+  options: { ...serving.options, ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }) },
+});
 
 const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });
 
 const own = (
   request: IncomingMessage,
-  asked: Pick<RelayRequest, "headers"> & Admitted,
+  { target }: Address,
+  { admitted, headers }: Pick<RelayRequest, "headers"> & { readonly admitted: Admitted },
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
+    const barred = forbidden(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
+    if (barred !== undefined) return yield* refuse(barred, undefined, client, serving);
     const body = hasBody(request) ? yield* pageBodies.read(request) : undefined;
-    yield* serve(request, { ...asked, body }, client, serving);
+    yield* serve(request, { headers, target, body }, client, serving);
   }).pipe(
     Effect.scoped,
     Effect.catchTag("BodyRefused", (error) => refuseBody(error, undefined, client, serving)),

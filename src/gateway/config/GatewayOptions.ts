@@ -1,10 +1,14 @@
 /**
  * Describes the options of a gateway: where it listens, where requests go, what it holds back, and its limits.
  */
-import { Schema } from "effect";
+import { createHash } from "node:crypto";
+import { Redacted, Schema } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
+import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
+import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
+import type { UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** The providers whose addresses a gateway knows. */
 export type UpstreamName = "openai" | "anthropic" | "gemini";
@@ -63,22 +67,51 @@ export const limitsDefault: GatewayLimits = {
 /** How often a comment goes to a client that waits, in milliseconds: less than the 30 s that proxies are known to cut after. */
 export const keepAliveMsDefault = 15_000;
 
+/** A certificate to listen with, and its key, as PEM texts. */
+export interface ListenTls {
+  readonly cert: string;
+  readonly key: Redacted.Redacted<string>;
+}
+
+/** A token that clients are admitted by, and what it permits. */
+export interface GatewayToken {
+  /** Stands in logs and metrics in the token's place. */
+  readonly name: string;
+  readonly token: Redacted.Redacted<string>;
+  /** Names of the upstreams that it permits; left out, all. */
+  readonly upstreams?: ReadonlyArray<string>;
+  /** It permits the page and its API, where runs are read and questions are answered. */
+  readonly page: boolean;
+  /** It permits `/metrics`. */
+  readonly metrics: boolean;
+}
+
 /** Options of a gateway; everything has a default. */
 export interface GatewayOptions {
   /** Default 127.0.0.1. Any address but this machine's own needs a token. */
   readonly host?: string;
   /** Default 8787; 0 takes any free one. */
   readonly port?: number;
+  /** Left out, it listens without TLS. */
+  readonly tls?: ListenTls;
+  /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams?: Partial<Upstreams>;
-  /** What is held back from clients. Default `live`. */
+  /** Upstreams that are reached under `/u/NAME/`; one that is called `openai`, `anthropic` or `gemini` stands for that default one. */
+  readonly named?: ReadonlyArray<UpstreamSettings>;
+  /** What is held back from clients; left out, the client's row says it, and `live` where it has none. */
   readonly reveal?: "live" | "on_complete";
   /**
-   * What a client gets where a shown response breaks for good: an aborted connection (default), or its protocol's own error
-   * event before that, for clients that know no better.
+   * What a client gets where a shown response breaks for good: its protocol's own error event (`tell`, whose old name is
+   * `error_event`), an aborted connection, or the provider's own end byte for byte. Left out, the client's row says it, and
+   * `abort` where it has none.
    */
-  readonly onBreak?: "abort" | "error_event";
-  /** A client without it is refused. It is never forwarded. */
+  readonly onBreak?: "tell" | "abort" | "as_provider" | "error_event";
+  /** A response that is held is handed over as `live` after so long, in milliseconds; left out, the client's row says it. */
+  readonly holdMaxMs?: number;
+  /** A client without it is refused. It is never forwarded. It permits everything, and its name is `default`. */
   readonly token?: string;
+  /** Further tokens, each with what it permits. */
+  readonly tokens?: ReadonlyArray<GatewayToken>;
   /** Names besides this machine's own that a request's Host may say, such as `host.docker.internal`. */
   readonly allowedHosts?: ReadonlyArray<string>;
   /** How the upstreams' healthy streams differ: `doneWithoutFinish` for servers that end a chat with `[DONE]` alone. */
@@ -90,6 +123,8 @@ export interface GatewayOptions {
   readonly budget?: Partial<Budget>;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
+  /** Rules that are stricter than the default policy's. */
+  readonly policy?: StricterRules;
 }
 
 /** The gateway cannot start. The message is one line that names the option, or the address that is taken. */
@@ -98,14 +133,28 @@ export class GatewayError extends Schema.TaggedError<GatewayError>()("GatewayErr
   message: Schema.String,
 }) {}
 
+/** A token with the digest that a client's is compared with. */
+export interface AdmittedToken extends GatewayToken {
+  readonly digest: Buffer;
+}
+
 /** Options with their defaults, checked. */
 export interface GatewaySettings {
   readonly host: string;
   readonly port: number;
+  readonly tls: ListenTls | undefined;
+  /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams: Upstreams;
-  readonly reveal: "live" | "on_complete";
-  readonly onBreak: "abort" | "error_event";
-  readonly token: string | undefined;
+  /** All upstreams by name, those three too. */
+  readonly servers: ReadonlyMap<string, UpstreamSettings>;
+  /** What holds for every client that has no word of its own. */
+  readonly manner: {
+    readonly reveal?: "live" | "on_complete";
+    readonly onBreak?: "tell" | "abort" | "as_provider";
+    readonly holdMaxMs?: number;
+  };
+  /** Empty where every client is admitted. */
+  readonly tokens: ReadonlyArray<AdmittedToken>;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
   readonly limits: GatewayLimits;
@@ -120,43 +169,96 @@ export interface GatewaySettings {
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
   const host = options.host ?? "127.0.0.1";
+  const { servers, upstreams } = serversOf(options);
+  const tokens = tokensOf(options);
   const settings: GatewaySettings = {
     host,
     port: options.port ?? 8787,
-    upstreams: { ...upstreamsDefault, ...options.upstreams },
-    reveal: options.reveal ?? "live",
-    onBreak: options.onBreak ?? "abort",
-    token: options.token,
+    tls: options.tls,
+    upstreams,
+    servers,
+    manner: mannerOf(options),
+    tokens,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
     limits: { ...limitsDefault, ...options.limits },
     local: isLocal(host),
   };
-  const problem = problemOf(settings);
+  const problem = problemOf(settings) ?? problemOfNames(options);
   return problem === undefined ? settings : new GatewayError({ reason: "bad_option", message: problem });
 };
+
+const mannerOf = ({ holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
+  ...(reveal === undefined ? {} : { reveal }),
+  ...(onBreak === undefined ? {} : { onBreak: onBreak === "error_event" ? "tell" : onBreak }),
+  ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
+});
+
+/** The three that need no prefix, by their names, and the others. What is said of an upstream itself wins. */
+const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
+  const { named = [], tolerance } = options;
+  const addresses = { ...upstreamsDefault, ...options.upstreams };
+  const servers = new Map<string, UpstreamSettings>();
+  const add = (upstream: UpstreamSettings) =>
+    servers.set(upstream.name, {
+      ...upstream,
+      ...(tolerance === undefined ? {} : { tolerance: { ...tolerance, ...upstream.tolerance } }),
+    });
+  for (const name of defaultNames) add({ name, url: addresses[name], headers: [] });
+  for (const upstream of named) add(upstream);
+  const urlOf = (name: UpstreamName) => servers.get(name)?.url ?? addresses[name];
+  return { servers, upstreams: { openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini") } };
+};
+
+const defaultNames = ["openai", "anthropic", "gemini"] as const;
+
+/** The name of the one token that has none. */
+export const tokenNameDefault = "default";
+
+const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<AdmittedToken> => {
+  const one: ReadonlyArray<GatewayToken> =
+    token === undefined ? [] : [{ name: tokenNameDefault, token: Redacted.make(token), page: true, metrics: true }];
+  return [...one, ...tokens].map((it) => ({ ...it, digest: digestOf(Redacted.value(it.token)) }));
+};
+
+/** The digest of a token: all are of one length, so that a comparison tells nothing of a token, its length neither. */
+export const digestOf = (token: string): Buffer => createHash("sha256").update(token).digest();
 
 /** Shortest token: what can be guessed is none. */
 export const tokenCharactersMin = 16;
 
-const problemOf = ({ keepAliveMs, limits, local, port, token, upstreams }: GatewaySettings): string | undefined => {
+/** Says why a token cannot be one; the token itself is in no message. */
+export const problemOfToken = (token: string): string | undefined => {
+  if (!/^[\w.~-]+$/.test(token)) return "expected letters, digits and -._~ only";
+  return token.length < tokenCharactersMin
+    ? `expected at least ${tokenCharactersMin} characters, got ${token.length}`
+    : undefined;
+};
+
+/** Says why an address cannot be an upstream's; the address is not in the message, for it may hold a password. */
+export const problemOfUrl = (address: string): string | undefined => {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const isAddress =
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.username === "" &&
+    url.password === "" &&
+    url.search === "" &&
+    url.hash === "";
+  return isAddress ? undefined : "expected http(s)://host[:port][/path] and nothing else";
+};
+
+const problemOf = ({ keepAliveMs, limits, local, port, servers, tokens }: GatewaySettings): string | undefined => {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return `port: expected 0 to 65535, got ${port}`;
-  for (const [name, address] of Object.entries(upstreams)) {
-    const url = URL.canParse(address) ? new URL(address) : undefined;
-    if (
-      url === undefined ||
-      !/^https?:$/.test(url.protocol) ||
-      url.username !== "" ||
-      url.search !== "" ||
-      url.hash !== ""
-    )
-      return `${name}-url: expected http(s)://host[:port][/path] and nothing else`;
+  for (const { name, url } of servers.values()) {
+    const problem = problemOfUrl(url);
+    if (problem !== undefined) return `${name}-url: ${problem}`;
   }
-  // The token itself is in no message.
-  if (token !== undefined && !/^[\w.~-]+$/.test(token)) return "token: expected letters, digits and -._~ only";
-  if (token !== undefined && token.length < tokenCharactersMin)
-    return `token: expected at least ${tokenCharactersMin} characters, got ${token.length}`;
-  if (!local && token === undefined)
+  for (const { name, token } of tokens) {
+    const problem = problemOfToken(Redacted.value(token));
+    if (problem !== undefined) return `${name === tokenNameDefault ? "token" : `token ${name}`}: ${problem}`;
+  }
+  if (!local && tokens.length === 0)
     return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
   for (const [name, value] of Object.entries({ keepAliveMs, ...limits })) {
     if (!Number.isInteger(value) || value < 1 || value > numberMax)
@@ -165,7 +267,23 @@ const problemOf = ({ keepAliveMs, limits, local, port, token, upstreams }: Gatew
   return undefined;
 };
 
+const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): string | undefined => {
+  const strange = named.find(({ name }) => !isUpstreamName(name));
+  if (strange !== undefined) return `upstream ${JSON.stringify(strange.name)}: expected ${upstreamNameWords}`;
+  const names = [...(token === undefined ? [] : [tokenNameDefault]), ...tokens.map(({ name }) => name)];
+  const bad = names.find((name) => !namePattern.test(name));
+  if (bad !== undefined) return `token ${JSON.stringify(bad)}: expected a name of 1 to 32 of a-z, 0-9 and -`;
+  const twice = repeated(names) ?? repeated(named.map(({ name }) => name));
+  if (twice !== undefined) return `${twice}: expected each name once`;
+  const known = new Set([...defaultNames, ...named.map(({ name }) => name)]);
+  const lost = tokens.flatMap(({ upstreams = [] }) => upstreams).find((name) => !known.has(name));
+  return lost === undefined ? undefined : `token: there is no upstream ${JSON.stringify(lost)}`;
+};
+
+const repeated = (names: ReadonlyArray<string>): string | undefined =>
+  names.find((name, at) => names.indexOf(name) !== at);
+
 /** Largest delay that a timer takes, in milliseconds, and more bytes than any limit here means. */
-const numberMax = 2_147_483_647;
+export const numberMax = 2_147_483_647;
 
 const isLocal = (host: string): boolean => host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);

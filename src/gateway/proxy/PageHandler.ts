@@ -32,9 +32,6 @@ export class Page extends Context.Service<
 /** Most bytes of a request to the page: an answer to a question is short. */
 export const pageBodyBytesMax = 64 * 1024;
 
-/** Whether a path is the gateway's own. */
-export const isOwn = (target: string): boolean => /^\/(?:recovery|metrics)(?:[/?]|$)/.test(target);
-
 /** The request as the page sees it. */
 export interface PageRequest {
   readonly target: string;

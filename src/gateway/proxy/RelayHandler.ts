@@ -6,25 +6,25 @@ import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
-import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
+import type { RelayRefusal, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
 import { logged } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
+import type { Way } from "../routing/Way.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import { errorEvent } from "./ErrorEvent.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
 export interface RelayServing {
-  readonly options: Pick<
-    Relay.RelayOptions,
-    "transport" | "reveal" | "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance"
-  >;
+  readonly options: Pick<Relay.RelayOptions, "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance" | "policy">;
+  /** The way to the request's upstream. */
+  readonly transport: RelayTransport;
   readonly meter: TrafficMeter["Service"];
-  /** Whether a client hears of a break in its protocol's own words before the connection breaks. */
-  readonly settings: Pick<GatewaySettings, "onBreak">;
+  /** What is configured for all clients. */
+  readonly settings: Pick<GatewaySettings, "manner">;
 }
 
 /** Begins the id of every run of a gateway: such a run cannot go on after its process has died, because its client is gone. */
@@ -33,18 +33,18 @@ export const runIdPrefix = "gw_";
 /**
  * Relays a request to its end.
  *
- * @param upstream whose words an error of ours is in
+ * @param way what the request asks for, and whose words an error of ours is in
  */
 export const relay = (
   plan: RelayPlan,
-  upstream: UpstreamName,
+  way: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
   serving: RelayServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.suspend(() => {
     const scope = Scope.makeUnsafe();
     return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
-      relayed(plan, upstream, client, serving, scope, fiber),
+      relayed(plan, way, client, serving, scope, fiber),
     ).pipe(
       // Whatever ends this, the client must not take what it has for the whole.
       Effect.onInterrupt(() => client.break),
@@ -54,9 +54,9 @@ export const relay = (
 
 const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
-  upstream: UpstreamName,
+  { asked, upstream }: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
-  { meter, options, settings }: RelayServing,
+  { meter, options, settings, transport }: RelayServing,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
@@ -64,7 +64,13 @@ const relayed = Effect.fnUntraced(function* (
   const told = reporting(meter);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
-  const opening = Relay.open(plan, { ...options, runIdPrefix, onEvent: told.event });
+  const opening = Relay.open(plan, {
+    ...options,
+    transport,
+    reveal: asked ?? settings.manner.reveal ?? "live",
+    runIdPrefix,
+    onEvent: told.event,
+  });
   const response = yield* Scope.provide(opening, scope).pipe(
     Effect.catchTag("RelayInterrupted", (error) => Effect.as(refused(error, upstream, client), undefined)),
   );
@@ -77,7 +83,7 @@ const relayed = Effect.fnUntraced(function* (
   client.whenGone(() => void Effect.runForkWith(services)(left));
   client.head(response.head, plan.streaming);
   yield* Effect.catchTag(copied(response, client), "RelayInterrupted", (error) => {
-    const tells = settings.onBreak === "error_event" && plan.streaming;
+    const tells = settings.manner.onBreak === "tell" && plan.streaming;
     // The provider's own error event was handed on already.
     return tells && error.failure.in_band !== true
       ? Effect.andThen(client.write([errorEvent(plan.protocol, error)]), client.break)

@@ -5,15 +5,15 @@
  * record of runs and answer questions. So a local gateway answers to this machine's names only (a rebound DNS name says its
  * own), and no request that a browser says comes from another site is taken.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import type { GatewaySettings } from "../config/GatewayOptions.ts";
+import { type AdmittedToken, digestOf, type GatewaySettings } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
 /** A request that may go on. */
 export interface Admitted {
-  /** Path and query without the token. */
-  readonly target: string;
+  /** The token that it was admitted by; none where the gateway has no tokens. */
+  readonly token: AdmittedToken | undefined;
 }
 
 /** A request that may not go on, and why, in words for the person who set the client up. */
@@ -28,19 +28,20 @@ export interface Refused {
 /** What of a request is looked at. */
 export interface RequestHead {
   readonly method: string;
-  readonly target: string;
   readonly headers: RelayHeaders;
+  /** The token of its path. */
+  readonly token?: string | undefined;
 }
 
 /** Looks at a request. */
 export const admit = (
   request: RequestHead,
-  settings: Pick<GatewaySettings, "allowedHosts" | "local" | "token">,
+  settings: Pick<GatewaySettings, "allowedHosts" | "local" | "tokens">,
 ): Admitted | Refused => {
-  if (!request.target.startsWith("/")) return noProxy;
-  const { token } = settings;
-  const { given, target } = token === undefined ? { given: undefined, target: request.target } : tokenOf(request);
-  if (token !== undefined && (given === undefined || !equal(given, token)))
+  const { tokens } = settings;
+  if (tokens.length === 0 && request.token !== undefined) return noToken;
+  const token = tokenOf(headerOf(request.headers, tokenHeader) ?? request.token, tokens);
+  if (tokens.length > 0 && token === undefined)
     return {
       status: 401,
       reason: "token",
@@ -58,7 +59,7 @@ export const admit = (
       reason: "origin",
       message: "The gateway takes no requests that a browser sends for another site.",
     };
-  return unserved(request) ?? { target };
+  return unserved(request) ?? { token };
 };
 
 /** Methods and upgrades that the gateway does not serve at any path. What it cannot serve it does not turn into something else. */
@@ -87,13 +88,6 @@ const noUpgrade: Refused = {
     ["upgrade", "HTTP/1.1"],
     ["connection", "close"],
   ],
-};
-
-/** A refusal of a client that takes the gateway for a proxy. */
-export const noProxy: Refused = {
-  status: 400,
-  reason: "target",
-  message: "The gateway is no forward proxy: set it as the client's base URL.",
 };
 
 /** What a browser loads without a script that asked for it, and with a link. `empty` is what a script asks for. */
@@ -128,22 +122,39 @@ const onlyPrograms: Refused = {
   message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider sends.",
 };
 
-/** The path and query that a request asks for, without the token before them. */
-export const targetOf = (target: string, { token }: Pick<GatewaySettings, "token">): string =>
-  token === undefined ? target : tokenOf({ method: "", headers: [], target }).target;
-
-/** A token in the path, `/t/TOKEN/…`, is for clients that can set a base URL and no header. */
-const tokenOf = ({ headers, target }: RequestHead): { readonly given: string | undefined; readonly target: string } => {
-  const path = /^\/t\/([^/?]+)(.*)$/s.exec(target);
-  const given = headerOf(headers, tokenHeader) ?? path?.[1];
-  const rest = path?.[2] ?? target;
-  return { given, target: rest.startsWith("/") ? rest : `/${rest}` };
+/** A path that begins with `/t/` is the gateway's own, also where there is nothing at it: it holds a secret. */
+const noToken: Refused = {
+  status: 404,
+  reason: "address",
+  message: "This gateway has no tokens: nothing stands behind /t/.",
 };
 
-/** Digests are of one length, so that the comparison tells nothing of the token, its length neither. */
-const equal = (given: string, token: string): boolean => timingSafeEqual(digest(given), digest(token));
+/** The token that a client's is. All are compared, and each in constant time. */
+const tokenOf = (given: string | undefined, tokens: ReadonlyArray<AdmittedToken>): AdmittedToken | undefined => {
+  if (given === undefined) return undefined;
+  const digest = digestOf(given);
+  const same = tokens.filter((token) => timingSafeEqual(digest, token.digest));
+  return same[0];
+};
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+/** What a request asks for, as a token permits it. */
+export type Asked = { readonly own: "page" | "metrics" } | { readonly upstream: string };
+
+/**
+ * Refuses what the token of a request does not permit.
+ *
+ * @param token none where the gateway has no tokens: then all is permitted
+ */
+export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
+  if (token === undefined) return undefined;
+  const permits =
+    "own" in asked ? token[asked.own] : token.upstreams === undefined || token.upstreams.includes(asked.upstream);
+  if (permits) return undefined;
+  const what = "upstream" in asked ? `the upstream ${asked.upstream}` : ownWords[asked.own];
+  return { status: 403, reason: "permission", message: `The token ${token.name} does not permit ${what}.` };
+};
+
+const ownWords = { page: "the gateway's page and its API", metrics: "the gateway's metrics" } as const;
 
 /** With a token on another address the Host proves nothing that the token does not. Two of them prove nothing either. */
 const isKnownHost = (

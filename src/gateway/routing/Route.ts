@@ -19,6 +19,7 @@ import {
 
 /** Where a request goes. */
 export interface Route {
+  /** The upstream, or the vendor whose protocols it speaks: an error of ours is in that vendor's words. */
   readonly upstream: UpstreamName;
   /** Absolute, with the request's own query. */
   readonly url: string;
@@ -38,19 +39,29 @@ export interface Unrouted {
  * without it. What carries another vendor's credential than its upstream's is refused.
  *
  * @param target path and query, as the client sent them
+ * @param credentialed upstreams that get a credential of their own and none of a client's
  */
-export const routeOf = (target: string, headers: RelayHeaders, upstreams: Upstreams): Route | Unrouted => {
+export const routeOf = (
+  target: string,
+  headers: RelayHeaders,
+  upstreams: Upstreams,
+  credentialed: ReadonlySet<string> = noNames,
+): Route | Unrouted => {
   const asked = URL.canParse(`http://gateway${target}`) ? new URL(`http://gateway${target}`) : undefined;
   const path = asked === undefined ? undefined : plainPath(asked.pathname);
   if (asked === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
   const claim = claimOf(path);
   const all = signsOf(headers, asked.searchParams);
   const signs = takesOptions(claim, upstreams) ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
-  const upstream = candidates(claim, signs, upstreams).find((name) => mayGo(claim, signs, name, upstreams));
+  const upstream = candidates(claim, signs, upstreams).find((name) =>
+    mayGo(claim, credentialed.has(name) ? signs.filter(({ kind }) => kind === "protocol") : signs, name, upstreams),
+  );
   if (upstream === undefined) return foreign(claim, signs, upstreams);
-  const url = addressOf(target, upstream, upstreams[upstream]);
+  const url = urlOf(target, upstream, upstreams[upstream]);
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
 };
+
+const noNames: ReadonlySet<string> = new Set();
 
 /**
  * Whether Anthropic's version and betas are options of a server that is not Anthropic's: of Vertex AI, and of one of the
@@ -109,7 +120,8 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
   return new URL(upstreams[vendor]).origin === new URL(upstreams[name]).origin;
 };
 
-const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
+/** Whether a vendor is one of the three that have an upstream without a prefix. */
+export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
   vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
 
 const hostOf = (address: string): string => new URL(address).hostname;
@@ -128,9 +140,16 @@ const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstre
   return { refused: { status: 400, reason: "vendor", message }, upstream };
 };
 
-const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
+/** A refusal of a path that cannot be read, or that leaves its upstream. */
+export const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
 
-const addressOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
+/**
+ * Puts an upstream's base address and a request's path together.
+ *
+ * @param upstream whose clients' way of it: OpenAI's base addresses hold the version, the others' do not
+ * @returns undefined for a path that would leave the base address
+ */
+export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
   const base = address.replace(/\/+$/, "");
   const url = base + (upstream === "openai" ? behind(base, target) : once(base, target));
   if (!URL.canParse(url)) return undefined;

@@ -195,6 +195,9 @@ export const signsOf = (headers: RelayHeaders, query: URLSearchParams): Readonly
   ];
 };
 
+/** Whether a text holds a key that names its vendor. */
+export const holdsKey = (text: string): boolean => keys.some(([pattern]) => pattern.test(text));
+
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
 const signsAt = (

@@ -15,6 +15,7 @@ import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
+import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -41,16 +42,21 @@ const exchange = (more: Partial<RelayExchange>): RelayExchange => ({
   ...more,
 });
 
+const reached: Upstream = {
+  transport: { open: () => exchange({}) },
+  pass: async () => ({ head, body: Readable.from([]) }),
+};
+
 const relaying =
   (more: Partial<RelayExchange>): Change =>
   (desk) => ({
     ...desk,
-    options: { ...desk.options, transport: { open: () => exchange(more) } },
+    reach: () => ({ ...reached, transport: { open: () => exchange(more) } }),
   });
 
 const passing =
-  (pass: RequestServing["upstream"]["pass"]): Change =>
-  (desk) => ({ ...desk, upstream: { ...desk.upstream, pass } });
+  (pass: Upstream["pass"]): Change =>
+  (desk) => ({ ...desk, reach: () => ({ ...reached, pass }) });
 
 const paging =
   (handle: (request: Request) => Effect.Effect<Response | undefined>): Change =>
@@ -156,15 +162,13 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
     const services = yield* Layer.build(Layer.merge(behind, log));
     const desk: RequestServing = change({
       settings: settings(),
-      upstream: { transport: { open: () => exchange({}) }, pass: async () => ({ head, body: Readable.from([]) }) },
+      reach: () => reached,
       bodies: new BodyStore(settings().limits),
       meter: Context.get(services, TrafficMeter),
       page: undefined,
       draining: () => false,
       closing: Effect.never,
       options: {
-        transport: { open: () => exchange({}) },
-        reveal: "live",
         keepAliveMs: 10_000,
         repeats: new RelayRepeats(),
         budget: { max_auto_retries: 0, max_not_processed: 0 },

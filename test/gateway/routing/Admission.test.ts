@@ -1,11 +1,17 @@
 import { assert, describe, it } from "@effect/vitest";
+import { Redacted } from "effect";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
-import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
-import { admit } from "../../../src/gateway/routing/Admission.ts";
+import { type AdmittedToken, digestOf, GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
+import { addressOf } from "../../../src/gateway/routing/Address.ts";
+import { admit, forbidden } from "../../../src/gateway/routing/Admission.ts";
 
-const local = { local: true, token: undefined, allowedHosts: [] };
+const local = { local: true, tokens: [], allowedHosts: [] };
 const host: RelayHeaders = [["Host", "127.0.0.1:8787"]];
 const token = "a-token-of-24-characters";
+
+const admitted = (name: string, text: string, permits: Partial<AdmittedToken> = {}): AdmittedToken => ({
+  ...{ name, token: Redacted.make(text), digest: digestOf(text), page: true, metrics: true, ...permits },
+});
 
 const verdict = (
   headers: RelayHeaders,
@@ -13,8 +19,10 @@ const verdict = (
   target = "/v1/models",
   method = "POST",
 ): string => {
-  const answer = admit({ method, target, headers }, settings);
-  return "reason" in answer ? `${answer.status} ${answer.reason}` : answer.target;
+  const address = addressOf(target);
+  if ("refused" in address) return `${address.refused.status} ${address.refused.reason}`;
+  const answer = admit({ method, headers, token: address.token }, settings);
+  return "reason" in answer ? `${answer.status} ${answer.reason}` : address.target;
 };
 
 describe("admit", () => {
@@ -56,7 +64,7 @@ describe("admit", () => {
   });
 
   it("wants the token where there is one, in a header or before the path, and cuts it off", () => {
-    const guarded = { ...local, token };
+    const guarded = { ...local, tokens: [admitted("default", token)] };
     assert.strictEqual(verdict(host, guarded), "401 token");
     assert.strictEqual(verdict([...host, ["X-Recovery-Token", `${token}x`]], guarded), "401 token");
     assert.strictEqual(verdict([...host, ["X-Recovery-Token", token]], guarded), "/v1/models");
@@ -64,7 +72,34 @@ describe("admit", () => {
     assert.strictEqual(verdict(host, guarded, `/t/${token}`), "/");
     assert.strictEqual(verdict(host, guarded, `/t/${token}?a=1`), "/?a=1");
     assert.strictEqual(verdict(host, guarded, `/t/${token.slice(1)}/v1/x`), "401 token");
-    assert.strictEqual(verdict(host, local, "/t/anything/v1/x"), "/t/anything/v1/x");
+    // Without a token the path is no provider's all the same: what stands in it is a secret of some gateway's.
+    assert.strictEqual(verdict(host, local, "/t/anything/v1/x"), "404 address");
+    assert.strictEqual(verdict(host, guarded, `/t/${token}/t/${token}/v1/x`), "404 address");
+  });
+
+  it("knows each of several tokens, and says which one a request was admitted by", () => {
+    const other = "another-token-of-some-length";
+    const guarded = { ...local, tokens: [admitted("one", token), admitted("two", other)] };
+    const by = (given: string) => {
+      const answer = admit({ method: "GET", headers: [...host, ["x-recovery-token", given]] }, guarded);
+      return "token" in answer ? answer.token?.name : answer.status;
+    };
+    assert.deepStrictEqual([by(token), by(other), by(`${other}x`), by("")], ["one", "two", 401, 401]);
+  });
+
+  it("permits what a token says, and everything where there are no tokens", () => {
+    const one = admitted("one", token, { upstreams: ["groq"], page: false, metrics: true });
+    assert.isUndefined(forbidden(undefined, { own: "page" }));
+    assert.isUndefined(forbidden(one, { upstream: "groq" }));
+    assert.isUndefined(forbidden(one, { own: "metrics" }));
+    assert.isUndefined(forbidden(admitted("all", token), { upstream: "openai" }));
+    for (const asked of [{ upstream: "openai" }, { own: "page" }] as const) {
+      const refused = forbidden(one, asked);
+      assert.deepInclude(refused, { status: 403, reason: "permission" });
+      assert.match(refused?.message ?? "", /^The token one does not permit /);
+      assert.notInclude(JSON.stringify(refused), token);
+    }
+    assert.strictEqual(forbidden(admitted("none", token, { upstreams: [] }), { upstream: "openai" })?.status, 403);
   });
 
   it("is no forward proxy", () => {

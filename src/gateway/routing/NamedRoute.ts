@@ -1,0 +1,119 @@
+/**
+ * Says whether a request may go to the upstream that its path names, and where on that server.
+ *
+ * Its client has named the server; which credentials may go there is asked all the same. Without a credential of its own an
+ * upstream takes those of its own vendors only: of its host's owner, and on a server of the operator's own those of the
+ * protocols that it is configured for.
+ */
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
+import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
+import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import type { Refused } from "./Admission.ts";
+import { hasOwnCredential } from "./OwnCredential.ts";
+import { isUpstream, nowhere, type Route, type Unrouted, urlOf } from "./Route.ts";
+import { claimOf, ownerOf, type PathClaim, plainPath, type Sign, signsOf, type Vendor, vendorWords } from "./Vendor.ts";
+
+/** The vendor of each protocol. */
+export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
+  "anthropic-messages": "anthropic",
+  "openai-chat": "openai",
+  "openai-responses": "openai",
+  "google-gemini": "gemini",
+};
+
+/** What is asked of a named upstream. */
+interface Asked {
+  readonly claim: PathClaim;
+  readonly path: string;
+  readonly signs: ReadonlyArray<Sign>;
+  readonly server: UpstreamSettings;
+  readonly owner: Vendor | undefined;
+  readonly upstreams: Upstreams;
+}
+
+/**
+ * Finds the address of a request on a named upstream.
+ *
+ * @param target the provider's own path and query, behind the gateway's prefixes
+ * @param upstreams the addresses that are configured for the three vendors
+ */
+export const namedRouteOf = (
+  target: string,
+  headers: RelayHeaders,
+  server: UpstreamSettings,
+  upstreams: Upstreams,
+): Route | Unrouted => {
+  const url = URL.canParse(`http://gateway${target}`) ? new URL(`http://gateway${target}`) : undefined;
+  const path = url === undefined ? undefined : plainPath(url.pathname);
+  if (url === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
+  const owner = ownerOf(new URL(server.url).hostname);
+  const asked: Asked = {
+    ...{ path, server, owner, upstreams },
+    claim: claimOf(path),
+    signs: signsOf(headers, url.searchParams),
+  };
+  const family = familyOf(asked);
+  if (family === undefined) return { refused: notAsked(asked), upstream: asked.claim.upstreams[0] };
+  const strange = asked.signs.find((sign) => !mayCarry(asked, sign, family));
+  if (strange !== undefined) return { refused: foreign(server, strange), upstream: family };
+  const address = urlOf(target, family, server.url);
+  return address === undefined ? { refused: nowhere, upstream: family } : { upstream: family, url: address };
+};
+
+/** The vendor whose path it is here; undefined for a path that this upstream is not asked. */
+const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
+  const { protocols } = server;
+  if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
+    return undefined;
+  const protocol = protocolOf(path, claim);
+  if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
+  // Vertex AI serves several vendors' models on a host of Google's.
+  if (protocols === undefined && owner !== undefined && isUpstream(owner) && claim.vertex !== true)
+    return claim.upstreams.includes(owner) ? owner : undefined;
+  const families = protocols?.map((id) => vendorOf[id]) ?? claim.upstreams;
+  const known = claim.upstreams.filter((name) => families.includes(name));
+  const signed = claim.shared === true ? known.find((name) => isSigned(signs, name)) : undefined;
+  return signed ?? known.find((name) => name === families[0]) ?? known[0];
+};
+
+const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
+  signs.some(({ kind, vendor }) => vendor === name && kind !== "name");
+
+/** The protocol of a model request by its path; undefined for other paths, and for those that say nothing of it. */
+const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): ProtocolId | undefined => {
+  if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
+  if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
+  if (vertex === true) return /\/publishers\/anthropic\//i.test(path) ? "anthropic-messages" : "google-gemini";
+  if (shared === true) return undefined;
+  const [likeliest] = upstreams;
+  return likeliest === "anthropic" ? "anthropic-messages" : likeliest === "gemini" ? "google-gemini" : undefined;
+};
+
+const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
+  // Its own takes the place of each of the client's.
+  if (hasOwnCredential(server) || vendor === owner) return true;
+  // Anthropic's version and betas are options of servers that are not Anthropic's, and no credentials.
+  if (at.startsWith("anthropic-") && owner !== "openai" && (claim.vertex === true || claim.upstreams[0] === "openai"))
+    return true;
+  if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;
+  if (owner !== undefined) return at.startsWith("anthropic-") && family === "anthropic" && !isUpstream(owner);
+  return !isUpstream(vendor) || (server.protocols?.some((id) => vendorOf[id] === vendor) ?? vendor === family);
+};
+
+const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
+  status: 400,
+  reason: "vendor",
+  message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway has not sent it. Check the client's key and base URL; an upstream takes the credentials of its host's owner, and those of the protocols that it is configured for.`,
+});
+
+const notAsked = ({ claim, server }: Asked): Refused => {
+  const [likeliest = "openai"] = claim.upstreams;
+  const whose = vendorWords[claim.foreign ?? likeliest];
+  const only = server.protocols === undefined ? "" : ` It is configured for ${server.protocols.join(", ")}.`;
+  return {
+    status: 400,
+    reason: "vendor",
+    message: `This is a path of ${whose}, which the upstream ${server.name} is not asked, so the gateway has not sent it.${only}`,
+  };
+};

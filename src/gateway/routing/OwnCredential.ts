@@ -1,0 +1,77 @@
+/**
+ * Puts an upstream's own headers and credential in the place of every credential of the client: one that is sent on beside it
+ * would reach a server that it was not meant for, or be read in its stead.
+ */
+import { Redacted } from "effect";
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { holdsKey, ownerOf } from "./Vendor.ts";
+
+/** What of a request is changed. */
+export interface Outgoing {
+  readonly url: string;
+  readonly headers: RelayHeaders;
+}
+
+/** Whether an upstream has a credential of its own: in its place, or as one of its headers. */
+export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
+  credential !== undefined || headers.some(([name]) => isCredential(name));
+
+/**
+ * The address and headers that a request leaves with.
+ *
+ * @param family the vendor in whose manner the credential is given
+ */
+export const outgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
+  const { credential } = server;
+  if (!hasOwnCredential(server)) return { ...request, headers: replaced(request.headers, server.headers) };
+  const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
+  return {
+    url: withoutKeys(request.url),
+    headers: replaced(withoutCredentials(request.headers), [...own, ...server.headers]),
+  };
+};
+
+/** Where each vendor's servers read a credential. A token of an OAuth login is a bearer's everywhere. */
+const credentialHeader = (credential: string, url: string, family: UpstreamName): readonly [string, string] => {
+  if (ownerOf(new URL(url).hostname) === "azure") return ["api-key", credential];
+  if (family === "anthropic" && !credential.startsWith("sk-ant-oat")) return ["x-api-key", credential];
+  if (family === "gemini" && !credential.startsWith("ya29.")) return ["x-goog-api-key", credential];
+  return ["authorization", `Bearer ${credential}`];
+};
+
+const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
+  const names = new Set(own.map(([name]) => name.toLowerCase()));
+  return [...headers.filter(([name]) => !names.has(name.toLowerCase())), ...own];
+};
+
+const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
+  headers.filter(([name, value]) => !isCredential(name) && !ofAccount.test(name) && !holdsKey(value));
+
+/** Names that are no credential and look like one. */
+const harmless = /^(?:idempotency-key|x-idempotency-key|x-recovery-token|authority)$/i;
+
+const secretWords =
+  /(?:^|[-_.])(?:api-?key|key|token|auth|authorization|authentication|secret|credentials?|password|signature|session|jwt|cookie2?)(?:$|[-_.])/i;
+
+/** Whether a header or a part of a query may be a credential, by its name. */
+const isCredential = (name: string): boolean =>
+  !harmless.test(name) && (secretWords.test(name) || /apikey/i.test(name));
+
+/** Headers that choose an account, or sign a request for one. */
+const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-amz-.*|cf-aig-.*)$/i;
+
+/** The query is cut as text: what stays of it stays as it was written. */
+const withoutKeys = (url: string): string => {
+  const at = url.indexOf("?");
+  if (at === -1) return url;
+  const kept = url
+    .slice(at + 1)
+    .split("&")
+    .filter((part) => {
+      const [[name, value] = ["", ""]] = new URLSearchParams(part);
+      return !isCredential(name) && !/^x-(?:amz|goog)-/i.test(name) && !holdsKey(value);
+    });
+  return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
+};

@@ -1,0 +1,74 @@
+/**
+ * Says of a request that was admitted which upstream it goes to, at which address and with which headers.
+ */
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import { revealHeader } from "../config/OwnHeaders.ts";
+import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import type { Address } from "./Address.ts";
+import type { Refused } from "./Admission.ts";
+import { namedRouteOf } from "./NamedRoute.ts";
+import { hasOwnCredential, outgoing } from "./OwnCredential.ts";
+import { routeOf, type Unrouted } from "./Route.ts";
+
+/** Where a request goes, and how. */
+export interface Way {
+  readonly server: UpstreamSettings;
+  /** The vendor whose protocols it speaks: an error of ours is in that vendor's words. */
+  readonly upstream: UpstreamName;
+  readonly url: string;
+  /** What is sent, but for the headers of one hop. */
+  readonly headers: RelayHeaders;
+  /** What the request asks for by its path, else by its header. */
+  readonly asked: "live" | "on_complete" | undefined;
+}
+
+/** Finds it. */
+export const wayOf = (
+  { reveal, target, upstream: named }: Pick<Address, "reveal" | "target" | "upstream">,
+  headers: RelayHeaders,
+  { servers, upstreams }: Pick<GatewaySettings, "servers" | "upstreams">,
+): Way | Unrouted => {
+  const asked = reveal ?? askedBy(headers);
+  if (asked === "unknown") return { refused: noSuchReveal, upstream: undefined };
+  const server = named === undefined ? undefined : servers.get(named);
+  if (named !== undefined && server === undefined) return { refused: noSuchUpstream(named), upstream: undefined };
+  const route =
+    server === undefined
+      ? routeOf(target, headers, upstreams, credentialed(servers))
+      : namedRouteOf(target, headers, server, upstreams);
+  if ("refused" in route) return route;
+  const through = server ??
+    servers.get(route.upstream) ?? {
+      ...{ name: route.upstream, url: upstreams[route.upstream], headers: [] },
+    };
+  return {
+    ...outgoing({ url: route.url, headers }, through, route.upstream),
+    ...{ server: through, upstream: route.upstream, asked },
+  };
+};
+
+const credentialed = (servers: GatewaySettings["servers"]): ReadonlySet<string> =>
+  new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name));
+
+const askedBy = (headers: RelayHeaders): Way["asked"] | "unknown" => {
+  const given = new Set(
+    headers.flatMap(([name, value]) => (name.toLowerCase() === revealHeader ? [value.trim()] : [])),
+  );
+  const [word] = given;
+  if (word === undefined) return undefined;
+  return given.size === 1 && (word === "live" || word === "on_complete") ? word : "unknown";
+};
+
+const noSuchReveal: Refused = {
+  status: 400,
+  reason: "reveal",
+  message: `${revealHeader} says live or on_complete, once.`,
+};
+
+/** The name is one that an upstream may have: it stands in the sentence as it is. */
+const noSuchUpstream = (name: string): Refused => ({
+  status: 404,
+  reason: "address",
+  message: `There is no upstream ${name} here: the gateway's configuration names its upstreams.`,
+});
