@@ -1,6 +1,7 @@
 /**
  * Says what is needed to run a coding agent unattended: its configuration, its command line, and how to read what it printed.
  */
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
 
 /** Where an agent finds its provider, and where it may write. */
 export interface Place {
@@ -12,6 +13,8 @@ export interface Place {
   readonly work: string;
   /** Its folder `node_modules`. */
   readonly modules: string;
+  /** How long the agent may wait within a response, in milliseconds, where it has a setting; left out: its own default. */
+  readonly patienceMs?: number;
 }
 
 /** How to start it. */
@@ -21,6 +24,12 @@ export interface Launch {
   readonly env: Readonly<Record<string, string>>;
   /** Files to write before, by their absolute path. */
   readonly files: Readonly<Record<string, string>>;
+}
+
+/** What an agent printed until it ended. */
+export interface Printed {
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** What an agent said when it had ended. */
@@ -37,11 +46,26 @@ export interface Agent {
   readonly name: string;
   /** Its package, for the version. */
   readonly packageName: string;
-  readonly protocol: "openai-chat" | "openai-responses" | "anthropic-messages";
-  /** The agent's own tool that runs a shell command, and the name of its parameter. */
-  readonly shell: { readonly tool: string; readonly parameter: string };
+  readonly protocol: ProtocolId;
+  /** The agent's own tool that runs a shell command. */
+  readonly shell: Shell;
+  /** Most requests that one turn may cost through the gateway where the fault never stops; left out: as many as directly. */
+  readonly requestsMax?: number;
   readonly launch: (place: Place, prompt: string) => Launch;
-  readonly read: (stdout: string) => Said;
+  readonly read: (printed: Printed) => Said;
+}
+
+/** A tool that runs a shell command. */
+export interface Shell {
+  readonly tool: string;
+  /** The name of the parameter that takes the command. */
+  readonly parameter: string;
+  /** The parameter takes a list of commands. */
+  readonly list?: boolean;
+  /** Further parameters that it cannot do without. */
+  readonly more?: Readonly<Record<string, string | boolean>>;
+  /** It refuses parameters that it does not know: the calls carry no serial number. */
+  readonly strict?: boolean;
 }
 
 /** The model that every agent asks for. */
@@ -64,6 +88,10 @@ export const jsonLines = (text: string): ReadonlyArray<Readonly<Record<string, u
       return []; // a line that the agent printed for people
     }
   });
+
+/** The texts of blocks, joined by lines. */
+export const texts = (blocks: ReadonlyArray<Readonly<Record<string, unknown>>>): string =>
+  blocks.map(({ text }) => String(text)).join("\n");
 
 /** Whether a JSON value is an object. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -1,5 +1,6 @@
 /**
- * Holds the faults that agents are run against, one on the first request of a turn.
+ * Holds the faults that agents are run against: one on the first request of a turn, one on every request, or a response that
+ * is healthy and slow.
  *
  * The answer is a text or a call of the agent's own shell tool. A call's command leaves a mark in the agent's working
  * directory when it begins and another when it ends, so that a command that was cut and ran all the same is seen.
@@ -11,13 +12,21 @@ type Input = FaultScript.FaultScriptInput;
 type Answer = NonNullable<Input["answers"]>[number];
 type Content = NonNullable<Answer["content"]>;
 
-/** A column of the table. */
+/**
+ * How often a turn meets its fault: `once` on the first request, `always` on every request; `held` has no fault, but a response
+ * that takes longer than the agent would wait for one that says nothing.
+ */
+export const measures = ["once", "always", "held"] as const;
+export type Measure = (typeof measures)[number];
+
+/** A column of a table. */
 export interface Fault {
   readonly title: string;
+  readonly measure: Measure;
   /** The answer is a call: it has to run once, whole. */
   readonly calls: boolean;
-  /** What the provider answers to the first request. */
-  readonly first: (agent: Agent) => Answer;
+  /** What the provider answers to the first request; where the fault never stops, to each one by its number. */
+  readonly broken: (agent: Agent, answer: number) => Answer;
 }
 
 /** The file of marks in an agent's working directory. */
@@ -32,6 +41,9 @@ const deltasBefore = 3;
 /** Time between text and an error event behind it, in milliseconds. */
 const apartMs = 30;
 
+/** Answers that are numbered where the fault never stops; an agent that asks more often gets the last one again. */
+const answersMax = 100;
+
 /** How long the fault "silent" is silent, in milliseconds. */
 const silentMs = 20_000;
 
@@ -41,14 +53,11 @@ const padding = "a".repeat(120);
 const text: Content = [{ text: deltas }];
 
 /** A call whose command says from which answer it came. */
-const call = ({ shell }: Agent, answer: number): Content => [
-  {
-    tool: shell.tool,
-    input: {
-      [shell.parameter]: `echo begin ${answer} >> ${marksFile}; : ${padding}; echo end ${answer} >> ${marksFile}`,
-    },
-  },
-];
+const call = ({ shell }: Agent, answer: number): Content => {
+  const command = `echo begin ${answer} >> ${marksFile}; : ${padding}; echo end ${answer} >> ${marksFile}`;
+  const input = { [shell.parameter]: shell.list === true ? [command] : command, ...shell.more };
+  return [{ tool: shell.tool, input, unmarked: shell.strict === true }];
+};
 
 /** Breaks a text behind its third delta, wherever that is among the events of a protocol. */
 const inText =
@@ -61,12 +70,17 @@ const inText =
 
 const inCall =
   (kind: "rst" | "end", at: "tool_arguments" | "terminal") =>
-  (agent: Agent): Answer => ({ content: call(agent, 1), break: { kind, at } });
+  (agent: Agent, answer: number): Answer => ({ content: call(agent, answer), break: { kind, at } });
 
-const fault = (title: string, first: Fault["first"], calls = false): Fault => ({ title, calls, first });
+const fault = (title: string, broken: Fault["broken"], calls = false): Fault => ({
+  title,
+  measure: "once",
+  calls,
+  broken,
+});
 
-/** The columns of the table, behind two where nothing breaks. */
-export const faults: ReadonlyArray<Fault> = [
+/** The columns of the table of faults that happen once, behind two where nothing breaks. */
+const once: ReadonlyArray<Fault> = [
   fault("healthy text", () => ({ content: text })),
   fault("healthy call", (agent) => ({ content: call(agent, 1) }), true),
   fault("reset", () => ({ break: { kind: "rst", at: "before_head" } })),
@@ -84,11 +98,42 @@ export const faults: ReadonlyArray<Fault> = [
   fault("5xx", () => ({ status: 500 })),
 ];
 
-/** What the provider answers in a turn: the fault, the call once more where it was one that broke, and then texts. */
-export const scriptOf = (agent: Agent, { calls, first, title }: Fault): Input => {
-  const again = calls && title !== "healthy call" ? [{ content: call(agent, 2) }] : [];
+/** Which of them never stop in a turn: those that break. */
+const always: ReadonlyArray<Fault> = once
+  .filter(({ title }) => !title.startsWith("healthy") && !title.endsWith("silent"))
+  .map((it) => ({ ...it, measure: "always" }));
+
+/** Healthy responses that take so long, in seconds; in `live` a text is not held, a call is. */
+const held = (seconds: number): ReadonlyArray<Fault> => {
+  const slow = (content: (agent: Agent) => Content) => (agent: Agent) => ({
+    content: content(agent),
+    delay_ms: Math.floor((seconds * 1000) / Answers.render(agent.protocol, 1, { content: content(agent) }).length),
+  });
+  return [
+    { title: `text of ${seconds} s`, measure: "held", calls: false, broken: slow(() => text) },
+    { title: `call of ${seconds} s`, measure: "held", calls: true, broken: slow((agent) => call(agent, 1)) },
+  ];
+};
+
+/**
+ * The columns of a measure's table.
+ *
+ * @param seconds how long a held response takes
+ */
+export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
+  ({ once, always, held: held(seconds) })[measure];
+
+/**
+ * What the provider answers in a turn: the fault, the call once more where it was one that broke, and then texts; where the
+ * fault never stops, nothing else.
+ */
+export const scriptOf = (agent: Agent, { broken, calls, measure, title }: Fault): Input => {
+  const again = calls && measure === "once" && title !== "healthy call" ? [{ content: call(agent, 2) }] : [];
   return {
-    answers: [first(agent), ...again, { content: text }],
+    answers:
+      measure === "always"
+        ? Array.from({ length: answersMax }, (_, at) => broken(agent, at + 1))
+        : [broken(agent, 1), ...again, { content: text }],
     scripts: { [asideScript]: [{ content: [{ text: 1 }] }] },
   };
 };

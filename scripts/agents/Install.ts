@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const folder = fileURLToPath(new URL(".", import.meta.url));
 
-/** How long an installation may take, in milliseconds: about a gigabyte comes over the network. */
+/** How long an installation may take, in milliseconds: about two gigabytes come over the network. */
 const installMs = 900_000;
 
 /** Where the agents are installed. */
@@ -23,12 +23,15 @@ export const modules = join(folder, "node_modules");
 export const install = (packages: ReadonlyArray<string>): void => {
   if (packages.every((name) => installed(name) === wanted(name))) return;
   console.error("agents: installing into scripts/agents/node_modules …");
-  // `npm ci` refuses a lockfile without opencode's builds for every other platform, and not every registry has them all.
+  // `npm ci` refuses a lockfile without the builds of opencode, copilot and others for every other platform, and not every registry has them all.
   const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];
   const { error, status } = spawnSync("npm", args, { cwd: folder, stdio: ["ignore", 2, 2], timeout: installMs });
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`npm ${args.join(" ")} ended with code ${status}`);
 };
+
+/** How packages with builds for several platforms name this one's. */
+export const platformOf = (): string => `${process.platform}-${process.arch}`;
 
 /** The version of a package that is installed here. */
 export const installed = (name: string): string | undefined => {

@@ -6,11 +6,11 @@ import type { Fault } from "./Faults.ts";
 
 /**
  * What became of a turn. `R` recovered, or nothing was wrong · `N` recovered by a second request that does not stream · `D`
- * the user sees text twice · `T` silent truncation or a lost call, exit 0 · `E` an error that the user is told · `M` the broken
- * call was not run and the model was told · `X` a command ran twice · `XT` a command ran that was cut · `H` nothing until the
- * limit.
+ * the user sees text twice · `T` silent truncation or a lost call, exit 0 · `E` an error that the user is told · `Q` the turn failed,
+ * and nothing on the screen says why, where the fault never stopped · `M` the broken call was not run and the model was told ·
+ * `X` a command ran twice · `XT` a command ran that was cut · `H` nothing until the limit.
  */
-export type Letter = "R" | "N" | "D" | "T" | "E" | "M" | "X" | "XT" | "H";
+export type Letter = "R" | "N" | "D" | "T" | "E" | "Q" | "M" | "X" | "XT" | "H";
 
 /** One turn, judged. */
 export interface Cell {
@@ -22,11 +22,17 @@ export interface Cell {
 }
 
 /** The letters from the worst to the best. */
-const worstFirst: ReadonlyArray<Letter> = ["XT", "X", "T", "D", "H", "E", "M", "N", "R"];
+const worstFirst: ReadonlyArray<Letter> = ["XT", "X", "T", "D", "H", "Q", "E", "M", "N", "R"];
 
-/** The worst of the plays of one turn: what can happen, does. */
+/** Whether a cell's letter is worse than another's. */
+export const isWorse = (cell: Cell, than: Cell): boolean =>
+  worstFirst.indexOf(cell.letter) < worstFirst.indexOf(than.letter);
+
+/** The worst of the plays of one turn, and of these the one with most requests: what can happen, does. */
 export const worst = (cells: readonly [Cell, ...Array<Cell>]): Cell =>
-  cells.reduce((bad, cell) => (worstFirst.indexOf(cell.letter) < worstFirst.indexOf(bad.letter) ? cell : bad));
+  cells.reduce((bad, cell) =>
+    isWorse(cell, bad) || (cell.letter === bad.letter && cell.requests > bad.requests) ? cell : bad,
+  );
 
 /** What was seen of a turn. */
 export interface Seen {
@@ -34,7 +40,11 @@ export interface Seen {
   readonly error: string | undefined;
   /** Undefined: the limit ended it. */
   readonly code: number | undefined;
+  /** Everything that it printed. */
+  readonly stdout: string;
   readonly stderr: string;
+  /** What stood between it and the provider had a reason to tell. */
+  readonly gateway: boolean;
   /** The lines that commands wrote: `begin 1`, `end 1`, … with the number of the answer that they came from. */
   readonly marks: ReadonlyArray<string>;
   readonly log: ReadonlyArray<RequestLog>;
@@ -70,7 +80,7 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
   // The answers of a text fault answer one question: of two that stand there, one is too many.
   if (verdict.duplicates.length > 0 || (!fault.calls && answersShown(text) > 1)) return "D";
   if (hung) return "H";
-  if (failed) return "E";
+  if (failed) return fault.measure === "always" && !saysWhy(seen) ? "Q" : "E";
   if (verdict.false_success || verdict.lost.length > 0 || !log.some((row) => row.terminal)) return "T";
   if (!fault.calls) return "R";
   const [first, second] = log;
@@ -79,17 +89,22 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
   return marks.length === 0 ? "T" : "R";
 };
 
-/** A call ran more than once, or the calls of two answers to the same request ran. */
+/** The gateway's own words, or the provider's, which pass where nothing was retried. */
+const reasons = /stream-recovery gateway|overloaded|rate limit|status (?:429|500)|\b(?:429|500)\b/i;
+
+/** The screen says why a turn failed. A provider that only breaks connections has no words: any will do where it is asked directly. */
+const saysWhy = ({ error, gateway, stderr, stdout }: Seen): boolean => {
+  const screen = [error ?? "", stdout, stderr].join("\n");
+  return gateway ? reasons.test(screen) : screen.trim() !== "";
+};
+
+/** A call ran more than once, or the calls of two answers to the same request ran: the marks have the answers' numbers. */
 const ranTwice = ({ log, marks }: Seen): boolean => {
   const ends = marks.filter((mark) => mark.startsWith("end"));
   if (new Set(ends).size < ends.length) return true;
-  const [first, second] = log;
-  return (
-    ends.includes("end 1") &&
-    ends.includes("end 2") &&
-    first !== undefined &&
-    second !== undefined &&
-    isRepeat(first, second)
+  const asked = ends.map((end) => log[Number(end.slice("end ".length)) - 1]);
+  return asked.some((one, at) =>
+    asked.slice(at + 1).some((other) => one !== undefined && other !== undefined && isRepeat(one, other)),
   );
 };
 

@@ -1,8 +1,9 @@
 /**
- * Prints what became of the turns: a row for each agent and way.
+ * Prints what became of the turns: a table for each measure, with a row for each agent and way.
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import { type Fault, faults } from "./Faults.ts";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { agents } from "./Agents.ts";
+import { type Measure, measures } from "./Faults.ts";
 import { type Cell, type Letter, worst } from "./Letter.ts";
 import type { Way } from "./Turn.ts";
 
@@ -10,6 +11,7 @@ import type { Way } from "./Turn.ts";
 export interface Played {
   readonly agent: string;
   readonly way: Way;
+  readonly measure: Measure;
   readonly fault: string;
   /** One for each time that it was played. */
   readonly cells: readonly [Cell, ...Array<Cell>];
@@ -20,36 +22,22 @@ export interface Report {
   readonly command: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly isolation: string;
-  /** How often each turn was played. */
-  readonly times: number;
   readonly turns: ReadonlyArray<Played>;
 }
 
 const legend =
   "R recovered, or nothing was wrong · N recovered by a second request that does not stream · D the user sees text twice · T " +
-  "silent truncation or lost call, exit 0 · E error · M broken call not run, the model was told · **X command ran twice** · " +
-  "**XT cut command ran** · H nothing until the limit. The number is the requests that the provider saw.";
+  "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, where the fault never stops · M " +
+  "broken call not run, the model was told · **X command ran twice** · **XT cut command ran** · H nothing until the limit. The " +
+  "number is the requests that the provider saw.";
 
 /** What must not pass for success, and stands in bold. */
 const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
 
-/** The report as Markdown: the table, what is wrong in it in numbers, and what it was measured with. */
-export const markdown = (report: Report): string => {
-  const columns = faults.filter(({ title }) => report.turns.some(({ fault }) => fault === title));
-  const rows = [...new Map(report.turns.map((it) => [`${it.agent}, ${it.way}`, it])).values()];
-  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
-  return [
-    `| agent | ${columns.map(({ title }) => title).join(" | ")} |`,
-    `| --- |${" --- |".repeat(columns.length)}`,
-    ...rows.map(
-      ({ agent, way }) => `| ${agent}, ${wayNames[way]} | ${cells(report, columns, agent, way).join(" | ")} |`,
-    ),
-    "",
-    legend,
-    ...notes(report),
-    "",
-    `\`${report.command}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of ${report.times} plays of each turn`,
-  ].join("\n");
+const titles: Readonly<Record<Measure, string>> = {
+  once: "The fault meets the first request:",
+  always: "The fault meets every request of the turn:",
+  held: "Healthy responses that take longer than the agent's patience, which is set to 5 s where it has a setting:",
 };
 
 const wayNames: Readonly<Record<Way, string>> = {
@@ -58,25 +46,62 @@ const wayNames: Readonly<Record<Way, string>> = {
   on_complete: "gateway `on_complete`",
 };
 
-const cells = (report: Report, columns: ReadonlyArray<Fault>, agent: string, way: Way): ReadonlyArray<string> =>
-  columns.map(({ title }) => {
-    const found = report.turns.find((it) => it.agent === agent && it.way === way && it.fault === title);
-    if (found === undefined) return "";
-    const cell = worst(found.cells);
-    const letter = nameOf(cell);
-    return grave.includes(cell.letter) ? `**${letter}**` : letter;
-  });
+/** The report as Markdown: the tables, what is wrong in them in numbers, and what it was measured with. */
+export const markdown = (report: Report): string => {
+  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
+  const times = Math.min(...report.turns.map(({ cells }) => cells.length));
+  return [
+    ...measures.flatMap((measure) =>
+      table(
+        report.turns.filter((it) => it.measure === measure),
+        measure,
+      ),
+    ),
+    legend,
+    ...notes(report.turns),
+    "",
+    `\`${report.command}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of at least ${times} plays of each turn`,
+  ].join("\n");
+};
 
-const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
+const table = (turns: ReadonlyArray<Played>, measure: Measure): ReadonlyArray<string> => {
+  if (turns.length === 0) return [];
+  const columns = [...new Set(turns.map(({ fault }) => fault))];
+  const rows = [...new Map(turns.map((it) => [`${it.agent}, ${it.way}`, it])).values()];
+  return [
+    titles[measure],
+    "",
+    `| agent | ${columns.join(" | ")} |`,
+    `| --- |${" --- |".repeat(columns.length)}`,
+    ...rows.map(({ agent, way }) => {
+      const cells = columns.map((fault) =>
+        written(turns.find((it) => it.agent === agent && it.way === way && it.fault === fault)),
+      );
+      return `| ${agent}, ${wayNames[way]} | ${cells.join(" | ")} |`;
+    }),
+    "",
+  ];
+};
 
-/** Where the plays of a turn differ, and what the agents said where one failed. */
-const notes = ({ turns }: Report): ReadonlyArray<string> => {
+const written = (turn: Played | undefined): string => {
+  if (turn === undefined) return "";
+  const cell = worst(turn.cells);
+  return grave.includes(cell.letter) ? `**${nameOf(cell)}**` : nameOf(cell);
+};
+
+/** A cell in one word. */
+export const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
+
+/** Where the plays of a turn differ, and what the agents said where one failed behind the gateway. */
+const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const differing = turns.filter(({ cells }) => new Set(cells.map(({ letter }) => letter)).size > 1);
-  const failed = turns.filter(({ cells }) => ["E", "H"].includes(worst(cells).letter) && worst(cells).note !== "");
+  const failed = turns.filter(
+    ({ cells, way }) => way !== "direct" && ["E", "Q", "H"].includes(worst(cells).letter) && worst(cells).note !== "",
+  );
   return [
     ...list("Where one turn came out differently:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
     ...list(
-      "What the agents said where a turn failed:",
+      "What the agents said where a turn failed behind the gateway:",
       failed,
       ({ cells }) => `\`${worst(cells).note.replaceAll("`", "'")}\``,
     ),
@@ -84,17 +109,26 @@ const notes = ({ turns }: Report): ReadonlyArray<string> => {
 };
 
 const list = (title: string, turns: ReadonlyArray<Played>, text: (turn: Played) => string): ReadonlyArray<string> =>
-  turns.length === 0
-    ? []
-    : ["", title, "", ...turns.map((it) => `- ${it.agent}, ${wayNames[it.way]}, ${it.fault}: ${text(it)}`)];
+  turns.length === 0 ? [] : ["", title, "", ...turns.map((it) => `- ${placeOf(it)}: ${text(it)}`)];
 
-/** Turns through the gateway that are worse than the design allows. */
-export const faulty = ({ turns }: Report): ReadonlyArray<Played> =>
-  turns.filter(
-    ({ cells, way }) =>
-      (way === "live" && [...grave, "H"].includes(worst(cells).letter)) ||
-      (way === "on_complete" && worst(cells).letter !== "R"),
-  );
+/** Where a turn stands in the tables. */
+export const placeOf = ({ agent, fault, measure, way }: Played): string =>
+  `${agent}, ${wayNames[way]}, ${fault}${measure === "once" ? "" : ` (${measure})`}`;
+
+/** Turns of an earlier report that this one does not play again stay in it, in the order of the agents. */
+export const merge = (earlier: ReadonlyArray<Played>, later: ReadonlyArray<Played>): ReadonlyArray<Played> => {
+  const all = new Map([...earlier, ...later].map((it) => [placeOf(it), it]));
+  const place = ({ agent }: Played) => agents.findIndex(({ name }) => name === agent);
+  return [...all.values()].sort((a, b) => place(a) - place(b));
+};
+
+/** Reads the turns of a report that was kept as JSON; none where there is no file. */
+export const kept = (file: string): ReadonlyArray<Played> =>
+  // This program wrote the file.
+  existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Report).turns : [];
+
+/** Keeps a report as JSON. */
+export const keep = (file: string, report: Report): void => writeFileSync(file, JSON.stringify(report, null, 1));
 
 const between = /(<!-- agents -->\n)[\s\S]*?(<!-- \/agents -->)/;
 

@@ -17,8 +17,17 @@ import { background, type Ended, run } from "./Program.ts";
 export const ways = ["direct", "live", "on_complete"] as const;
 export type Way = (typeof ways)[number];
 
-/** How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. */
-const turnMs = 90_000;
+/**
+ * How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. Where the fault
+ * never stops some agents go on for ever, and the count of their requests says enough after less.
+ */
+const turnMs = { once: 90_000, always: 45_000, held: 90_000 };
+
+/** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
+const patienceMs = 5_000;
+
+/** How often the gateway's client hears of a held response, in milliseconds: a third of that patience. */
+const noOpMs = 1_500;
 
 /** How long the gateway may take to listen, in milliseconds. */
 const gatewayMs = 30_000;
@@ -28,6 +37,9 @@ const readMs = 500;
 
 /** How long the log may take to say how the last request ended, in milliseconds. */
 const logMs = 2_000;
+
+/** Set: each turn prints what the agent printed and what the provider saw. */
+const traceVariable = "AGENTS_TRACE";
 
 const gateway = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
@@ -61,34 +73,44 @@ const turn = Effect.fnUntraced(function* (
     (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 3 })),
   );
   const environment = { ...environmentOf(folder), ...extra };
-  const origin = way === "direct" ? provider.url : yield* before(provider.url, way, folder, environment);
+  const origin = way === "direct" ? provider.url : yield* before(provider.url, way, fault, folder, environment);
   const place: Place = {
-    baseUrl: agent.protocol === "anthropic-messages" ? origin : `${origin}/v1`,
+    baseUrl: agent.protocol.startsWith("openai") ? `${origin}/v1` : origin,
     home: join(folder, "home"),
     work: join(folder, "work"),
     modules,
+    ...(fault.measure === "held" ? { patienceMs } : {}),
   };
-  const ended = yield* Effect.promise(() => runAgent(agent, place, `Do your task: ${fault.title}.`, environment));
+  const prompt = `Do your task: ${fault.title}.`;
+  const ended = yield* Effect.promise(() => runAgent(agent, place, prompt, environment, turnMs[fault.measure]));
   yield* provider
     .until((rows) => (rows.some(({ outcome }) => outcome === "open") ? undefined : true))
     .pipe(Effect.timeoutOption(logMs));
-  const said = agent.read(ended.stdout);
+  const said = agent.read(ended);
+  if (process.env[traceVariable] !== undefined) console.error(ended, said, yield* provider.log);
   return judge(fault, {
     text: said.text,
     error: said.error,
-    code: ended.code,
-    stderr: ended.stderr,
+    ...ended,
+    gateway: way !== "direct",
     marks: marksIn(place.work),
     log: (yield* provider.log).filter(({ script }) => script === ""),
   });
 });
 
 /** Starts `stream-recovery serve` before a provider, for one turn: what it remembers of one must not change another. */
-const before = (url: string, reveal: Exclude<Way, "direct">, cwd: string, env: Readonly<Record<string, string>>) =>
+const before = (
+  url: string,
+  reveal: Exclude<Way, "direct">,
+  { measure }: Fault,
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+) =>
   Effect.acquireRelease(
     Effect.promise(() => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
-      const args = [gateway, "serve", "--port", "0", "--db", "memory", "--reveal", reveal, ...upstreams];
+      const waiting = measure === "held" ? ["--comment-ms", String(noOpMs)] : [];
+      const args = [gateway, "serve", "--port", "0", "--db", "memory", "--reveal", reveal, ...waiting, ...upstreams];
       return background({ command: process.execPath, args: ["--no-warnings", ...args], cwd, env }, gatewayMs);
     }),
     ({ stop }) => Effect.promise(stop),
@@ -99,6 +121,7 @@ const runAgent = async (
   place: Place,
   prompt: string,
   environment: Readonly<Record<string, string>>,
+  limitMs: number,
 ): Promise<Ended> => {
   const { args, command, env, files } = agent.launch(place, prompt);
   for (const folder of [place.home, place.work]) await mkdir(folder, { recursive: true });
@@ -106,7 +129,7 @@ const runAgent = async (
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, text);
   }
-  return run({ command, args, cwd: place.work, env: { ...environment, ...env } }, turnMs);
+  return run({ command, args, cwd: place.work, env: { ...environment, ...env } }, limitMs);
 };
 
 /** Nothing of the user's is in it: no keys, no configuration, no history. */

@@ -4,40 +4,46 @@
  * Each turn has a provider, a home, a working directory and, where asked for, a gateway of its own. The agents are installed
  * beside this file on the first run; afterwards nothing but loopback is reached.
  */
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { Agent } from "./Agent.ts";
-import { codex } from "./Codex.ts";
-import { type Fault, faults } from "./Faults.ts";
+import { agents } from "./Agents.ts";
+import { type Fault, faultsOf, type Measure } from "./Faults.ts";
 import { install, installed, modules } from "./Install.ts";
 import { enterNamespace, environmentOf, isolation } from "./Isolation.ts";
 import type { Cell } from "./Letter.ts";
-import { openCode } from "./OpenCode.ts";
-import { piChat, piResponses } from "./Pi.ts";
 import * as Table from "./Table.ts";
 import { playTurn, type Way, ways } from "./Turn.ts";
-
-const agents: ReadonlyArray<Agent> = [codex, openCode, piChat, piResponses];
+import { worse } from "./Verdict.ts";
 
 const help = `Usage: npm run agents -- [options]
 
-Runs ${agents.map(({ name }) => name).join("; ")} against a provider that breaks: directly, and through the gateway.
+Runs agents against a provider that breaks, directly and through the gateway:
+${agents.map(({ name }) => name).join("; ")}.
 
   --only NAME          only agents whose name begins so; repeat it or use commas
   --way WAY            only ${ways.join(", ")}; repeat it or use commas
   --fault TEXT         only faults whose title has this text
+  --always             the fault never stops: every request of the turn meets it
+  --held SECONDS       no fault: healthy responses that take so long, longer than the agents' patience
   --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
+  --keep FILE          keep the turns as JSON, beside those that the file has; judge and print them all
   --json               one JSON document instead of the table
   --write              also write the table into docs/agents.md
   --help               this text
 
-Exit code: 0 through the gateway everything is as the design says, 1 something is not, 2 a wrong option.`;
+Exit code: 0 no turn is worse through the gateway than without it, and none costs more than it may; 1 one is or does, and is
+named; 2 a wrong option.`;
 
 const options = {
   only: { type: "string", multiple: true },
   way: { type: "string", multiple: true },
   fault: { type: "string" },
+  always: { type: "boolean" },
+  held: { type: "string" },
+  keep: { type: "string" },
   times: { type: "string" },
   concurrency: { type: "string" },
   json: { type: "boolean" },
@@ -49,6 +55,7 @@ interface Asked {
   readonly agents: ReadonlyArray<Agent>;
   readonly ways: ReadonlyArray<Way>;
   readonly faults: ReadonlyArray<Fault>;
+  readonly keep: string | undefined;
   readonly times: number;
   readonly concurrency: number;
   readonly json: boolean;
@@ -69,14 +76,15 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   install(agents.map(({ packageName }) => packageName));
   const code = enterNamespace([fileURLToPath(import.meta.url), ...args]);
   if (code !== undefined) return code;
-  const report = await play(asked, ["npm run agents --", ...args].join(" "));
+  const earlier = asked.keep === undefined ? [] : Table.kept(asked.keep);
+  const played = await play(asked, ["npm run agents --", ...args].join(" "));
+  const report = { ...played, turns: Table.merge(earlier, played.turns) };
+  if (asked.keep !== undefined) Table.keep(asked.keep, report);
   console.log(asked.json ? JSON.stringify(report, null, 2) : Table.markdown(report));
   if (asked.write) Table.write(new URL("../../docs/agents.md", import.meta.url), report);
-  const wrong = Table.faulty(report);
-  for (const { agent, cells, fault, way } of wrong)
-    console.error(
-      `agents: ${agent}, ${way}, ${fault}: ${cells.map(({ letter, note }) => `${letter} ${note}`).join("; ")}`,
-    );
+  const wrong = worse(report.turns, agents);
+  for (const { turn, why } of wrong)
+    console.error(`agents: ${Table.placeOf(turn)}: ${why} (${turn.cells.map(Table.nameOf).join(", ")})`);
   return wrong.length === 0 ? 0 : 1;
 };
 
@@ -96,18 +104,17 @@ const play = async (asked: Asked, command: string): Promise<Table.Report> => {
       };
       const cells: [Cell, ...Array<Cell>] = [await play()];
       while (cells.length < asked.times) cells.push(await play());
-      turns.set(index, { agent: agent.name, way, fault: fault.title, cells });
+      turns.set(index, { agent: agent.name, way, measure: fault.measure, fault: fault.title, cells });
     }
   };
   await Promise.all(Array.from({ length: asked.concurrency }, worker));
-  const names = [...new Set(asked.agents.map(({ packageName }) => packageName))];
+  const names = [...new Set(agents.map(({ packageName }) => packageName))];
   return {
     command: command.trim(),
     versions: {
       node: process.version.slice(1),
       ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
     },
-    times: asked.times,
     isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
     turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
   };
@@ -119,18 +126,22 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const only = list(values.only);
     const wayNames = list(values.way);
     const times = Number(values.times ?? 1);
+    const seconds = Number(values.held ?? 0);
+    const measure: Measure = values.held !== undefined ? "held" : values.always === true ? "always" : "once";
     const concurrency = Number(values.concurrency ?? 2);
     const strange = wayNames.find((name) => !ways.some((way) => way === name));
     if (strange !== undefined) return `--way: no way is called "${strange}"`;
     const unknown = only.find((name) => !agents.some((agent) => agent.name.startsWith(name)));
     if (unknown !== undefined) return `--only: no agent is called "${unknown}"`;
+    if (!(seconds >= 0)) return `--held: expected seconds, got "${values.held}"`;
     if (!Number.isInteger(times) || times < 1) return `--times: expected a number from 1, got "${values.times}"`;
     if (!Number.isInteger(concurrency) || concurrency < 1)
       return `--concurrency: expected a number from 1, got "${values.concurrency}"`;
     return {
       agents: agents.filter(({ name }) => only.length === 0 || only.some((it) => name.startsWith(it))),
       ways: ways.filter((way) => wayNames.length === 0 || wayNames.includes(way)),
-      faults: faults.filter(({ title }) => title.includes(values.fault ?? "")),
+      faults: faultsOf(measure, seconds).filter(({ title }) => title.includes(values.fault ?? "")),
+      keep: values.keep === undefined ? undefined : resolve(values.keep),
       times,
       concurrency,
       json: values.json === true,

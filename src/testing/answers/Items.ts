@@ -76,7 +76,8 @@ export const number = (request: number, blocks: ReadonlyArray<Block>): ReadonlyA
 };
 
 const numberCall = (serial: string, block: Block): Item => {
-  const input = JSON.stringify({ serial, ...block.input, end: `${serial}·` });
+  const marked = { serial, ...block.input, end: `${serial}·` };
+  const input = JSON.stringify(block.unmarked === true ? (block.input ?? {}) : marked);
   const sent = block.cut === true ? input.slice(0, Math.ceil(input.length / 2)) : input;
   const pieces: Array<string> = [];
   for (let at = 0; at < sent.length; at += pieceCharacters) pieces.push(sent.slice(at, at + pieceCharacters));

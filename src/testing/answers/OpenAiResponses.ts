@@ -17,8 +17,11 @@ type Write = (role: EventRole, type: string, fields: object, options?: EventOpti
 /** Events are numbered as the API numbers them, and each has its role. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   let sequence = 0;
-  const write: Write = (role, type, fields, options = {}) =>
-    frame(role, { type, sequence_number: sequence++, ...fields }, { ...options, event: type });
+  const done: Array<unknown> = [];
+  const write: Write = (role, type, fields, options = {}) => {
+    if (type === "response.output_item.done" && "item" in fields) done.push(fields.item);
+    return frame(role, { type, sequence_number: sequence++, ...fields }, { ...options, event: type });
+  };
   const response = (status: string, more: object = {}) => ({
     response: {
       id: `resp_r${answer.request}`,
@@ -51,11 +54,12 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
         : undefined;
   written.push(
     cut === undefined
-      ? write("terminal", "response.completed", response("completed", usage))
+      ? // As the API does: clients read the whole output here, whatever came before.
+        write("terminal", "response.completed", response("completed", { output: done, ...usage }))
       : write(
           "terminal",
           "response.incomplete",
-          response("incomplete", { ...usage, incomplete_details: { reason: cut } }),
+          response("incomplete", { output: done, ...usage, incomplete_details: { reason: cut } }),
         ),
   );
   return written;

@@ -42,7 +42,8 @@ const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "er
 /**
  * One block of content; exactly one of its names is given. `reasoning`, `text` and `refusal` count deltas, `ping` keep-alives;
  * `tool` and `provider_tool` name a call whose `input` gets a serial number; `cut` ends the arguments in the middle although
- * the call and the stream end properly; `error` is an error event inside the stream and its last event; `bytes` (base64) are
+ * the call and the stream end properly; `unmarked` sends the input as it is, without its serial number, to a client that
+ * refuses fields that its tool does not have; `error` is an error event inside the stream and its last event; `bytes` (base64) are
  * sent unchanged at this place: bytes that no protocol writes, such as garbage, half characters or foreign events.
  */
 export const Block = Schema.Struct({
@@ -54,6 +55,7 @@ export const Block = Schema.Struct({
   provider_tool: Schema.optionalKey(Schema.NonEmptyString),
   input: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
   cut: Schema.optionalKey(Schema.Boolean),
+  unmarked: Schema.optionalKey(Schema.Boolean),
   error: Schema.optionalKey(ProviderErrorName),
   bytes: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9+/]*={0,2}$/))),
 }).check(

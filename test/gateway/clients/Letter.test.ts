@@ -6,7 +6,10 @@ import type { Fault } from "../../../scripts/agents/Faults.ts";
 import { judge, type Letter, type Seen, worst } from "../../../scripts/agents/Letter.ts";
 import type { RequestLog } from "../../../src/testing/index.ts";
 
-const fault = (calls: boolean): Fault => ({ title: "a fault", calls, first: () => ({}) });
+const fault = (calls: boolean, measure: Fault["measure"] = "once"): Fault => ({
+  ...{ title: "a fault", measure, calls },
+  broken: () => ({}),
+});
 
 const row = (number: number, more: Partial<RequestLog>): RequestLog => ({
   ...{ number, connection: number, reused: false, script: "", method: "POST", path: "/v1/chat/completions" },
@@ -31,6 +34,10 @@ const third = texts(3, 2).join("");
 const textCut = [cut(1, { text: texts(1, 3) }), row(2, { text: texts(2, 6) })];
 const callCut = [cut(1, { calls: [call(1)] }), row(2, { calls: [call(2)] }), told];
 const ran = (...answers: ReadonlyArray<number>) => answers.flatMap((answer) => [`begin ${answer}`, `end ${answer}`]);
+
+const nothing: Seen = {
+  ...{ text: "", error: undefined, code: 0, stdout: "", stderr: "", gateway: false, marks: [], log: [] },
+};
 
 const cases: ReadonlyArray<readonly [Letter, string, boolean, Partial<Seen>]> = [
   ["R", "the second answer alone", false, { text: texts(2, 6).join(""), log: textCut }],
@@ -71,16 +78,44 @@ const cases: ReadonlyArray<readonly [Letter, string, boolean, Partial<Seen>]> = 
 describe("the judge of the agents' turns", () => {
   for (const [letter, what, calls, seen] of cases) {
     it(`${letter}: ${what}`, () => {
-      const whole: Seen = { text: "", error: undefined, code: 0, stderr: "", marks: [], log: [], ...seen };
+      const whole: Seen = { ...nothing, ...seen };
       const cell = judge(fault(calls), whole);
       assert.strictEqual(cell.letter, letter);
       assert.strictEqual(cell.requests, whole.log.length);
     });
   }
 
-  it("of several plays the worst stands", () => {
-    const cell = (letter: Letter) => ({ letter, requests: 1, note: "" });
+  const told = "400 stream-recovery gateway: the model provider did not answer. Nothing more is tried.";
+  const endless: ReadonlyArray<readonly [Letter, string, Partial<Seen>]> = [
+    ["E", "the gateway's reason is an error of the agent", { code: 1, error: told, gateway: true }],
+    ["E", "the gateway's reason is printed", { code: 1, stderr: told, gateway: true }],
+    ["E", "the provider's reason passed the gateway", { code: 1, stdout: "429 Rate limit reached", gateway: true }],
+    ["Q", "the gateway's reason is not on the screen", { code: 1, error: "Something went wrong.", gateway: true }],
+    ["E", "a provider without words is asked directly", { code: 1, error: "fetch failed" }],
+    ["Q", "an agent that is asked directly says nothing", { code: 1 }],
+    ["H", "an agent goes on for ever", { code: undefined }],
+    ["T", "half an answer passes for a whole one", { text: texts(1, 3).join(""), gateway: true }],
+  ];
+  for (const [letter, what, seen] of endless) {
+    it(`a fault that never stops, ${letter}: ${what}`, () => {
+      const log = [cut(1, { text: texts(1, 3) }), cut(2, { text: texts(2, 3) })];
+      const cell = judge(fault(false, "always"), { ...nothing, log, ...seen });
+      assert.strictEqual(cell.letter, letter);
+      assert.strictEqual(cell.requests, 2);
+    });
+  }
+
+  it("each answer's call runs once where the fault never stops and the model asks anew", () => {
+    const log = [1, 2, 3].map((n) => cut(n, { calls: [call(n)], body_hash: `${n}`, body_bytes: 1_000 + 900 * n }));
+    assert.notStrictEqual(judge(fault(true, "always"), { ...nothing, marks: ran(1, 2, 3), log }).letter, "X");
+    const repeated = log.map((it, at) => (at === 2 ? { ...it, body_hash: "2", body_bytes: 2_800 } : it));
+    assert.strictEqual(judge(fault(true, "always"), { ...nothing, marks: ran(1, 2, 3), log: repeated }).letter, "X");
+  });
+
+  it("of several plays the worst stands, and of these the dearest", () => {
+    const cell = (letter: Letter, requests = 1) => ({ letter, requests, note: "" });
     assert.strictEqual(worst([cell("R"), cell("X"), cell("E")]).letter, "X");
     assert.strictEqual(worst([cell("D"), cell("R")]).letter, "D");
+    assert.strictEqual(worst([cell("E", 2), cell("E", 4), cell("E", 3)]).requests, 4);
   });
 });

@@ -57,6 +57,12 @@ describe("Answers", () => {
         assert.deepStrictEqual(end, { complete: true });
       });
 
+      it("writes an unmarked call's input as it is, for a client that refuses fields that its tool does not have", () => {
+        const { calls } = decode(id, { content: [{ tool: "a", input: { x: 1 }, unmarked: true }] });
+        const inputs = calls.filter((call) => call.phase === "ready").map((call) => JSON.parse(call.input ?? ""));
+        assert.deepStrictEqual(inputs, [{ x: 1 }]);
+      });
+
       it("never makes a ready call of cut arguments and counts none as sent", () => {
         const { calls, events } = decode(id, { content: [{ tool: "a", input: { x: 1 }, cut: true }] });
         assert.deepStrictEqual(
@@ -143,4 +149,16 @@ describe("Answers", () => {
       for (const id of ids) assert.isNotEmpty(Answers.render(id, 1, { content: script.answers?.[0]?.content ?? [] }));
     }),
   );
+
+  it("a Responses answer's terminal event has the whole output, as the API's has: clients read it there", () => {
+    const content = [{ text: 2 }, { tool: "a", input: {} }];
+    const last = Answers.render("openai-responses", 7, { content }).at(-1);
+    const data = /^data: (.*)$/m.exec(String(last?.frame))?.[1] ?? "{}";
+    const { output } = JSON.parse(data).response;
+    assert.deepStrictEqual(
+      output.map(({ type }: { readonly type: string }) => type),
+      ["message", "function_call"],
+    );
+    assert.strictEqual(output[0].content[0].text, "r7.0·r7.1·");
+  });
 });

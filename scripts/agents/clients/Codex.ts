@@ -2,15 +2,16 @@
  * Runs codex: `codex exec`, with a provider of its own in `config.toml`.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines, model } from "./Agent.ts";
+import { type Agent, apiKey, isRecord, jsonLines, model } from "../Agent.ts";
 
 /** Codex over Responses, the only protocol that it still speaks. */
 export const codex: Agent = {
   name: "codex",
   packageName: "@openai/codex",
   protocol: "openai-responses",
+  requestsMax: 4,
   shell: { tool: "exec_command", parameter: "cmd" },
-  launch: ({ baseUrl, home, modules }, prompt) => {
+  launch: ({ baseUrl, home, modules, patienceMs }, prompt) => {
     const folder = join(home, ".codex");
     return {
       command: process.execPath,
@@ -22,10 +23,10 @@ export const codex: Agent = {
         prompt,
       ],
       env: { CODEX_HOME: folder, FAULT_API_KEY: apiKey },
-      files: { [join(folder, "config.toml")]: config(baseUrl) },
+      files: { [join(folder, "config.toml")]: config(baseUrl, patienceMs) },
     };
   },
-  read: (stdout) => {
+  read: ({ stdout }) => {
     const events = jsonLines(stdout);
     const items = events.filter(({ type }) => type === "item.completed").map(({ item }) => item);
     const messages = items.filter(isRecord).filter(({ type }) => type === "agent_message");
@@ -37,7 +38,7 @@ export const codex: Agent = {
   },
 };
 
-const config = (baseUrl: string): string => `model = "${model}"
+const config = (baseUrl: string, patienceMs: number | undefined): string => `model = "${model}"
 model_provider = "fault"
 check_for_update_on_startup = false
 
@@ -46,4 +47,4 @@ name = "fault"
 base_url = "${baseUrl}"
 env_key = "FAULT_API_KEY"
 wire_api = "responses"
-`;
+${patienceMs === undefined ? "" : `stream_idle_timeout_ms = ${patienceMs}\n`}`;

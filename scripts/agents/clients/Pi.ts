@@ -2,14 +2,19 @@
  * Runs pi: `pi --print`, with a provider of its own in `models.json`.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, model } from "./Agent.ts";
+import { type Agent, apiKey, model } from "../Agent.ts";
 
-const apis = { "openai-chat": "openai-completions", "openai-responses": "openai-responses" } as const;
+const apis = {
+  "openai-chat": "openai-completions",
+  "openai-responses": "openai-responses",
+  "anthropic-messages": "anthropic-messages",
+} as const;
 
 const pi = (protocol: keyof typeof apis, name: string): Agent => ({
   name,
   packageName: "@mariozechner/pi-coding-agent",
   protocol,
+  requestsMax: 4,
   shell: { tool: "bash", parameter: "command" },
   launch: ({ baseUrl, home, modules }, prompt) => {
     const folder = join(home, ".pi", "agent");
@@ -26,7 +31,7 @@ const pi = (protocol: keyof typeof apis, name: string): Agent => ({
     };
   },
   // What is printed is the answer, nothing else; an error has its exit code.
-  read: (stdout) => ({ text: stdout, error: undefined }),
+  read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });
 
 /** pi over Chat Completions. */
@@ -34,3 +39,6 @@ export const piChat = pi("openai-chat", "pi, chat");
 
 /** pi over Responses. */
 export const piResponses = pi("openai-responses", "pi, responses");
+
+/** pi over Anthropic Messages. */
+export const piAnthropic = pi("anthropic-messages", "pi, anthropic");

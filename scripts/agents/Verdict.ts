@@ -1,0 +1,62 @@
+/**
+ * Says which turns through the gateway are worse than they may be: worse than without it, or dearer.
+ */
+import type { Agent } from "./Agent.ts";
+import { type Cell, isWorse, type Letter, worst } from "./Letter.ts";
+import type { Played } from "./Table.ts";
+
+/** A turn that is worse than it may be. */
+export interface Fault {
+  readonly turn: Played;
+  /** What is wrong with it, in one sentence. */
+  readonly why: string;
+}
+
+/** What a gateway must never let happen, whatever happens without it. */
+const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
+
+/**
+ * Most requests where every one is refused as not processed (429, 503): the gateway asks up to five times more, as it says, and
+ * the agent may do so once.
+ */
+const refusedMax = 6;
+
+/**
+ * Judges the turns of a report.
+ *
+ * @param agents the agents with what a turn of theirs may cost
+ */
+export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>): ReadonlyArray<Fault> =>
+  turns
+    .filter(({ way }) => way !== "direct")
+    .flatMap((turn) => {
+      const direct = turns.find(
+        (it) =>
+          it.way === "direct" && it.agent === turn.agent && it.measure === turn.measure && it.fault === turn.fault,
+      );
+      const agent = agents.find(({ name }) => name === turn.agent);
+      return [...wrong(turn, direct && worst(direct.cells)), ...dear(turn, agent, direct && worst(direct.cells))].map(
+        (why) => ({ turn, why }),
+      );
+    });
+
+const wrong = ({ cells, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
+  const cell = worst(cells);
+  if (never.includes(cell.letter)) return [`${cell.letter} must not happen behind the gateway`];
+  if (measure === "always") return cell.letter === "Q" ? ["nothing on the screen says why the turn failed"] : [];
+  if (cell.letter !== "R" && (way === "on_complete" || measure === "held"))
+    return [`${cell.letter} where ${measure === "held" ? "nothing broke" : "nothing had been shown"}`];
+  return direct !== undefined && isWorse(cell, direct) ? [`worse than ${direct.letter} without the gateway`] : [];
+};
+
+const dear = (
+  { cells, fault, measure }: Played,
+  agent: Agent | undefined,
+  direct: Cell | undefined,
+): ReadonlyArray<string> => {
+  if (measure !== "always") return [];
+  const { requests } = worst(cells);
+  const max = agent?.requestsMax ?? direct?.requests;
+  const most = max === undefined || fault !== "429" ? max : Math.max(max, refusedMax);
+  return most !== undefined && requests > most ? [`${requests} requests, and at most ${most} are right`] : [];
+};

@@ -1,0 +1,63 @@
+/**
+ * Runs GitHub's copilot: `copilot --prompt`, with a provider of the user's own and no account.
+ */
+import { join } from "node:path";
+import { type Agent, apiKey, isRecord, jsonLines } from "../Agent.ts";
+import { platformOf } from "../Install.ts";
+
+const wires = {
+  "openai-chat": { COPILOT_PROVIDER_TYPE: "openai", COPILOT_PROVIDER_WIRE_API: "completions" },
+  "openai-responses": { COPILOT_PROVIDER_TYPE: "openai", COPILOT_PROVIDER_WIRE_API: "responses" },
+  "anthropic-messages": { COPILOT_PROVIDER_TYPE: "anthropic" },
+} as const;
+
+/** Models that its catalogue knows, so that it says nothing of limits that it has to guess. */
+const models = { "openai-chat": "gpt-4.1", "openai-responses": "gpt-5.4", "anthropic-messages": "claude-sonnet-4.5" };
+
+const copilot = (protocol: keyof typeof wires, name: string): Agent => ({
+  name,
+  packageName: "@github/copilot",
+  protocol,
+  requestsMax: 4,
+  shell: { tool: "bash", parameter: "command", more: { description: "leave a mark" } },
+  launch: ({ baseUrl, home, modules }, prompt) => ({
+    command: join(modules, `@github/copilot-${platformOf()}`, "copilot"),
+    args: [
+      ...["--allow-all-tools", "--no-auto-update", "--no-color", "--disable-builtin-mcps"],
+      ...["--output-format", "json", "--prompt", prompt],
+    ],
+    env: {
+      ...wires[protocol],
+      COPILOT_HOME: join(home, ".copilot"),
+      COPILOT_MODEL: models[protocol],
+      COPILOT_OFFLINE: "true",
+      COPILOT_PROVIDER_API_KEY: apiKey,
+      COPILOT_PROVIDER_BASE_URL: baseUrl,
+    },
+    files: {},
+  }),
+  read: ({ stdout }) => {
+    const events = jsonLines(stdout);
+    const dataOf = (name: string) =>
+      events
+        .filter(({ type }) => type === name)
+        .map(({ data }) => data)
+        .filter(isRecord);
+    const failed = dataOf("session.error")[0];
+    return {
+      text: dataOf("assistant.message")
+        .map(({ content }) => String(content))
+        .join("\n"),
+      error: failed === undefined ? undefined : String(failed.message),
+    };
+  },
+});
+
+/** copilot over Chat Completions. */
+export const copilotChat = copilot("openai-chat", "copilot, chat");
+
+/** copilot over Responses. */
+export const copilotResponses = copilot("openai-responses", "copilot, responses");
+
+/** copilot over Anthropic Messages. */
+export const copilotAnthropic = copilot("anthropic-messages", "copilot, anthropic");

@@ -1,0 +1,65 @@
+/**
+ * The verdict of `npm run agents`: which turns behind the gateway are named as worse or dearer than they may be.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { agents } from "../../../scripts/agents/Agents.ts";
+import type { Measure } from "../../../scripts/agents/Faults.ts";
+import type { Letter } from "../../../scripts/agents/Letter.ts";
+import { merge, type Played } from "../../../scripts/agents/Table.ts";
+import type { Way } from "../../../scripts/agents/Turn.ts";
+import { worse } from "../../../scripts/agents/Verdict.ts";
+
+const turn = (way: Way, letter: Letter, requests: number, more: Partial<Played> = {}): Played => ({
+  ...{ agent: "codex", way, measure: "once", fault: "text cut" },
+  cells: [{ letter, requests, note: "" }],
+  ...more,
+});
+
+/** A turn with its direct one, and how many faults are found in it. */
+const cases: ReadonlyArray<readonly [string, Measure, Played, Played, number]> = [
+  ["as without the gateway", "once", turn("direct", "E", 1), turn("live", "E", 1), 0],
+  ["better", "once", turn("direct", "T", 1), turn("live", "E", 1), 0],
+  ["an error where there was none", "once", turn("direct", "R", 2), turn("live", "E", 1), 1],
+  ["text twice where there was an error", "once", turn("direct", "E", 1), turn("live", "D", 2), 1],
+  ["as bad as without the gateway, and never right", "once", turn("direct", "X", 2), turn("live", "X", 2), 1],
+  ["an error of what had not been shown", "once", turn("direct", "E", 1), turn("on_complete", "E", 1), 1],
+  ["a reason", "always", turn("direct", "E", 30), turn("live", "E", 4), 0],
+  ["no reason", "always", turn("direct", "E", 30), turn("live", "Q", 4), 1],
+  ["a request too many", "always", turn("direct", "E", 30), turn("live", "E", 5), 1],
+  ["no end", "always", turn("direct", "H", 30), turn("live", "H", 3), 1],
+  ["a held answer that is lost", "held", turn("direct", "R", 1), turn("live", "E", 1), 1],
+  ["a held answer that is asked for again", "held", turn("direct", "R", 1), turn("on_complete", "D", 2), 1],
+];
+
+describe("the verdict on the agents' turns", () => {
+  for (const [what, measure, direct, through, faults] of cases) {
+    it(`${measure}: ${what}`, () => {
+      const turns = [direct, through].map((it) => ({ ...it, measure }));
+      assert.strictEqual(worse(turns, agents).length, faults);
+    });
+  }
+
+  it("an agent without a number of its own may cost what it costs directly", () => {
+    const of = (way: Way, requests: number) => turn(way, "E", requests, { agent: "cline", measure: "always" });
+    assert.deepStrictEqual(worse([of("direct", 4), of("live", 4)], agents), []);
+    assert.strictEqual(worse([of("direct", 4), of("live", 5)], agents).length, 1);
+  });
+
+  it("what was refused as not processed may be asked for up to five times more", () => {
+    const of = (requests: number) => turn("live", "E", requests, { fault: "429", measure: "always" });
+    assert.deepStrictEqual(worse([of(6)], agents), []);
+    assert.strictEqual(worse([of(7)], agents).length, 1);
+  });
+
+  it("a later play of a turn takes the place of an earlier one", () => {
+    const earlier = [turn("live", "E", 1), turn("direct", "R", 2)];
+    const later = [turn("live", "R", 2), turn("live", "R", 2, { measure: "always" })];
+    const letters = merge(earlier, later).map((it) => `${it.way} ${it.measure} ${it.cells[0].letter}`);
+    assert.deepStrictEqual(letters.sort(), ["direct once R", "live always R", "live once R"]);
+  });
+
+  it("every agent has a name of its own, and a tool whose call can be told from another's", () => {
+    assert.strictEqual(new Set(agents.map(({ name }) => name)).size, agents.length);
+    for (const { shell } of agents) assert.isTrue(shell.tool !== "" && shell.parameter !== "");
+  });
+});
