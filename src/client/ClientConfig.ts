@@ -1,8 +1,9 @@
 /**
  * Reads the client's settings: from the caller, else from the environment, else the default.
  */
-import { Config, Effect, Option, Schema } from "effect";
+import { Config, Effect, Option, Redacted, Schema } from "effect";
 import { label } from "../domain/Limits.ts";
+import * as EgressProxy from "./connection/EgressProxy.ts";
 
 /** Longest idle time of a kept connection by default, in milliseconds: a NAT was seen to drop connections after 42 s (gitmost #179). */
 export const keepAliveMsDefault = 10_000;
@@ -35,20 +36,71 @@ export const keepAliveMs = (
   given === undefined ? fromEnvironment(otherwise) : checked("keepAliveMs", given, String(given));
 
 const fromEnvironment = Effect.fnUntraced(function* (otherwise: number) {
-  const text = yield* Effect.mapError(Config.option(Config.String(keepAliveVariable)), () => unreadable);
-  if (Option.isNone(text)) return otherwise;
-  const digits = /^\s*(\d+)\s*$/.exec(text.value)?.[1];
-  return yield* checked(keepAliveVariable, Number(digits), JSON.stringify(label(text.value)));
+  const text = yield* variable(keepAliveVariable);
+  if (text === undefined) return otherwise;
+  const digits = /^\s*(\d+)\s*$/.exec(text)?.[1];
+  return yield* checked(keepAliveVariable, Number(digits), JSON.stringify(label(text)));
 });
 
-const unreadable = new ClientConfigError({
-  reason: "unreadable",
-  setting: keepAliveVariable,
-  message: `${keepAliveVariable}: the configuration could not be read`,
-});
+const variable = (name: string): Effect.Effect<string | undefined, ClientConfigError> =>
+  Config.option(Config.String(name)).pipe(
+    Effect.map(Option.getOrUndefined),
+    Effect.mapError(() => {
+      const message = `${name}: the configuration could not be read`;
+      return new ClientConfigError({ reason: "unreadable", setting: name, message });
+    }),
+  );
 
 const checked = (setting: string, value: number, shown: string): Effect.Effect<number, ClientConfigError> => {
   if (Number.isInteger(value) && value >= 1 && value <= timerMsMax) return Effect.succeed(value);
   const message = `${setting}: expected a whole number of milliseconds from 1 to ${timerMsMax}, got ${shown}`;
+  return Effect.fail(new ClientConfigError({ reason: "bad_value", setting, message }));
+};
+
+/** The word for no egress proxy, whatever the environment says. */
+export const directProxy = "direct";
+
+/**
+ * Which egress proxy each connection goes through.
+ *
+ * @param given an address for every target, or `direct`; left out: the environment's variables, the lower-case form first, and an
+ *   empty one counts as not set
+ * @throws ClientConfigError `bad_value` for an address that is none; its message repeats no part of it
+ */
+export const proxyChoice = (
+  given: string | Redacted.Redacted<string> | undefined,
+): Effect.Effect<EgressProxy.ProxyChoice, ClientConfigError> => {
+  if (given === undefined) return proxiesOfEnvironment;
+  const address = Redacted.isRedacted(given) ? Redacted.value(given) : given;
+  return address === directProxy
+    ? Effect.succeed(EgressProxy.always(undefined))
+    : Effect.map(proxyAt("proxy", address), EgressProxy.always);
+};
+
+const proxiesOfEnvironment = Effect.gen(function* () {
+  return EgressProxy.ofEnvironment({
+    http: yield* proxyVariable("HTTP_PROXY"),
+    https: yield* proxyVariable("HTTPS_PROXY"),
+    none: (yield* eitherCase("NO_PROXY"))?.text ?? "",
+  });
+});
+
+const proxyVariable = Effect.fnUntraced(function* (name: string) {
+  const found = yield* eitherCase(name);
+  return found === undefined ? undefined : yield* proxyAt(found.name, found.text);
+});
+
+const eitherCase = Effect.fnUntraced(function* (upper: string) {
+  for (const name of [upper.toLowerCase(), upper]) {
+    const text = (yield* variable(name))?.trim() ?? "";
+    if (text !== "") return { name, text };
+  }
+  return undefined;
+});
+
+const proxyAt = (setting: string, address: string): Effect.Effect<EgressProxy.EgressProxy, ClientConfigError> => {
+  const proxy = EgressProxy.read(address);
+  if (proxy !== undefined) return Effect.succeed(proxy);
+  const message = `${setting}: expected a proxy as ${EgressProxy.proxyForm}`;
   return Effect.fail(new ClientConfigError({ reason: "bad_value", setting, message }));
 };

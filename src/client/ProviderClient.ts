@@ -6,16 +6,17 @@
  * closes, by the end, a failure or an interruption, the socket of an incomplete response is destroyed.
  */
 
-import { Cause, Clock, Context, Effect, Layer, type Pull, type Scope, Stream } from "effect";
+import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
-import { classify, classifyResponse } from "../failure/FailureClassifier.ts";
+import { classifyResponse } from "../failure/FailureClassifier.ts";
 import type { Part, ProtocolId } from "../provider/Protocols.ts";
 import * as Decoder from "../provider/stream/Decoder.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
-import { type ClientConfigError, keepAliveMs } from "./ClientConfig.ts";
+import { type ClientConfigError, keepAliveMs, proxyChoice } from "./ClientConfig.ts";
 import * as Connections from "./connection/Connections.ts";
 import * as Connector from "./connection/Connector.ts";
 import { Exchange, type ExchangeBreak, type Head } from "./connection/Exchange.ts";
+import { failureOf } from "./connection/ExchangeFailure.ts";
 import { type Origin, Origins } from "./connection/Origin.ts";
 import type { ExchangeRecord } from "./ExchangeRecord.ts";
 import * as ExchangeTelemetry from "./ExchangeTelemetry.ts";
@@ -36,7 +37,7 @@ export const connectMsDefault = 30_000;
 
 /** How a client connects. It has no other clocks: those of a run belong to the watchdog. */
 export interface ProviderClientOptions {
-  /** The `connect` clock, in milliseconds; default 30,000. */
+  /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together; default 30,000. */
   readonly connectMs?: number;
   /**
    * Longest idle time of a kept connection, in milliseconds; default `STREAM_RECOVERY_KEEPALIVE_MS`, else 10,000. A server's
@@ -45,8 +46,13 @@ export interface ProviderClientOptions {
   readonly keepAliveMs?: number;
   /** Most connections to one origin; more requests wait. Default no limit: a stream occupies its connection. */
   readonly connections?: number;
-  /** For private certificate authorities and client certificates. */
+  /** For private certificate authorities and client certificates; `NODE_EXTRA_CA_CERTS` works beside it. */
   readonly tls?: Connector.TlsOptions;
+  /**
+   * The egress proxy of every request, `http(s)://[user:password@]host[:port]`; `direct` uses none. Left out: what `HTTP_PROXY`,
+   * `HTTPS_PROXY` and `NO_PROXY` say, never for this machine and the link-local network.
+   */
+  readonly proxy?: string | Redacted.Redacted<string>;
   /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
@@ -67,7 +73,8 @@ export class ProviderClient extends Context.Service<
   /**
    * Makes a client whose connections are closed with its scope.
    *
-   * @throws ClientConfigError for a `keepAliveMs`, or a `STREAM_RECOVERY_KEEPALIVE_MS`, that is no number of milliseconds
+   * @throws ClientConfigError for a `keepAliveMs`, or a `STREAM_RECOVERY_KEEPALIVE_MS`, that is no number of milliseconds, and for
+   *   an address of a proxy that is none
    */
   static readonly make = (
     options: ProviderClientOptions = {},
@@ -81,7 +88,11 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   const clock = yield* Clock.Clock;
   const now = () => monotonicMs(clock);
   const origins = new Origins();
-  const connector = Connector.make(options.connectMs ?? connectMsDefault, options.tls ?? {});
+  const connector = Connector.make({
+    connectMs: options.connectMs ?? connectMsDefault,
+    tls: options.tls ?? {},
+    proxy: yield* proxyChoice(options.proxy),
+  });
   const agent = yield* Connections.make({
     connector,
     keepAliveMs: yield* keepAliveMs(options.keepAliveMs),
@@ -104,6 +115,14 @@ interface Transport extends HttpConnections {
   readonly observe: ExchangeTelemetry.Observe;
 }
 
+/** What time it is. */
+interface Times {
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+}
+
 type Parts<Id extends string> = readonly [Part<Id>, ...Array<Part<Id>>];
 
 /** Opens the exchange within the stream's scope and gives the pull that reads it. */
@@ -116,7 +135,10 @@ const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Trans
     (exchange) => Effect.sync(() => exchange.abort()),
   );
   yield* send(transport, request, exchange);
-  return reading(request, exchange, origin, telemetry, () => clock.currentTimeMillisUnsafe());
+  return reading(request, exchange, origin, telemetry, {
+    now: transport.now,
+    nowMs: () => clock.currentTimeMillisUnsafe(),
+  });
 });
 
 /** The pull that reads an exchange to its end. */
@@ -125,10 +147,10 @@ const reading = <S, Id extends string>(
   exchange: Exchange,
   origin: Origin,
   telemetry: ExchangeTelemetry.ExchangeTelemetry,
-  nowMs: () => number,
+  times: Times,
 ): Pull.Pull<Parts<Id>, ProviderError> => {
   const decoder = decoderOf(request);
-  const { broken, fail } = failing(exchange, origin, telemetry, nowMs);
+  const { broken, fail } = failing(exchange, origin, telemetry, times);
   let head: Head | undefined;
   // The first bytes, until they prove to be a stream: a response that is no stream says in them what it is.
   let unproven: Array<Uint8Array> | undefined = [];
@@ -148,7 +170,7 @@ const reading = <S, Id extends string>(
 
   const refused = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {
     const response = yield* readResponse(exchange, head, first);
-    return fail(classifyResponse(response, { nowMs: nowMs() }), response);
+    return fail(classifyResponse(response, { nowMs: times.nowMs() }), response);
   });
 
   const arrived = Effect.suspend(() => {
@@ -192,13 +214,14 @@ const failing = (
   exchange: Exchange,
   origin: Origin,
   telemetry: ExchangeTelemetry.ExchangeTelemetry,
-  nowMs: () => number,
+  { now, nowMs }: Times,
 ) => {
   const fail = (failure: Failure, cause?: unknown) => {
     telemetry.failed(failure);
     return Effect.fail(providerError(failure, exchange.delivery, cause));
   };
-  const broken = (failed: ExchangeBreak) => fail(failureOf(failed, origin, nowMs()), failed.error);
+  const broken = (failed: ExchangeBreak) =>
+    fail(failureOf(failed, { origin, exchange, now: now(), nowMs: nowMs() }), failed.error);
   return { fail, broken };
 };
 
@@ -231,9 +254,3 @@ const isMarker = ({ observation }: Part<string>): boolean => observation.termina
 
 const isNoStream = (failure: Failure | undefined): boolean =>
   failure?.kind === "protocol" && failure.reason === "not_a_stream";
-
-const failureOf = ({ error, operation, unsendable }: ExchangeBreak, { reached }: Origin, nowMs: number): Failure => {
-  if (error instanceof Connector.ConnectStalled) return { kind: "stalled", clock: "connect" };
-  if (unsendable) return { kind: "caller_failed" };
-  return classify(error, { operation, reachedHostBefore: reached, nowMs });
-};

@@ -117,16 +117,50 @@ const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
   [/^HPE_[A-Z_]{1,48}$/, { meaning: "damaged" }],
 ];
 
+/** Begins the codes of an egress proxy's own failures: its status (`PROXY_407`), or the code of what broke on the way to it. */
+export const proxyPrefix = "PROXY_";
+
+/**
+ * What an egress proxy may do beside refusing: hang up, answer in no HTTP or at any length, not answer in time, break in a way
+ * that no code tells.
+ */
+const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
+  ["PROXY_CLOSED", "retry"],
+  ["PROXY_BAD_RESPONSE", "never"],
+  ["PROXY_HEAD_OVERFLOW", "never"],
+  ["PROXY_STALLED", "retry"],
+  ["PROXY_FAILED", "retry"],
+]);
+
 /** Every code that has a row of its own. */
-export const codes: ReadonlyArray<string> = [...table.keys()];
+export const codes: ReadonlyArray<string> = [...table.keys(), ...proxyCodes.keys()];
+
+/** Statuses by which a proxy speaks of a moment: a timeout, too many requests, and what it met on its way to the origin. */
+const passingStatus = /^(?:408|425|429|500|502|503|504|52[0-4])$/;
+
+const proxyRow = (code: string): TransportRow | undefined => {
+  if (!code.startsWith(proxyPrefix)) return undefined;
+  const rest = code.slice(proxyPrefix.length);
+  const meaning = proxyCodes.get(code) ?? (/^[1-5]\d\d$/.test(rest) ? ofProxyStatus(rest) : ofProxyCode(rest));
+  return meaning === undefined ? undefined : { meaning, operation: "connect" };
+};
+
+const ofProxyStatus = (status: string): TransportMeaning => (passingStatus.test(status) ? "retry" : "never");
+
+/** What broke on the way to a proxy means what it means anywhere, as far as it speaks of a connection. */
+const ofProxyCode = (code: string): TransportMeaning | undefined => {
+  const meaning = (table.get(code) ?? familyOf(code))?.meaning;
+  return meaning === undefined || meaning === "never" || meaning === "dns" ? meaning : "retry";
+};
+
+const familyOf = (code: string): TransportRow | undefined => families.find(([pattern]) => pattern.test(code))?.[1];
 
 /**
  * Looks a code up.
  *
  * @param code the `code` of an error, as spelt by its runtime
  */
-export const lookup = (code: string): TransportRow | undefined =>
-  table.get(code) ?? families.find(([pattern]) => pattern.test(code))?.[1];
+export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
 /** The codes of the table inside a text, such as `read ECONNRESET`: codes are words in capitals that no sentence has. */
 export const inText = (message: string): string | undefined => {

@@ -76,7 +76,7 @@ describe("ProviderClient's abort", () => {
       const client = yield* ProviderClient.make({ connections: 1, connectMs: 20 });
       const call = attempt(client, protocols["openai-chat"], { url: `https://127.0.0.1:${server.port}/v1` });
       for (const seen of yield* Effect.all([call, call, call], { concurrency: "unbounded" })) {
-        assert.deepStrictEqual(seen.error?.reason, { kind: "stalled", clock: "connect" });
+        assert.deepStrictEqual(seen.error?.reason, { kind: "stalled", clock: "connect", code: "CONNECT_STALLED" });
         assert.deepStrictEqual(seen.deliveries, ["not_sent"]);
       }
     }),

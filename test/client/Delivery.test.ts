@@ -44,7 +44,7 @@ describe("ProviderClient's report of delivery", () => {
       const { port } = yield* silentServer;
       const client = yield* ProviderClient.make({ connectMs: 30 });
       const seen = yield* attempt(client, protocols["openai-chat"], { url: `https://127.0.0.1:${port}/v1` });
-      assert.deepStrictEqual(seen.error?.reason, { kind: "stalled", clock: "connect" });
+      assert.deepStrictEqual(seen.error?.reason, { kind: "stalled", clock: "connect", code: "CONNECT_STALLED" });
       assert.deepStrictEqual(seen.deliveries, ["not_sent"]);
     }),
   );

@@ -4,13 +4,22 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
+import * as Tls from "node:tls";
 import type * as Undici from "@effect/platform-node/Undici";
+import type { ProxyChoice } from "./EgressProxy.ts";
+import { type Opening, Tunnel } from "./Tunnel.ts";
 import { buildConnector } from "./Undici.ts";
 
 /** Raised by the `connect` clock: there was no usable connection within its time, and no byte of a request was written. */
 export class ConnectStalled extends Error {
   override readonly name = "ConnectStalled";
-  readonly code = "CONNECT_STALLED";
+  /** `PROXY_STALLED` while the egress proxy had not answered. */
+  readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
+
+  constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
+    super("No connection within the connect clock's time");
+    this.code = code;
+  }
 }
 
 /** A private certificate authority and a client certificate, in PEM. */
@@ -23,8 +32,8 @@ export interface TlsOptions {
 
 /** A request that waits for a connection. */
 export interface Waiting {
-  /** The socket that is being opened for this request, until it is open. */
-  connecting: Socket | undefined;
+  /** The connection that is being opened for this request, until it is open. */
+  connecting: Opening | undefined;
 }
 
 /** Opens sockets for undici within the `connect` clock, and lets an exchange reach the socket that is being opened for it. */
@@ -38,16 +47,35 @@ export interface Connector {
   readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
-/**
- * Makes a connector.
- *
- * @param connectMs milliseconds for name lookup, TCP and TLS together
- * @param tls private certificate authority and client certificate
- */
-export const make = (connectMs: number, tls: TlsOptions): Connector => {
+/** How connections are opened. */
+export interface ConnectorOptions {
+  /** Milliseconds for name lookup, TCP, CONNECT and TLS together. */
+  readonly connectMs: number;
+  /** Of the origin: private certificate authority and client certificate. */
+  readonly tls: TlsOptions;
+  /** The egress proxy of each target. */
+  readonly proxy: ProxyChoice;
+  /** Offers HTTP/2 before HTTP/1.1. */
+  readonly http2?: boolean;
+}
+
+/** Makes a connector. */
+export const make = ({ connectMs, http2 = false, proxy, tls }: ConnectorOptions): Connector => {
   // undici's own connect timer is off: it counts in steps of half a second and more.
-  const open = buildConnector({ ...tls, allowH2: false, timeout: 0 });
+  const toOrigin = buildConnector({ ...tls, allowH2: http2, preferH2: http2, timeout: 0 });
+  // The proxy sees no client certificate of the origin's, and none of its server names.
+  const toProxy = buildConnector({
+    ...(tls.ca === undefined ? {} : { ca: besideNode(tls.ca) }),
+    allowH2: false,
+    timeout: 0,
+  });
   const current = new AsyncLocalStorage<Waiting>();
+  const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
+    const { hostname, port, protocol } = options;
+    const chosen = proxy({ protocol, hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) });
+    if (chosen === undefined) return toOrigin(options, settle);
+    return new Tunnel(chosen, options, { toProxy, toOrigin }, settle);
+  };
   return {
     connect: (options, callback) => {
       const waiting = current.getStore();
@@ -57,13 +85,23 @@ export const make = (connectMs: number, tls: TlsOptions): Connector => {
         callback(...result);
       };
       // The connector gives its socket, which its type does not say.
-      const socket: unknown = open(options, settle);
+      const opened: unknown = open(options, settle);
+      const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
       const timer = setTimeout(() => {
-        if (socket instanceof Socket)
-          socket.destroy(new ConnectStalled("No connection within the connect clock's time"));
+        const atProxy = opening instanceof Tunnel && !opening.open;
+        opening?.destroy(new ConnectStalled(atProxy ? "PROXY_STALLED" : "CONNECT_STALLED"));
       }, connectMs);
-      if (waiting !== undefined && socket instanceof Socket) waiting.connecting = socket;
+      if (waiting !== undefined) waiting.connecting = opening;
     },
     dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
   };
+};
+
+/** Certificates beside those that Node trusts already, `NODE_EXTRA_CA_CERTS` among them. */
+export const besideNode = (ca: string | Array<string>): Array<string> => [...trusted(), ...[ca].flat()];
+
+/** Bun and older Nodes have only the list that they were built with. */
+const trusted = (): ReadonlyArray<string> => {
+  const { getCACertificates }: Partial<typeof Tls> = Tls;
+  return getCACertificates?.("default") ?? Tls.rootCertificates;
 };

@@ -5,12 +5,12 @@
  * byte of the request can have left this process; from then on there is no proof that none has.
  */
 
-import type { Socket } from "node:net";
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
 import type { TransportOperation } from "../../domain/Failure.ts";
 import type { Waiting } from "./Connector.ts";
+import type { Opening } from "./Tunnel.ts";
 
 /** Response bytes that may wait unread before the socket is paused. */
 export const unreadBytesMax = 256 * 1024;
@@ -68,7 +68,7 @@ interface Times {
 
 /** One exchange, for one reader. */
 export class Exchange implements Dispatcher.DispatchHandler, Waiting {
-  connecting: Socket | undefined = undefined;
+  connecting: Opening | undefined = undefined;
   delivery: Delivery = "not_sent";
   /** Set before the request may be written. */
   carrier: Carrier | undefined = undefined;

@@ -6,6 +6,13 @@ import { dropOldest } from "../../domain/Limits.ts";
 /** Most origins that are remembered; the one that was added first is forgotten. */
 export const originsMax = 1024;
 
+/**
+ * How long a connect failure of an origin that was never reached may be retried, in milliseconds since the first request that
+ * found it so. Such an address is more often wrong than away, and its client waits (DESIGN.md, 13): one that is just being started
+ * has three tries at it.
+ */
+export const unreachedMs = 2_000;
+
 /** A connection that its origin can close while it is idle. */
 export interface KeptConnection {
   /** Closes the connection if it only waits for a request. */
@@ -16,6 +23,8 @@ export interface KeptConnection {
 export class Origin {
   /** The origin has responded: a name lookup that fails from now on is the network's fault. */
   reached = false;
+  /** Since when it cannot be connected to: the begin of the first request that failed so, in monotonic milliseconds. */
+  #unreachedSince: number | undefined;
   /** Its open connections. */
   readonly connections = new Set<KeptConnection>();
   /** Kept connections that this client closed since the previous call. */
@@ -42,6 +51,19 @@ export class Origin {
   end(now: number): void {
     this.#running -= 1;
     this.#lastEndedAt = now;
+  }
+
+  /**
+   * No connection could be made for a request.
+   *
+   * @param openedAt when the request began, in monotonic milliseconds
+   * @param now monotonic milliseconds
+   * @returns whether this is no outage but an address that leads nowhere: the origin was never reached, for long enough
+   */
+  unconnected(openedAt: number, now: number): boolean {
+    if (this.reached) return false;
+    this.#unreachedSince ??= openedAt;
+    return now - this.#unreachedSince > unreachedMs;
   }
 
   /** A kept connection was closed by this client. */

@@ -38,7 +38,7 @@ const words = new Set(
   tagged temporarily template terminated throttled throttling tier time timed timeout tls to token tokens too tool tools
   transport truncated type unable unauthenticated unauthorized unavailable und undefined unexpected unhandled unknown
   unprocessable unreachable unsupported upstream uri url usage use user validation value verify version violation window
-  write wrong zone number alert record cipher ciphers shared ca peer decrypt illegal legacy renegotiation capacity tier slow retryable model`.split(
+  write wrong zone number alert record cipher ciphers shared ca peer decrypt sslv3 tlsv1 tlsv11 tlsv12 tlsv13 unrecognized name verification digest ee key small dh proxy packet protocols md weak illegal legacy renegotiation capacity tier slow retryable model`.split(
     /\s+/,
   ),
 );
@@ -59,8 +59,15 @@ export const known = (codes: Iterable<string>): void => {
 export const codeLabel = (code: unknown): string | undefined => {
   if (typeof code === "number") return Number.isInteger(code) && code >= 0 && code <= 9_999 ? String(code) : undefined;
   if (typeof code !== "string" || code.length === 0 || code.length > codeCharactersMax) return undefined;
-  if (knownCodes.has(code)) return code;
+  if (knownCodes.has(code) || isProxyCode(code)) return code;
   return /^[A-Za-z0-9_.:-]+$/.test(code) && isWorded(code) ? code : undefined;
+};
+
+/** A proxy's status, or a code of the table that passes for itself. */
+const isProxyCode = (code: string): boolean => {
+  if (TransportCodes.lookup(code) === undefined || !code.startsWith(TransportCodes.proxyPrefix)) return false;
+  const rest = code.slice(TransportCodes.proxyPrefix.length);
+  return /^\d{3}$/.test(rest) || (rest !== code && codeLabel(rest) !== undefined);
 };
 
 /**

@@ -4,7 +4,7 @@
 import { Readable } from "node:stream";
 import { Clock, Effect, type Scope } from "effect";
 import type { RelayHead, RelayHeaders, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
-import { type ClientConfigError, keepAliveMs } from "../../client/ClientConfig.ts";
+import { type ClientConfigError, keepAliveMs, proxyChoice } from "../../client/ClientConfig.ts";
 import * as Connections from "../../client/connection/Connections.ts";
 import * as Connector from "../../client/connection/Connector.ts";
 import { Origins } from "../../client/connection/Origin.ts";
@@ -42,7 +42,7 @@ export const make: Effect.Effect<Upstream, ClientConfigError, Scope.Scope> = Eff
   const clock = yield* Clock.Clock;
   const now = () => monotonicMs(clock);
   const origins = new Origins();
-  const connector = Connector.make(connectMsDefault, {});
+  const connector = Connector.make({ connectMs: connectMsDefault, tls: {}, proxy: yield* proxyChoice(undefined) });
   const idle = yield* keepAliveMs(undefined);
   const made = { connector, keepAliveMs: idle, connections: undefined, origins, now };
   const agent = yield* Connections.make(made);

@@ -4,13 +4,12 @@
 import { Effect, Exit } from "effect";
 import type { RelayExchange, RelayHead, RelayReporters, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { headerOf, relayError } from "../../adapters/relay/RelayTransport.ts";
-import { ConnectStalled } from "../../client/connection/Connector.ts";
 import { Exchange, type ExchangeBreak } from "../../client/connection/Exchange.ts";
+import { failureOf } from "../../client/connection/ExchangeFailure.ts";
 import type { Origin } from "../../client/connection/Origin.ts";
 import { type ProviderError, providerError } from "../../client/ProviderError.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import { classify } from "../../failure/FailureClassifier.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
 import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
 
@@ -90,7 +89,12 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   readonly #failed = (broken: ExchangeBreak): ProviderError =>
-    providerError(failureOf(broken, this.#context), this.#exchange.delivery, broken.error);
+    providerError(this.#failureOf(broken), this.#exchange.delivery, broken.error);
+
+  #failureOf(broken: ExchangeBreak): Failure {
+    const { monotonicMs, nowMs, origin } = this.#context;
+    return failureOf(broken, { origin, exchange: this.#exchange, now: monotonicMs(), nowMs: nowMs() });
+  }
 }
 
 /** Writes a request with its own headers, in their spelling and order. */
@@ -112,12 +116,6 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
   } catch (error) {
     exchange.refuse(error);
   }
-};
-
-const failureOf = ({ error, operation, unsendable }: ExchangeBreak, { nowMs, origin }: ExchangeContext): Failure => {
-  if (error instanceof ConnectStalled) return { kind: "stalled", clock: "connect" };
-  if (unsendable) return { kind: "caller_failed" };
-  return classify(error, { operation, reachedHostBefore: origin.reached, nowMs: nowMs() });
 };
 
 const failureIn = (exit: Exit.Failure<unknown, unknown>): unknown => {

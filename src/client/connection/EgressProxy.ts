@@ -1,0 +1,161 @@
+/**
+ * Says which egress proxy a connection goes through: read from an address, and chosen as the environment's variables say.
+ */
+import { BlockList, isIP } from "node:net";
+import { Redacted } from "effect";
+
+/** An egress proxy. Its credentials are in no text that is made of it. */
+export interface EgressProxy {
+  /** Whether the connection to the proxy itself is encrypted. */
+  readonly secure: boolean;
+  /** A name or an address; an IPv6 address without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+  /** The value of `Proxy-Authorization`. */
+  readonly authorization: Redacted.Redacted<string> | undefined;
+}
+
+/** Where a connection is to end. */
+export interface ProxyTarget {
+  /** `http:` or `https:`. */
+  readonly protocol: string;
+  /** A name or an address; an IPv6 address without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** Chooses the proxy of a connection; undefined goes direct. */
+export type ProxyChoice = (target: ProxyTarget) => EgressProxy | undefined;
+
+/** What every address of a proxy must look like; no message repeats an address, which may hold a password. */
+export const proxyForm = "http(s)://[user:password@]host[:port]";
+
+/**
+ * Reads a proxy's address. Without a scheme it is `http://`, as curl takes it.
+ *
+ * @returns undefined for anything else than `proxyForm`, SOCKS proxies among them
+ */
+export const read = (address: string): EgressProxy | undefined => {
+  const text = address.trim();
+  const spelt = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
+  if (!URL.canParse(spelt)) return undefined;
+  const { hash, hostname, password, pathname, port, protocol, search, username } = new URL(spelt);
+  const secure = protocol === "https:";
+  if (!(secure || protocol === "http:") || hostname === "") return undefined;
+  if ((pathname !== "/" && pathname !== "") || search !== "" || hash !== "") return undefined;
+  const named = username !== "" || password !== "";
+  const pair = named ? decodedPair(username, password) : undefined;
+  if (named && pair === undefined) return undefined;
+  return {
+    secure,
+    hostname: bare(hostname),
+    port: port === "" ? (secure ? 443 : 80) : Number(port),
+    authorization:
+      pair === undefined
+        ? undefined
+        : Redacted.make(`Basic ${Buffer.from(pair).toString("base64")}`, { label: "proxy" }),
+  };
+};
+
+const decodedPair = (username: string, password: string): string | undefined => {
+  try {
+    return `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  } catch {
+    return undefined;
+  }
+};
+
+/** The variables of an environment that speak of proxies, as they were read. */
+export interface ProxyVariables {
+  readonly http: EgressProxy | undefined;
+  readonly https: EgressProxy | undefined;
+  /** The text of `NO_PROXY`. */
+  readonly none: string;
+}
+
+/**
+ * Chooses as the environment says: the proxy of the target's scheme, except for this machine, the link-local network, and what
+ * `NO_PROXY` names.
+ */
+export const ofEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
+  const exempt = exemptionsOf(none);
+  return (target) => {
+    const proxy = target.protocol === "https:" ? https : http;
+    return proxy === undefined || isNear(target.hostname) || exempt(target) ? undefined : proxy;
+  };
+};
+
+/** Goes direct, or through one proxy whatever the target: what an upstream says itself comes before every exemption. */
+export const always =
+  (proxy: EgressProxy | undefined): ProxyChoice =>
+  () =>
+    proxy;
+
+/**
+ * Reads a `NO_PROXY`: entries between commas or blanks. `*` is every host. A name stands for itself and its subdomains, with and
+ * without a dot or `*.` before it, as curl and Go take it. An address stands for itself, `ADDRESS/BITS` for a network. A port
+ * behind an entry narrows it to that port. A name that resolves to an address of a network is not looked up.
+ */
+export const exemptionsOf = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
+  const entries = text
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== "")
+    .map(exemptionOf);
+  return ({ hostname, port }) => {
+    const name = bare(hostname).toLowerCase().replace(/\.$/, "");
+    return entries.some((entry) => (entry.port === undefined || entry.port === port) && entry.covers(name));
+  };
+};
+
+interface Exemption {
+  readonly port: number | undefined;
+  readonly covers: (name: string) => boolean;
+}
+
+const exemptionOf = (entry: string): Exemption => {
+  if (entry === "*") return { port: undefined, covers: () => true };
+  const network = networkOf(entry);
+  if (network !== undefined) return { port: undefined, covers: (name) => contains(network, name) };
+  // An IPv6 address has its port behind brackets; one without brackets has none.
+  const parts = isIP(entry) === 0 ? /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) : null;
+  const port = parts?.[2] === undefined ? undefined : Number(parts[2]);
+  const spelt = bare(parts?.[1] ?? entry).toLowerCase();
+  const single = networkOf(spelt);
+  if (single !== undefined) return { port, covers: (name) => contains(single, name) };
+  const domain = spelt.replace(/^\*?\./, "").replace(/\.$/, "");
+  return { port, covers: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
+};
+
+/** A network, or one address as a network of its own. */
+const networkOf = (text: string): BlockList | undefined => {
+  const [address = "", bits, ...more] = bare(text).split("/");
+  const family = isIP(bare(address));
+  if (family === 0 || more.length > 0) return undefined;
+  const longest = family === 4 ? 32 : 128;
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)) return undefined;
+  const list = new BlockList();
+  list.addSubnet(bare(address), bits === undefined ? longest : Number(bits), family === 4 ? "ipv4" : "ipv6");
+  return list;
+};
+
+const contains = (network: BlockList, name: string): boolean => {
+  const family = isIP(name);
+  return family !== 0 && network.check(name, family === 4 ? "ipv4" : "ipv6");
+};
+
+/** Loopback, the unspecified address (which connects to this machine) and link-local (RFC 1122, 3927, 4291). */
+const near = new BlockList();
+near.addSubnet("127.0.0.0", 8, "ipv4");
+near.addSubnet("0.0.0.0", 32, "ipv4");
+near.addSubnet("169.254.0.0", 16, "ipv4");
+near.addSubnet("::", 127, "ipv6");
+near.addSubnet("fe80::", 10, "ipv6");
+
+/** This machine, and the link-local network: no proxy reaches either for its client. */
+const isNear = (hostname: string): boolean => {
+  const name = bare(hostname).toLowerCase().replace(/\.$/, "");
+  return name === "localhost" || name.endsWith(".localhost") || contains(near, name);
+};
+
+/** A host without the brackets of an IPv6 address. */
+const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

@@ -1,0 +1,32 @@
+/**
+ * Says what broke an exchange: whose fault it is, the code of its error, and whether the same request may succeed.
+ */
+import type { Failure } from "../../domain/Failure.ts";
+import { classify } from "../../failure/FailureClassifier.ts";
+import { ConnectStalled } from "./Connector.ts";
+import type { Exchange, ExchangeBreak } from "./Exchange.ts";
+import type { Origin } from "./Origin.ts";
+
+/** What is known beside an exchange. */
+export interface BreakContext {
+  readonly origin: Origin;
+  readonly exchange: Pick<Exchange, "times">;
+  /** Monotonic milliseconds. */
+  readonly now: number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+/** The failure of an exchange that broke. */
+export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure => {
+  const failure = failureAt(broken, context);
+  if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;
+  const { exchange, now, origin } = context;
+  return origin.unconnected(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
+};
+
+const failureAt = ({ error, operation, unsendable }: ExchangeBreak, { nowMs, origin }: BreakContext): Failure => {
+  if (error instanceof ConnectStalled) return { kind: "stalled", clock: "connect", code: error.code };
+  if (unsendable) return { kind: "caller_failed" };
+  return classify(error, { operation, reachedHostBefore: origin.reached, nowMs });
+};

@@ -1,0 +1,176 @@
+/**
+ * Opens a connection to an origin through an egress proxy: to the proxy, CONNECT, and TLS of the origin inside.
+ *
+ * Plain `http` goes through CONNECT too. With an absolute address in the request line instead, the proxy's own 502 or 403 would
+ * come as the response of the provider, and its credentials would travel beside the provider's.
+ */
+import type { Socket } from "node:net";
+import type * as Undici from "@effect/platform-node/Undici";
+import { Redacted } from "effect";
+import { lookup, proxyPrefix } from "../../domain/TransportCodes.ts";
+import { type ConnectReading, ConnectResponse } from "./ConnectResponse.ts";
+import type { EgressProxy } from "./EgressProxy.ts";
+
+/** A connection that is being opened. */
+export interface Opening {
+  /** Gives it up: no socket of it stays, and its callback gets the error, unless it was called before. */
+  readonly destroy: (error: Error) => unknown;
+}
+
+/**
+ * The proxy's own failure; no byte of a request was written. Its code begins with `PROXY_`: the status of the proxy's response, or
+ * the code of what broke on the way to it. It names no address.
+ */
+export class ProxyFailed extends Error {
+  override readonly name = "ProxyFailed";
+  readonly code: string;
+
+  constructor(code: string, cause?: unknown) {
+    super("The egress proxy opened no tunnel", cause === undefined ? {} : { cause });
+    this.code = code;
+  }
+}
+
+/** Opens sockets: to a proxy, and TLS over a socket. */
+export interface TunnelConnectors {
+  readonly toProxy: Undici.buildConnector.connector;
+  readonly toOrigin: Undici.buildConnector.connector;
+}
+
+/** One tunnel while it is being opened. */
+export class Tunnel implements Opening {
+  readonly #proxy: EgressProxy;
+  readonly #target: Undici.buildConnector.Options;
+  readonly #connectors: TunnelConnectors;
+  readonly #callback: Undici.buildConnector.Callback;
+  /** The connection to the proxy. */
+  #socket: Socket | undefined;
+  /** TLS of the origin over it. */
+  #inside: Socket | undefined;
+  #over = false;
+  /** The proxy has opened it; what is still to come is TLS of the origin. */
+  open = false;
+
+  /**
+   * @param target where the tunnel is to end, as undici asks for it
+   * @param callback gets the socket, or the error, once
+   */
+  constructor(
+    proxy: EgressProxy,
+    target: Undici.buildConnector.Options,
+    connectors: TunnelConnectors,
+    callback: Undici.buildConnector.Callback,
+  ) {
+    this.#proxy = proxy;
+    this.#target = target;
+    this.#connectors = connectors;
+    this.#callback = callback;
+    const { hostname, port, secure } = proxy;
+    const way = { protocol: secure ? "https:" : "http:", hostname, host: bracketed(hostname), port: String(port) };
+    this.#socket = opened(connectors.toProxy(way, (error, socket) => this.#connected(error, socket)));
+  }
+
+  destroy(error: Error): void {
+    this.#fail(error);
+  }
+
+  /** undici leaves the socket out beside an error, where its type says null. */
+  #connected(error: Error | null, socket: Socket | null | undefined): void {
+    if (socket === null || socket === undefined) {
+      this.#fail(failedOn(error));
+      return;
+    }
+    if (this.#over) {
+      socket.destroy();
+      return;
+    }
+    this.#socket = socket;
+    const response = new ConnectResponse();
+    const readable = (): void => {
+      for (let bytes = read(socket); bytes !== null; bytes = read(socket)) {
+        const reading = response.push(bytes);
+        if (reading.kind === "more") continue;
+        settle();
+        this.#answered(reading, socket);
+        return;
+      }
+    };
+    const closed = (): void => this.#fail(new ProxyFailed(`${proxyPrefix}CLOSED`));
+    const broke = (broken: Error): void => this.#fail(failedOn(broken));
+    const settle = (): void => {
+      socket.off("readable", readable).off("end", closed).off("close", closed).off("error", broke);
+    };
+    socket.on("error", broke).on("end", closed).on("close", closed).on("readable", readable);
+    socket.write(connectRequest(this.#target, this.#proxy));
+  }
+
+  #answered(reading: ConnectReading, socket: Socket): void {
+    if (reading.kind !== "status") this.#fail(new ProxyFailed(proxyPrefix + reading.kind.toUpperCase()));
+    else if (reading.status > 299) this.#fail(new ProxyFailed(`${proxyPrefix}${reading.status}`));
+    else this.#through(socket);
+  }
+
+  /** The tunnel is open: what breaks from here on is the origin's. */
+  #through(socket: Socket): void {
+    this.open = true;
+    if (this.#target.protocol !== "https:") {
+      this.#done(socket);
+      return;
+    }
+    const inside = { ...this.#target, httpSocket: socket };
+    const settled = (error: Error | null, secured: Socket | null | undefined): void => {
+      if (secured === null || secured === undefined) this.#fail(error);
+      else this.#done(secured);
+    };
+    try {
+      this.#inside = opened(this.#connectors.toOrigin(inside, settled));
+    } catch (error) {
+      // A certificate that cannot be read is refused here, in an event of the socket.
+      this.#fail(error instanceof Error ? error : null);
+    }
+  }
+
+  #done(socket: Socket): void {
+    if (this.#over) {
+      socket.destroy();
+      return;
+    }
+    this.#over = true;
+    this.#callback(null, socket);
+  }
+
+  #fail(error: Error | null | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    // TLS that failed by itself leaves the connection below it open.
+    for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignored).destroy();
+    this.#callback(error ?? new ProxyFailed(`${proxyPrefix}FAILED`), null);
+  }
+}
+
+/** A socket that is given up may still fail: that no longer matters. */
+const ignored = (): void => undefined;
+
+/** undici's connectors give their socket, which their type does not say. */
+const opened = (socket: unknown): Socket | undefined => socket as Socket | undefined;
+
+const read = (socket: Socket): Uint8Array | null => {
+  const bytes: unknown = socket.read();
+  return bytes instanceof Uint8Array ? bytes : null;
+};
+
+/** The code of what broke, where it may be repeated as the proxy's. */
+const failedOn = (error: Error | null): ProxyFailed => {
+  const inner: unknown = error !== null && "code" in error ? error.code : undefined;
+  const code = typeof inner === "string" ? `${proxyPrefix}${inner}` : "";
+  return new ProxyFailed(lookup(code) === undefined ? `${proxyPrefix}FAILED` : code, error ?? undefined);
+};
+
+const connectRequest = ({ hostname, port, protocol }: Undici.buildConnector.Options, proxy: EgressProxy): string => {
+  const authority = `${bracketed(hostname)}:${port || (protocol === "https:" ? 443 : 80)}`;
+  const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`, "proxy-connection: keep-alive"];
+  if (proxy.authorization !== undefined) lines.push(`proxy-authorization: ${Redacted.value(proxy.authorization)}`);
+  return `${lines.join("\r\n")}\r\n\r\n`;
+};
+
+const bracketed = (hostname: string): string => (hostname.includes(":") ? `[${hostname}]` : hostname);

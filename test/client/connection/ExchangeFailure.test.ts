@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest";
+import { ConnectStalled } from "../../../src/client/connection/Connector.ts";
+import type { ExchangeBreak } from "../../../src/client/connection/Exchange.ts";
+import { failureOf } from "../../../src/client/connection/ExchangeFailure.ts";
+import { Origin, unreachedMs } from "../../../src/client/connection/Origin.ts";
+import { resolve } from "../../../src/domain/Failure.ts";
+
+const refused: ExchangeBreak = {
+  error: Object.assign(new Error("connect"), { code: "ECONNREFUSED", syscall: "connect" }),
+  operation: "connect",
+  unsendable: false,
+};
+
+/** What a break at `now` means for a request that began at `openedAt`, in monotonic milliseconds. */
+const at = (origin: Origin, openedAt: number, now: number, broken = refused) => {
+  const times = { openedAt, startedAt: undefined, headAt: undefined, firstByteAt: undefined, carried: undefined };
+  return resolve(failureOf(broken, { origin, exchange: { times }, now, nowMs: 0 }));
+};
+
+describe("a request for which no connection could be made", () => {
+  it("may be sent again for two seconds where its origin was never reached, and no longer", () => {
+    const origin = new Origin();
+    assert.isTrue(at(origin, 1_000, 1_001).retryable);
+    assert.isTrue(at(origin, 1_500, 1_000 + unreachedMs).retryable);
+    const last = at(origin, 3_000, 1_001 + unreachedMs);
+    assert.deepInclude(last, { kind: "transport", operation: "connect", code: "ECONNREFUSED", retryable: false });
+    // The next client of a wrong address hears of it at once.
+    assert.isFalse(at(origin, 90_000, 90_001).retryable);
+  });
+
+  it("may be sent again at any time where its origin was reached once: that is an outage", () => {
+    const origin = new Origin();
+    assert.isFalse(at(origin, 0, unreachedMs + 1).retryable);
+    origin.reached = true;
+    assert.isTrue(at(origin, 10_000, 90_000).retryable);
+    assert.isTrue(at(origin, 10_000, 90_000, { ...refused, error: new ConnectStalled() }).retryable);
+  });
+
+  it("is not sent again where the connect clock ran out at an origin that was never reached", () => {
+    const stalled = { ...refused, error: new ConnectStalled("PROXY_STALLED") };
+    assert.deepInclude(at(new Origin(), 0, 30_000, stalled), {
+      kind: "stalled",
+      code: "PROXY_STALLED",
+      retryable: false,
+    });
+  });
+
+  it("says nothing of a request that was written", () => {
+    const origin = new Origin();
+    const reset = {
+      ...refused,
+      operation: "head" as const,
+      error: Object.assign(new Error("x"), { code: "ECONNRESET" }),
+    };
+    assert.isTrue(at(origin, 0, 60_000, reset).retryable);
+  });
+});
