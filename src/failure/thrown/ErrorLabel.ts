@@ -38,7 +38,7 @@ const words = new Set(
   tagged temporarily template terminated throttled throttling tier time timed timeout tls to token tokens too tool tools
   transport truncated type unable unauthenticated unauthorized unavailable und undefined unexpected unhandled unknown
   unprocessable unreachable unsupported upstream uri url usage use user validation value verify version violation window
-  write wrong zone number alert record cipher ciphers shared ca peer decrypt sslv3 tlsv1 tlsv11 tlsv12 tlsv13 unrecognized name verification digest ee key small dh proxy packet protocols md weak illegal legacy renegotiation capacity tier slow retryable model`.split(
+  write wrong zone number alert record cipher ciphers shared ca peer decrypt sslv3 tlsv1 tlsv11 tlsv12 tlsv13 unrecognized name verification digest ee key small dh proxy packet protocols available long md weak illegal legacy renegotiation capacity tier slow retryable model`.split(
     /\s+/,
   ),
 );
