@@ -4,7 +4,7 @@
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** How one request's client is treated. */
+/** How a client is treated. */
 export interface Treatment {
   /** What is held back from it. */
   readonly reveal: "live" | "on_complete";
@@ -19,25 +19,29 @@ export interface Treatment {
   readonly holdMaxMs: number | undefined;
   /** The status of a run that is given up before its head. */
   readonly status: 400 | 424;
-  /** The end of the body behind the error event of `tell`. */
+  /** The end of the body behind the error event of `tell`: clean, or a broken connection. */
   readonly ending: "clean" | "reset";
   /** What keeps it waiting before an event of the response has left: the protocol's no-op, or a comment line. */
   readonly firstNoOp: "event" | "comment";
 }
 
-/** The fields of a treatment that differ from those of an unknown client. */
+/** The fields of a treatment in which a client differs. */
 export type Difference = Partial<Treatment>;
 
 /** A row of the table. */
 export interface ClientRow {
-  /** A bounded label: `[a-z0-9-]{1,32}`. */
+  /** A bounded label, as a metric may have it: `[a-z0-9-]{1,32}`. */
   readonly name: string;
   /** For people: how it is recognised. */
   readonly marks: string;
+  /** For people: the versions that were measured; empty where none was. */
+  readonly measured: string;
   /** Whether a request is this client's. */
   readonly matches: (request: RequestMarks) => boolean;
   readonly everywhere: Difference;
   readonly protocols: Readonly<Partial<Record<ProtocolId, Difference>>>;
+  /** Of the time that a request says it waits, this share may pass before its head. */
+  readonly patienceShare: number;
 }
 
 /** Of a request what tells its client. */

@@ -1,15 +1,16 @@
 /**
  * Holds the table of clients: what the agents and SDKs that people use accept, count, repeat and show.
  *
- * Measured on 2026-11-22 with the unmodified clients, about 200 trials with agents and 190 with SDKs. The first row that
- * matches counts. A header is a client's own word, so that a row must never be what keeps something safe.
+ * Measured on 2026-11-22 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
+ * 200 trials with agents and 190 with SDKs. The first row that matches counts. A header is a client's own word, so no row may be
+ * what keeps something safe.
  */
 import { headerOf } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 
 /**
- * How an unknown client is treated. The patience is below that of the shortest known one (gemini-cli, 60 s), and a reset is the
+ * How an unknown client is treated. Its patience is below that of the shortest known one (gemini-cli, 60 s), and a reset is the
  * only end that no client takes for the whole.
  */
 export const unknownTreatment: Treatment = {
@@ -30,107 +31,151 @@ export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference
 /** The label of a client that no row matches. */
 export const unknownName = "unknown";
 
-/** What was measured of all clients of the table: no one takes a clean end behind the right error event for the whole. */
-const measured: Difference = { onBreak: "tell", ending: "clean" };
+/**
+ * Half of the time that a request says it waits may pass before its head: the other half is for what the clock of the client
+ * counts and the gateway does not see.
+ */
+export const patienceShareDefault = 0.5;
 
-const agentIs =
+const row = (
+  given: Pick<ClientRow, "name" | "marks" | "matches"> & Partial<ClientRow>,
+  everywhere: Difference,
+  protocols: ClientRow["protocols"] = {},
+): ClientRow => ({ measured: "", patienceShare: patienceShareDefault, ...given, everywhere, protocols });
+
+/** No measured client took a clean end behind the right error event for the whole, and two lose its words with a reset. */
+const told: Difference = { onBreak: "tell", ending: "clean" };
+
+const agent =
   (pattern: RegExp) =>
   ({ agent }: RequestMarks): boolean =>
     pattern.test(agent);
 
-const says = (name: string, pattern: RegExp, { headers }: RequestMarks): boolean =>
-  pattern.test(headerOf(headers, name) ?? "");
+const header =
+  (name: string, pattern = /^/) =>
+  ({ headers }: RequestMarks): boolean => {
+    const value = headerOf(headers, name);
+    return value !== undefined && pattern.test(value);
+  };
 
-const has = (name: string, { headers }: RequestMarks): boolean => headerOf(headers, name) !== undefined;
+const either =
+  (...matches: ReadonlyArray<ClientRow["matches"]>) =>
+  (request: RequestMarks): boolean =>
+    matches.some((one) => one(request));
 
-/** Agents first, whose requests carry the marks of the SDK below them too. */
-export const clientRows: ReadonlyArray<ClientRow> = [
-  {
-    name: "codex",
-    marks: "user agent `codex_*`, or header `originator: codex_*`",
-    matches: (request) => agentIs(/^codex[_-]/i)(request) || says("originator", /^codex[_-]/i, request),
-    everywhere: measured,
-    // It counts events: a comment keeps it waiting for 300 s and no longer.
-    protocols: { "openai-responses": { firstNoOp: "event" } },
-  },
-  {
-    name: "claude-code",
-    marks: "user agent `claude-cli/`, or header `x-app: cli`",
-    matches: (request) => agentIs(/^claude-cli\//)(request) || says("x-app", /^cli$/, request),
-    // It sends a 400 and a 422 six times.
-    everywhere: { ...measured, status: 424 },
-    protocols: {},
-  },
-  {
-    name: "opencode",
-    marks: "user agent `opencode/`",
-    matches: agentIs(/^opencode\//),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "gemini-cli",
-    marks: "user agent `GeminiCLI`",
-    matches: agentIs(/^GeminiCLI\b/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "qwen-code",
-    marks: "user agent `QwenCode/`",
-    matches: agentIs(/^QwenCode\//),
-    // Its request ends after 120 s without a head, and its stream 900 s after the request, whatever is sent.
-    everywhere: { ...measured, patienceMs: 100_000, holdMaxMs: 840_000 },
-    protocols: {},
-  },
-  {
-    name: "copilot",
-    marks: "header `x-initiator` or `x-interaction-type`",
-    matches: (request) => has("x-initiator", request) || has("x-interaction-type", request),
-    everywhere: measured,
-    // Nothing in these streams ends it: it asks six times and shows its part six times.
-    protocols: { "openai-chat": { reveal: "on_complete" }, "anthropic-messages": { reveal: "on_complete" } },
-  },
-  {
-    name: "continue",
-    marks: "user agent `ls/JS` (OpenAI's SDK, minified)",
-    matches: agentIs(/^ls\/JS\b/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "langchain",
-    marks: "user agent `langchainjs-`",
-    matches: agentIs(/^langchainjs-/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "ai-sdk",
-    marks: "`ai-sdk/` or `ai-sdk-` in the user agent (cline too)",
-    matches: agentIs(/(?:^|\s)ai-sdk[/-]/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "openai-sdk",
-    marks: "user agent `OpenAI/JS`, `AsyncOpenAI/Python` and the like (pi too)",
-    matches: agentIs(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "anthropic-sdk",
-    marks: "user agent `Anthropic/JS`, `AsyncAnthropic/Python` and the like (pi too)",
-    matches: agentIs(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
-    everywhere: measured,
-    protocols: {},
-  },
-  {
-    name: "google-genai-sdk",
-    marks: "user agent `google-genai-sdk/`",
-    matches: agentIs(/^google-genai-sdk\//),
-    everywhere: measured,
-    protocols: {},
-  },
+/** Agents, by names of their own. Their requests carry the marks of the SDK below them too, so they stand first. */
+const agents: ReadonlyArray<ClientRow> = [
+  row(
+    {
+      name: "codex",
+      marks: "user agent `codex_…`, or header `originator: codex_…`",
+      measured: "0.169",
+      matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
+    },
+    told,
+    // It counts events: with comments alone it gives up after 300 s.
+    { "openai-responses": { firstNoOp: "event" } },
+  ),
+  row(
+    {
+      name: "claude-code",
+      marks: "user agent `claude-cli/…`, or header `x-app: cli`",
+      measured: "2.1.330",
+      matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
+    },
+    // It sends a request that got a 400 or a 422 six times.
+    { ...told, status: 424 },
+  ),
+  row({ name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) }, told),
+  row({ name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) }, told),
+  row(
+    {
+      name: "qwen-code",
+      marks: "user agent `QwenCode/…`",
+      measured: "0.24.4",
+      matches: agent(/^QwenCode\//),
+      patienceShare: 100 / 120,
+    },
+    // A request of its own ends after 120 s without a head, and its stream 900 s after the request, whatever is sent.
+    { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
+  ),
+  row(
+    {
+      name: "copilot",
+      marks: "header `x-initiator` or `x-interaction-type`",
+      measured: "1.0.102",
+      matches: either(header("x-initiator"), header("x-interaction-type")),
+    },
+    told,
+    // Nothing in these streams ends it: it asks six times and shows the part of the response six times.
+    { "openai-chat": { reveal: "on_complete" }, "anthropic-messages": { reveal: "on_complete" } },
+  ),
 ];
+
+/** SDKs, and agents that cannot be told from the SDK below them. */
+const sdks: ReadonlyArray<ClientRow> = [
+  row(
+    {
+      name: "continue",
+      marks: "user agent `ls/JS …` (OpenAI's SDK, minified)",
+      measured: "1.5.47",
+      matches: agent(/^ls\/JS\b/),
+    },
+    told,
+  ),
+  row(
+    {
+      name: "ai-sdk",
+      marks: "`ai-sdk/…` or `ai-sdk-…` in the user agent",
+      measured: "ai 7.0.173, cline 3.0.65",
+      matches: agent(/(?:^|\s)ai-sdk[/-]/),
+    },
+    told,
+  ),
+  row(
+    { name: "langchain", marks: "user agent `langchainjs-…`", measured: "1.0.0", matches: agent(/^langchainjs-/) },
+    told,
+  ),
+  row(
+    {
+      name: "openai-sdk",
+      marks: "user agent `OpenAI/JS …`, `AsyncOpenAI/Python …` and the like",
+      measured: "JS 7.57, pi 0.73.1",
+      matches: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
+    },
+    told,
+  ),
+  row(
+    {
+      name: "anthropic-sdk",
+      marks: "user agent `Anthropic/JS …`, `AsyncAnthropic/Python …` and the like",
+      measured: "JS 1.12, pi 0.73.1",
+      matches: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
+    },
+    told,
+  ),
+  row(
+    {
+      name: "google-genai-sdk",
+      marks: "user agent or `x-goog-api-client` `google-genai-sdk/…`",
+      measured: "JS 3.1",
+      matches: either(agent(/^google-genai-sdk\//), header("x-goog-api-client", /^google-genai-sdk\//)),
+    },
+    told,
+  ),
+  row(
+    {
+      name: "stainless-sdk",
+      marks: "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages)",
+      matches: header("x-stainless-lang"),
+    },
+    // They throw at the error event as their siblings do. What a clean end means to each was not measured.
+    { onBreak: "tell" },
+  ),
+];
+
+/** The table. The first row that matches a request is its client's. */
+export const clientRows: ReadonlyArray<ClientRow> = [...agents, ...sdks];
+
+/** The row of all other clients. */
+export const unknownRow: ClientRow = row({ name: unknownName, marks: "any other", matches: () => true }, {});

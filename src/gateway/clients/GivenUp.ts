@@ -6,6 +6,8 @@ import type { Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts"
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
 import type { Treatment } from "./ClientRow.ts";
+import { codeOf, messageOf } from "./GivenUpWords.ts";
+import { saysPassing } from "./PassingWords.ts";
 
 /**
  * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
@@ -26,39 +28,46 @@ export interface GivenUpRefusal {
  * of the provider. A provider's refusal that was not retried passes unchanged, and a gateway that closes or cannot record says so
  * by a 503.
  *
- * @param repeated the request repeats one whose budget is spent
+ * @param repeated the request repeats one whose run has retried, so that nothing of its budget may be left
  */
 export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean => {
   const { attempts, reason, response, rule } = error;
   if (rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed") return false;
   if (rule === "user_cancelled" || rule === "caller_interrupted") return false;
   if (response === undefined) return true;
-  return rule !== "not_retryable" && (attempts > 1 || repeated);
+  if (rule === "not_retryable") return false;
+  return attempts > 1 || (repeated && rule === "budget_exhausted");
 };
 
 /** What the client of a run that was given up is told. */
 export const givenUp = (error: RelayInterrupted): GivenUp => {
-  const code = error.failure.code ?? error.failure.fingerprint?.code;
+  const code = codeOf(error.failure);
   return {
-    message: "stream-recovery gateway: the model provider did not answer. Nothing more is tried.",
+    message: messageOf(error),
     code,
-    headers: [
-      ["x-should-retry", "false"],
-      ...error.headers,
-      ...(code === undefined ? [] : [["x-recovery-code", code] as const]),
-    ],
+    headers: [["x-should-retry", "false"], ...error.headers, ["x-recovery-code", code]],
   };
 };
 
-/** What a repeat of that request is told from memory. */
-export const recalled = ({ ageMs, told }: Recalled): GivenUp => ({
-  ...told,
-  headers: [...told.headers, ["x-recovery-age", String(Math.floor(ageMs / 1000))]],
-});
+/** What a repeat of that request is told from memory, with its age in whole seconds. */
+export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
+  const age = String(Math.floor(ageMs / 1000));
+  return {
+    ...told,
+    message: `${told.message} This was found ${age} s ago, and nothing was sent since.`,
+    headers: [...told.headers, ["x-recovery-age", age]],
+  };
+};
 
-/** The response of its own that a client is told it with before a head. */
+/**
+ * The response of its own that a client is told it with before a head. The code stands in the document too, but where it is a
+ * word by which clients ask again: some of them read all of a document as the message.
+ */
 export const refusalOf = (
   { code, headers, message }: GivenUp,
   protocol: Pick<WireProtocol, "givenUp">,
   { status }: Pick<Treatment, "status">,
-): GivenUpRefusal => ({ status, headers, document: protocol.givenUp.document(message, code, status) });
+): GivenUpRefusal => {
+  const named = code === undefined || saysPassing(code) ? undefined : code;
+  return { status, headers, document: protocol.givenUp.document(message, named, status) };
+};

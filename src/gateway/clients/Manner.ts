@@ -4,10 +4,9 @@
  * It chooses among treatments that are each right for some client. It is no security: a header is a client's own word.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import type { ProtocolId } from "../../provider/Protocols.ts";
-import type { ClientOverrides } from "./ClientOverrides.ts";
-import type { ClientRow, Difference, Treatment } from "./ClientRow.ts";
-import { clientRows, protocolDifferences, unknownName, unknownTreatment } from "./ClientRows.ts";
+import { type ClientOverrides, patienceMaxMs } from "./ClientOverrides.ts";
+import type { Treatment } from "./ClientRow.ts";
+import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
 
 /** How one request's client is treated. */
 export interface Manner extends Treatment {
@@ -41,39 +40,38 @@ export interface MannerSettings {
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
   const marks = { agent: headerOf(request.headers, "user-agent") ?? "", headers: request.headers };
-  const row = clientRows.find(({ matches }) => matches(marks));
-  const client = row?.name ?? unknownName;
+  const row = rowOf(tableOf(settings.clients ?? none), marks);
+  const { configured } = row;
   const shipped = shippedTreatment(row, request.protocol);
-  const own: Difference = settings.clients?.rows?.[client] ?? {};
   return {
     ...shipped,
-    ...own,
-    client,
-    reveal: request.asked ?? own.reveal ?? settings.reveal ?? shipped.reveal,
-    onBreak: own.onBreak ?? settings.onBreak ?? shipped.onBreak,
-    patienceMs: own.patienceMs ?? patienceOf(request.headers, shipped.patienceMs),
-    holdMaxMs: shorter(settings.holdMaxMs, own.holdMaxMs ?? shipped.holdMaxMs),
+    ...configured,
+    client: row.name,
+    reveal: request.asked ?? configured.reveal ?? settings.reveal ?? shipped.reveal,
+    onBreak: configured.onBreak ?? settings.onBreak ?? shipped.onBreak,
+    patienceMs: patienceOf(row, shipped, waitOf(request.headers)),
+    holdMaxMs: shorter(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
   };
 };
 
-/**
- * What the table says of a client in a protocol.
- *
- * @param row undefined for an unknown client
- */
-export const shippedTreatment = (row: ClientRow | undefined, protocol: string): Treatment => {
-  const id = protocol as ProtocolId; // a protocol of another registry has no differences
-  return { ...unknownTreatment, ...protocolDifferences[id], ...row?.everywhere, ...row?.protocols[id] };
+const none: ClientOverrides = {};
+
+/** @param waits milliseconds that the request says it waits */
+const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
+  const configured = row.configured.patienceMs;
+  if (waits === undefined) return configured ?? shipped.patienceMs;
+  return Math.floor(Math.min(configured ?? patienceMaxMs, patienceMaxMs, waits * row.patienceShare));
 };
 
-/** Longest that a head is withheld, in milliseconds: undici gives a head up after 300 s, whatever its caller waits. */
-export const patienceMaxMs = 240_000;
+/** OpenAI's and Anthropic's SDKs say what they wait for a head, in seconds; those in Python what they wait for bytes. */
+const waitHeaders = ["x-stainless-timeout", "x-stainless-read-timeout"] as const;
 
-/** Half of what the request says that it waits, in seconds; else what the row says. */
-const patienceOf = (headers: RelayHeaders, shipped: number): number => {
-  const said = headerOf(headers, "x-stainless-timeout");
-  if (said === undefined || !/^\d{1,9}$/.test(said)) return shipped;
-  return Math.min(patienceMaxMs, Number(said) * 500);
+const waitOf = (headers: RelayHeaders): number | undefined => {
+  for (const name of waitHeaders) {
+    const said = headerOf(headers, name);
+    if (said !== undefined && /^\d{1,9}(?:\.\d{1,9})?$/.test(said)) return Number(said) * 1000;
+  }
+  return undefined;
 };
 
 const shorter = (one: number | undefined, other: number | undefined): number | undefined =>

@@ -4,7 +4,7 @@
  * Never a comment, at which gemini-cli loses its place, nor a `finishReason`, which it takes for the whole. Measured on
  * 2026-11-22 with gemini-cli and three SDKs.
  */
-import { endingPauseMs, type GivenUpForm, type NoOp, written } from "../protocol/StreamEvent.ts";
+import { endingPauseMs, type GivenUpForm, type NoOp, told, written } from "../protocol/StreamEvent.ts";
 
 /** A part with no text in it. */
 export const noOp: NoOp = () => ({
@@ -14,16 +14,9 @@ export const noOp: NoOp = () => ({
 /** The status is what tells clients that asking again is of no use. */
 const status = "FAILED_PRECONDITION";
 
-/** An error response of Gemini, with the code that broke it as a detail. */
-export const document: GivenUpForm["document"] = (message, reason, code) => ({
-  error: {
-    code,
-    message,
-    status,
-    ...(reason === undefined
-      ? {}
-      : { details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: "stream-recovery" }] }),
-  },
+/** An error response of Gemini. */
+export const document: GivenUpForm["document"] = (message, code, httpStatus) => ({
+  error: { code: httpStatus, message, status, ...told(code) },
 });
 
 /** gemini-cli reads the bare line if it comes alone, in milliseconds behind it. */

@@ -5,7 +5,7 @@
  * Measured on 2026-11-22 with six agents and five SDKs.
  */
 import type * as Json from "../../domain/Json.ts";
-import { endingOf, type GivenUpForm, type NoOp } from "../protocol/StreamEvent.ts";
+import { endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
 /** A delta with nothing in it, of the response that has begun. */
 export const noOp: NoOp = (last, run) => ({
@@ -24,7 +24,7 @@ const type = "invalid_request_error";
 
 /** An error response of Chat Completions. */
 export const document: GivenUpForm["document"] = (message, code) => ({
-  error: { message, type, param: null, code: code ?? type },
+  error: { message, type, param: null, code: type, ...told(code) },
 });
 
 /** One error chunk. */

@@ -50,6 +50,13 @@ export interface GivenUpForm {
  */
 export const endingPauseMs = 200;
 
+/**
+ * What broke, as a document has it beside the protocol's own fields. Not as their `code`: clients that ask again after a broken
+ * connection look for `ECONNRESET` and the like there.
+ */
+export const told = (code: string | undefined): { readonly recovery_code?: string } =>
+  code === undefined ? {} : { recovery_code: code };
+
 /** An event as the bytes of a stream have it. */
 export const written = ({ data, event }: StreamEvent): string =>
   `${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;

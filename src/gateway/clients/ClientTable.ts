@@ -1,0 +1,63 @@
+/**
+ * Puts the table of clients together with what a configuration says of it.
+ */
+import { headerOf } from "../../adapters/relay/RelayTransport.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
+import type { ClientMatch, ClientOverride, ClientOverrides } from "./ClientOverrides.ts";
+import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
+import { clientRows, protocolDifferences, unknownRow, unknownTreatment } from "./ClientRows.ts";
+
+/** A row with what the configuration says of its client. */
+export interface ConfiguredRow extends ClientRow {
+  readonly configured: Difference;
+}
+
+/** A table; its last row matches every request. */
+export type ClientTable = ReadonlyArray<ConfiguredRow>;
+
+/** The table of a configuration: rows of its own, then the shipped ones, then that of all other clients. */
+export const tableOf = (overrides: ClientOverrides = {}): ClientTable => {
+  const known = tables.get(overrides);
+  if (known !== undefined) return known;
+  const shipped = [...clientRows, unknownRow];
+  const byName = new Map(Object.entries(overrides)); // a name of the table is never that of an inherited member
+  const own = Object.entries(overrides).flatMap(([name, override]) =>
+    override.match === undefined ? [] : [ownRow(name, override, override.match, shipped)],
+  );
+  const table = [...own, ...shipped.map((row) => ({ ...row, configured: fieldsOf(byName.get(row.name)) }))];
+  tables.set(overrides, table);
+  return table;
+};
+
+/** One table a configuration, so that a request does not make one. */
+const tables = new WeakMap<ClientOverrides, ClientTable>();
+
+/** The row of a request. */
+export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow =>
+  table.find(({ matches }) => matches(request)) ?? { ...unknownRow, configured: {} };
+
+/** What is shipped of a client in a protocol, without what a configuration says. */
+export const shippedTreatment = ({ everywhere, protocols }: ClientRow, protocol: string): Treatment => {
+  const id = protocol as ProtocolId; // a protocol of another registry has no differences
+  return { ...unknownTreatment, ...protocolDifferences[id], ...everywhere, ...protocols[id] };
+};
+
+const ownRow = (
+  name: string,
+  override: ClientOverride,
+  match: ClientMatch,
+  shipped: ReadonlyArray<ClientRow>,
+): ConfiguredRow => {
+  const base = shipped.find((row) => row.name === override.as) ?? unknownRow;
+  return { ...base, name, marks: "configured", matches: matcherOf(match), configured: fieldsOf(override) };
+};
+
+const matcherOf =
+  (match: ClientMatch) =>
+  ({ agent, headers }: RequestMarks): boolean => {
+    if ("userAgent" in match) return agent.startsWith(match.userAgent);
+    const value = headerOf(headers, match.header.toLowerCase());
+    return value?.startsWith(match.value ?? "") === true;
+  };
+
+const fieldsOf = ({ as: _as, match: _match, ...fields }: ClientOverride = {}): Difference => fields;

@@ -1,0 +1,101 @@
+/**
+ * Words what the client of a run that was given up is told: what broke, and why nothing more is tried.
+ *
+ * The sentences are fixed and name no provider. Nothing of a provider's own words is in them: "Overloaded" would make clients ask
+ * again, which is what the run has done already.
+ */
+import type { Rule } from "../../domain/Decision.ts";
+import type { Failure, FailureKind, RejectedReason } from "../../domain/Failure.ts";
+import { saysPassing } from "./PassingWords.ts";
+
+/** Of a run what its words are made of. */
+export interface GivenUpFacts {
+  readonly failure: Failure;
+  readonly rule: Rule;
+  readonly attempts: number;
+}
+
+/**
+ * What broke, in one word of a fixed form: the code of the error, else the kind of the failure. A code of another form is text of
+ * unknown origin and is not told.
+ */
+export const codeOf = (failure: Failure): string => {
+  const own = [failure.code, failure.fingerprint?.code].find((code) => code !== undefined && plainCode.test(code));
+  return own ?? failure.kind;
+};
+
+const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
+
+/** The message: who says it, what broke, and why nothing more is tried. */
+export const messageOf = ({ attempts, failure, rule }: GivenUpFacts): string => {
+  const code = codeOf(failure);
+  const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
+  const happened = `stream-recovery gateway: ${whatHappened(failure)}${named}.`;
+  const why = reasons[rule];
+  const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
+  return [happened, why, saysPassing(tries) ? "" : tries, "Nothing more is tried."]
+    .filter((sentence) => sentence !== undefined && sentence !== "")
+    .join(" ");
+};
+
+const whatHappened = (failure: Failure): string => {
+  switch (failure.kind) {
+    case "transport":
+      return failure.operation === "connect"
+        ? "the model provider could not be reached"
+        : "the way to the model provider broke";
+    case "stalled":
+      return failure.clock === "connect"
+        ? "the model provider could not be reached"
+        : "the model provider stopped sending";
+    case "rejected":
+      return `the model provider refused the request: ${refusals[failure.reason]}`;
+    default:
+      return happenings[failure.kind];
+  }
+};
+
+const happenings: Readonly<Record<Exclude<FailureKind, "transport" | "stalled" | "rejected">, string>> = {
+  truncated: "the model's response stopped before its end",
+  rate_limited: "the model provider takes no more requests for now",
+  overloaded: "the model provider has no room for more requests",
+  server_error: "the model provider failed at the request",
+  protocol: "the model's response could not be read",
+  invalid_tool_input: "the model wrote a tool call that cannot be read",
+  empty: "the model's response was empty",
+  cancelled: "the response was cancelled",
+  caller_failed: "the program that reads the response failed",
+  crashed: "the gateway's process ended in the middle of the response",
+  unknown: "the response failed in a way that is not known",
+};
+
+const refusals: Readonly<Record<RejectedReason, string>> = {
+  auth: "its credentials are not valid",
+  permission: "it is not permitted",
+  quota: "the account's quota or balance is used up",
+  invalid_request: "it is not valid",
+  context_overflow: "it is longer than the model can read",
+  payload_too_large: "it is too large",
+  content_policy: "the content policy forbids it",
+  not_found: "the model or address does not exist",
+};
+
+const mayHaveRun = "A tool may have run, so the request was not repeated.";
+const providerTool = "The provider may have run a tool of its own, so the request was not repeated.";
+const shown = "A part of the response had been shown, so the request was not repeated.";
+
+/** Why a run stopped, where the number of its attempts does not say it. */
+const reasons: Readonly<Partial<Record<Rule, string>>> = {
+  unknown_failure: "Whether it is safe to ask once more cannot be told.",
+  recovery_refused: "The rest of the response was refused.",
+  not_retryable: "The same request would meet the same fault.",
+  tool_outcome_unknown: mayHaveRun,
+  tool_call_handed_over: mayHaveRun,
+  tool_input_shown: mayHaveRun,
+  tool_ran: mayHaveRun,
+  provider_tool_activity: providerTool,
+  side_effects_unprovable: providerTool,
+  text_shown: shown,
+  retry_after_too_long: "The provider asks for a longer wait than is allowed.",
+  throttled: "Other requests are being repeated at this provider already.",
+};
