@@ -22,7 +22,7 @@ import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { addressOf, noProxy } from "./routing/Address.ts";
-import * as Upstream from "./upstream/Upstream.ts";
+import * as Upstreams from "./upstream/Upstreams.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<
@@ -64,13 +64,13 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const { limits } = settings;
   const meter = yield* TrafficMeter;
   const processor = yield* StreamProcessor;
-  const upstream = yield* Upstream.make;
+  const upstreams = yield* Upstreams.make;
   const bodies = new BodyStore(limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const serving: RequestServing = {
     settings,
-    reach: () => upstream,
+    reach: upstreams.reach,
     bodies,
     meter,
     page: Option.getOrUndefined(yield* Effect.serviceOption(Page)),

@@ -23,11 +23,12 @@ export interface ConnectionOptions {
 /** Makes the connections; they are closed with their scope. */
 export const make = (options: ConnectionOptions): Effect.Effect<Undici.Agent, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => makeAgent(options)),
+    Effect.sync(() => open(options)),
     (agent) => Effect.promise(() => agent.destroy()),
   );
 
-const makeAgent = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Undici.Agent => {
+/** Makes the connections; the caller destroys them. */
+export const open = ({ connections, connector, keepAliveMs, now, origins }: ConnectionOptions): Undici.Agent => {
   let opened = 0;
   const slot = (url: URL, slotOptions: object): ConnectionSlot =>
     new ConnectionSlot(url, slotOptions, {

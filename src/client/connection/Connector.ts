@@ -24,6 +24,7 @@ export class ConnectStalled extends Error {
 
 /** A private certificate authority and a client certificate, in PEM. */
 export interface TlsOptions {
+  /** In place of the authorities that Node trusts. */
   readonly ca?: string | Array<string>;
   readonly cert?: string;
   readonly key?: string;
@@ -53,6 +54,8 @@ export interface ConnectorOptions {
   readonly connectMs: number;
   /** Of the origin: private certificate authority and client certificate. */
   readonly tls: TlsOptions;
+  /** Authorities beside those that Node trusts, in PEM. */
+  readonly moreCa?: string;
   /** The egress proxy of each target. */
   readonly proxy: ProxyChoice;
   /** Offers HTTP/2 before HTTP/1.1. */
@@ -60,15 +63,20 @@ export interface ConnectorOptions {
 }
 
 /** Makes a connector. */
-export const make = ({ connectMs, http2 = false, proxy, tls }: ConnectorOptions): Connector => {
+export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: ConnectorOptions): Connector => {
+  const beside = moreCa ?? tls.ca;
+  // One context for all connections: reading some hundred and fifty certificates takes milliseconds.
+  const both = beside === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(beside) }) };
   // undici's own connect timer is off: it counts in steps of half a second and more.
-  const toOrigin = buildConnector({ ...tls, allowH2: http2, preferH2: http2, timeout: 0 });
-  // The proxy sees no client certificate of the origin's, and none of its server names.
-  const toProxy = buildConnector({
-    ...(tls.ca === undefined ? {} : { ca: besideNode(tls.ca) }),
-    allowH2: false,
+  const toOrigin = buildConnector({
+    ...tls,
+    ...(moreCa === undefined ? {} : both),
+    allowH2: http2,
+    preferH2: http2,
     timeout: 0,
   });
+  // The proxy sees no client certificate of the origin's, and none of its server names.
+  const toProxy = buildConnector({ ...both, allowH2: false, timeout: 0 });
   const current = new AsyncLocalStorage<Waiting>();
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
     const { hostname, port, protocol } = options;
@@ -97,8 +105,18 @@ export const make = ({ connectMs, http2 = false, proxy, tls }: ConnectorOptions)
   };
 };
 
+/** Whether a text holds certificates in PEM that can be read, and nothing that cannot. */
+export const isCertificates = (pem: string): boolean => {
+  try {
+    Tls.createSecureContext({ ca: pem });
+    return /-----BEGIN CERTIFICATE-----/.test(pem);
+  } catch {
+    return false;
+  }
+};
+
 /** Certificates beside those that Node trusts already, `NODE_EXTRA_CA_CERTS` among them. */
-export const besideNode = (ca: string | Array<string>): Array<string> => [...trusted(), ...[ca].flat()];
+const besideNode = (ca: string | Array<string>): Array<string> => [...trusted(), ...[ca].flat()];
 
 /** Bun and older Nodes have only the list that they were built with. */
 const trusted = (): ReadonlyArray<string> => {

@@ -72,6 +72,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   delivery: Delivery = "not_sent";
   /** Set before the request may be written. */
   carrier: Carrier | undefined = undefined;
+  /** Called once, when the exchange is over in any way; it must not throw. */
+  whenOver: (() => void) | undefined = undefined;
   /** Size of the request's body, in bytes. */
   requestBytes = 0;
   /** Bytes of the response's body so far. */
@@ -116,7 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   /** Gives the exchange up: its socket is destroyed at once, also one that is still being opened. */
   abort(): void {
     if (this.#over) return;
-    this.#over = true;
+    this.#end();
     this.#chunks = [];
     // A request that was written and got no response: its connection may be dead, and the others of its origin too.
     if (this.delivery === "ambiguous") this.carrier?.broke();
@@ -161,12 +163,18 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   onResponseEnd(): void {
     this.carrier?.free();
-    this.#over = true;
+    this.#end();
     this.#notify();
   }
 
   onResponseError(_: Dispatcher.DispatchController | undefined, error: unknown): void {
     this.#break(error, false);
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.whenOver?.();
   }
 
   /** The request cannot be sent as it is; no byte of it was written. */
@@ -176,7 +184,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   #break(error: unknown, unsendable: boolean): void {
     if (this.#over) return;
-    this.#over = true;
+    this.#end();
     this.#broken = { error, operation: this.#operation(error), unsendable };
     if (this.delivery !== "not_sent") this.carrier?.broke();
     this.#notify();

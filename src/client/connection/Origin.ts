@@ -81,6 +81,11 @@ export class Origin {
 export class Origins {
   readonly #origins = new Map<string, Origin>();
 
+  /** Closes every idle connection of every origin. */
+  discard(): void {
+    for (const origin of this.#origins.values()) origin.distrust();
+  }
+
   /**
    * Looks an origin up, or begins to remember it.
    *

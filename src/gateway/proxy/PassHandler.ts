@@ -2,6 +2,7 @@
  * Serves a request that is none to recover: once to its provider and back, bytes and headers as they are.
  */
 import { Context, Effect, Schema } from "effect";
+import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import { labelsOf } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
@@ -30,12 +31,16 @@ export const pass = (
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
     return passed(request, client, upstream).pipe(
-      Effect.catchTag("PassFailed", ({ error, reason }) =>
-        Effect.andThen(
-          Effect.logWarning(`a request that passes through failed: ${reason}`, labelsOf(error)),
-          client.begun ? client.break : Effect.sync(() => client.refuse(words[reason], name)),
-        ),
-      ),
+      Effect.catchTag("PassFailed", ({ error, reason }) => {
+        const { code } = classify(error);
+        return Effect.andThen(
+          Effect.logWarning(`a request that passes through failed: ${reason}`, {
+            ...labelsOf(error),
+            ...(code === undefined ? {} : { code }),
+          }),
+          client.begun ? client.break : Effect.sync(() => client.refuse(refusalOf(reason, code), name)),
+        );
+      }),
       Effect.onInterrupt(() => client.break),
       Effect.scoped,
     );
@@ -69,6 +74,12 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
 
 /** A body that is given up may still fail: that no longer matters. */
 const ignored = (): void => undefined;
+
+/** What a client is told: the code of the error too, by which a wrong address and a wrong certificate are told apart. */
+const refusalOf = (reason: PassFailed["reason"], code: string | undefined): Refused => {
+  const refused = words[reason];
+  return code === undefined ? refused : { ...refused, message: refused.message.replace(/\.$/, ` (${code}).`) };
+};
 
 const words: Readonly<Record<PassFailed["reason"], Refused>> = {
   unreachable: { status: 502, reason: "upstream_failed", message: "The provider could not be reached." },

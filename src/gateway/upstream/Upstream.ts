@@ -1,15 +1,11 @@
 /**
- * Reaches the providers: connections of its own, kept for a few seconds and never trusted for long, nothing repeated below.
+ * Sends requests to providers over one set of connections: model requests as exchanges, all others as they come.
  */
 import { Readable } from "node:stream";
-import { Clock, Effect, type Scope } from "effect";
 import type { RelayHead, RelayHeaders, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
-import { type ClientConfigError, keepAliveMs, proxyChoice } from "../../client/ClientConfig.ts";
-import * as Connections from "../../client/connection/Connections.ts";
-import * as Connector from "../../client/connection/Connector.ts";
-import { Origins } from "../../client/connection/Origin.ts";
-import { connectMsDefault } from "../../client/ProviderClient.ts";
-import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { Waiting } from "../../client/connection/Connector.ts";
+import type { Origins } from "../../client/connection/Origin.ts";
+import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import { forwarded, handedOn, pairsOf } from "./Headers.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
@@ -37,50 +33,78 @@ export interface Upstream {
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
 }
 
-/** Makes it; its connections are closed with the scope. */
-export const make: Effect.Effect<Upstream, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
-  const clock = yield* Clock.Clock;
-  const now = () => monotonicMs(clock);
-  const origins = new Origins();
-  const connector = Connector.make({ connectMs: connectMsDefault, tls: {}, proxy: yield* proxyChoice(undefined) });
-  const idle = yield* keepAliveMs(undefined);
-  const made = { connector, keepAliveMs: idle, connections: undefined, origins, now };
-  const agent = yield* Connections.make(made);
-  return {
-    transport: {
-      open: (request, reporters) =>
-        new UpstreamExchange(request, reporters, {
-          wire: { agent, connector },
-          origin: origins.of(new URL(request.url).origin),
-          monotonicMs: now,
-          nowMs: () => clock.currentTimeMillisUnsafe(),
-        }),
+/** What a way to servers is made of. */
+export interface UpstreamParts {
+  readonly wire: HttpConnections;
+  readonly origins: Origins;
+  /** Monotonic milliseconds. */
+  readonly monotonicMs: () => number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** A request begins. @returns what is called once when it is over */
+  readonly begin: () => () => void;
+}
+
+/** Puts a way together. */
+export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts): Upstream => ({
+  transport: {
+    open: (request, reporters) => {
+      const origin = origins.of(new URL(request.url).origin);
+      return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
     },
-    pass: async (request, signal) => {
-      const url = new URL(request.url);
-      const headers = forwarded(request.headers, false);
-      const {
-        body,
-        headers: raw,
-        statusCode,
-        statusText,
-      } = await agent.request({
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        method: request.method,
-        headers: (request.length === undefined ? headers : [...headers, ["content-length", request.length]]).flat(),
-        body: bodyOf(request.body),
-        responseHeaders: "raw",
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        signal,
-      });
-      // undici's type says an object; `raw` gives the flat list (its documentation of `responseHeaders`).
-      const flat = raw as unknown as ReadonlyArray<string | Buffer>;
-      return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
-    },
-  };
+  },
+  pass: async (request, signal) => {
+    const over = begin();
+    try {
+      const response = await sent(wire, request, signal);
+      response.body.once("close", over);
+      return response;
+    } catch (error) {
+      over();
+      throw error;
+    }
+  },
 });
+
+/** Sends a request; one that is given up leaves no connection behind, also none that is still being opened. */
+const sent = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
+  const waiting: Waiting = { connecting: undefined };
+  const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was given up"));
+  signal.addEventListener("abort", abandon);
+  try {
+    return await wire.connector.dispatching(waiting, () => responseOf(wire.agent, request, signal));
+  } finally {
+    signal.removeEventListener("abort", abandon);
+  }
+};
+
+const responseOf = async (
+  agent: HttpConnections["agent"],
+  request: PassedRequest,
+  signal: AbortSignal,
+): Promise<PassedResponse> => {
+  const url = new URL(request.url);
+  const headers = forwarded(request.headers, false);
+  const {
+    body,
+    headers: raw,
+    statusCode,
+    statusText,
+  } = await agent.request({
+    origin: url.origin,
+    path: `${url.pathname}${url.search}`,
+    method: request.method,
+    headers: (request.length === undefined ? headers : [...headers, ["content-length", request.length]]).flat(),
+    body: bodyOf(request.body),
+    responseHeaders: "raw",
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    signal,
+  });
+  // undici's type says an object; `raw` gives the flat list (its documentation of `responseHeaders`).
+  const flat = raw as unknown as ReadonlyArray<string | Buffer>;
+  return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
+};
 
 const bodyOf = (body: PassedRequest["body"]): Uint8Array | Readable | null => {
   if (body === undefined) return null;

@@ -21,6 +21,8 @@ export interface ExchangeContext {
   readonly monotonicMs: () => number;
   /** Wall clock, milliseconds since the epoch. */
   readonly nowMs: () => number;
+  /** Called once, when the exchange is over. */
+  readonly over: () => void;
 }
 
 /** An exchange that keeps the head as it came: an object of names loses spelling, order and repeated names. */
@@ -47,6 +49,7 @@ export class UpstreamExchange implements RelayExchange {
   constructor(request: RelayRequest, reporters: RelayReporters, context: ExchangeContext) {
     this.#context = context;
     this.#exchange = new RawExchange(reporters, context.monotonicMs);
+    this.#exchange.whenOver = context.over;
     dispatch(context.wire, request, this.#exchange);
   }
 

@@ -1,0 +1,133 @@
+/**
+ * Keeps the ways to all upstreams: connections of its own for each that differ in proxy, certificates or HTTP version, kept for a
+ * few seconds and never trusted for long, nothing repeated below.
+ *
+ * A new configuration changes the way of new requests only. A way that no upstream is reached by any more serves the requests and
+ * repeats that began on it; its connections are closed as each of them ends.
+ */
+import { Clock, Effect, Redacted, type Scope } from "effect";
+import { type ClientConfigError, directProxy, keepAliveMs, proxyChoice } from "../../client/ClientConfig.ts";
+import * as Connections from "../../client/connection/Connections.ts";
+import * as Connector from "../../client/connection/Connector.ts";
+import * as EgressProxy from "../../client/connection/EgressProxy.ts";
+import { Origins } from "../../client/connection/Origin.ts";
+import { connectMsDefault } from "../../client/ProviderClient.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { of, type Upstream } from "./Upstream.ts";
+
+/** What makes the way to one server differ from that to another. */
+export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "http">;
+
+/** The ways to all upstreams. */
+export interface Upstreams {
+  /** The way to a server. Equal settings give the same way, also to different servers. */
+  readonly reach: (server: WaySettings) => Upstream;
+  /** These servers are reached from now on, and no others. */
+  readonly keep: (servers: Iterable<WaySettings>) => void;
+  /** Ways that are open now, those among them whose last requests are still under way. */
+  readonly open: () => number;
+}
+
+/** Makes them; all connections are closed with the scope. */
+export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
+  const clock = yield* Clock.Clock;
+  const times = { monotonicMs: () => monotonicMs(clock), nowMs: () => clock.currentTimeMillisUnsafe() };
+  const shared = { ...times, keepAliveMs: yield* keepAliveMs(undefined), environment: yield* proxyChoice(undefined) };
+  const current = new Map<string, Way>();
+  const retired = new Set<Way>();
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(() => Promise.all([...current.values(), ...retired].map((way) => way.destroy()))),
+  );
+  return {
+    reach: (server) => {
+      const key = keyOf(server);
+      const known = current.get(key);
+      if (known !== undefined) return known.upstream;
+      const way = new Way(server, shared, retired);
+      current.set(key, way);
+      return way.upstream;
+    },
+    keep: (servers) => {
+      const kept = new Set([...servers].map(keyOf));
+      for (const [key, way] of current) {
+        if (kept.has(key)) continue;
+        current.delete(key);
+        way.retire();
+      }
+    },
+    open: () => current.size + retired.size,
+  };
+});
+
+interface Shared {
+  readonly monotonicMs: () => number;
+  readonly nowMs: () => number;
+  readonly keepAliveMs: number;
+  readonly environment: EgressProxy.ProxyChoice;
+}
+
+/** Connections to any server, all opened in one way. */
+class Way {
+  readonly upstream: Upstream;
+  readonly destroy: () => Promise<void>;
+  readonly #origins = new Origins();
+  readonly #retiredWays: Set<Way>;
+  #running = 0;
+  #retired = false;
+
+  constructor(server: WaySettings, { environment, keepAliveMs, ...times }: Shared, retiredWays: Set<Way>) {
+    this.#retiredWays = retiredWays;
+    const connector = Connector.make({
+      connectMs: connectMsDefault,
+      tls: {},
+      proxy: proxyOf(server, environment),
+      ...(server.ca === undefined ? {} : { moreCa: server.ca }),
+    });
+    const agent = Connections.open({
+      connector,
+      keepAliveMs,
+      connections: undefined,
+      origins: this.#origins,
+      now: times.monotonicMs,
+    });
+    this.destroy = () => agent.destroy();
+    this.upstream = of({ ...times, wire: { agent, connector }, origins: this.#origins, begin: () => this.#begin() });
+  }
+
+  /** Closes what is idle, now and after every request that ends. */
+  retire(): void {
+    this.#retired = true;
+    this.#settle();
+  }
+
+  #begin(): () => void {
+    this.#running += 1;
+    if (this.#retired) this.#retiredWays.add(this);
+    return () => {
+      this.#running -= 1;
+      // undici takes a turn to give a connection back.
+      if (this.#retired) setImmediate(() => this.#settle());
+    };
+  }
+
+  #settle(): void {
+    this.#origins.discard();
+    if (this.#running > 0) this.#retiredWays.add(this);
+    else this.#retiredWays.delete(this);
+  }
+}
+
+/** The proxy that a server names itself, else the environment's. */
+const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): EgressProxy.ProxyChoice => {
+  if (proxy === undefined) return environment;
+  if (proxy === directProxy) return EgressProxy.always(undefined);
+  const chosen = EgressProxy.read(Redacted.value(proxy));
+  // The configuration refuses such an address. No request goes direct because its proxy cannot be read.
+  if (chosen === undefined) throw new Error(`An upstream's proxy is not of the form ${EgressProxy.proxyForm}`);
+  return EgressProxy.always(chosen);
+};
+
+/** Equal for equal settings. It holds a proxy's password, and stays in this module. */
+const keyOf = ({ ca, http, proxy }: WaySettings): string =>
+  JSON.stringify([proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)], ca, http ?? 1]);

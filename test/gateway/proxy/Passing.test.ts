@@ -1,0 +1,72 @@
+import { createServer } from "node:net";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Redacted } from "effect";
+import { proxyServer } from "../../client/EgressProxyServer.ts";
+import { front, send, serverOf } from "../GatewayCases.ts";
+
+/** Answers a TLS hello with plain HTTP. */
+const withoutTls = Effect.acquireRelease(
+  Effect.callback<{ readonly port: number; readonly stop: () => void }>((resume) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined).end("HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      resume(Effect.succeed({ port, stop: () => void server.close() }));
+    });
+  }),
+  ({ stop }) => Effect.sync(stop),
+);
+
+const until = (holds: () => boolean) =>
+  Effect.gen(function* () {
+    while (!holds()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)));
+  });
+
+describe("a request that passes through and does not arrive", () => {
+  it.live("is refused with the code of what failed", () =>
+    Effect.gen(function* () {
+      const { port } = yield* withoutTls;
+      const gateway = yield* front(`https://127.0.0.1:${port}`);
+      const got = yield* Effect.promise(() => send(`${gateway.url}/v1/models`));
+      assert.strictEqual(got.status, 502);
+      assert.match(got.text, /could not be reached \(ERR_SSL_[A-Z_]+\)/);
+    }),
+  );
+
+  it.live("is refused with the proxy's code where the proxy refuses, and goes through it where it does not", () =>
+    Effect.gen(function* () {
+      const provider = yield* serverOf((_, response) => void response.end("models"));
+      const proxy = yield* proxyServer({ login: "a:b" });
+      const way = (pair: string) => Redacted.make(proxy.url.replace("://", `://${pair}@`));
+      const gateway = yield* front(provider, {
+        named: [
+          { name: "good", url: `${provider}/v1`, headers: [], proxy: way("a:b") },
+          { name: "bad", url: `${provider}/v1`, headers: [], proxy: way("a:hunter2") },
+        ],
+      });
+      const bad = yield* Effect.promise(() => send(`${gateway.url}/u/bad/v1/models`));
+      assert.strictEqual(bad.status, 502);
+      assert.match(bad.text, /could not be reached \(PROXY_407\)/);
+      assert.notInclude(bad.text, "hunter2");
+      const good = yield* Effect.promise(() => send(`${gateway.url}/u/good/v1/models`));
+      assert.strictEqual(good.text, "models");
+    }),
+  );
+
+  it.live("leaves no connection behind where its client goes away while the tunnel is being opened", () =>
+    Effect.gen(function* () {
+      const proxy = yield* proxyServer({ instead: () => undefined });
+      const gateway = yield* front("http://provider.test", {
+        named: [{ name: "far", url: "https://provider.test/v1", headers: [], proxy: Redacted.make(proxy.url) }],
+      });
+      const controller = new AbortController();
+      const asked = fetch(`${gateway.url}/u/far/v1/models`, { signal: controller.signal }).catch(() => undefined);
+      yield* until(() => proxy.asked.length === 1);
+      controller.abort();
+      yield* Effect.promise(() => asked);
+      yield* until(() => proxy.open() === 0);
+    }),
+  );
+});
