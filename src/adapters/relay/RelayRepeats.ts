@@ -1,13 +1,19 @@
 /**
- * Remembers requests that have just failed, so that a client's own retries do not multiply what a run may spend.
+ * Remembers requests that have just failed, so that a client's own retries do not multiply what a run may spend, and what the
+ * client of a run that was given up was told.
  *
- * Clients retry too (the SDKs twice by default), with a byte-identical body. Such a repeat is a new run with the remaining
- * budget of the run before. Identical requests that run side by side are separate.
+ * Clients retry too (the SDKs twice by default), with the same JSON: of several runs only the first one has the whole budget. A
+ * repeat is a new run with what is left. A request that says it repeats a run which was given up, or comes at its heels, is
+ * told the same again and nothing is sent. Identical requests that run side by side are separate.
+ *
+ * A request is known by a digest of its address, its credentials and its canonical body, so that no key and no prompt is kept.
+ * The digest is made once a request, and only where something is remembered or is to be.
  */
 import { Effect } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { canonical } from "./CanonicalBody.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport.ts";
 
 /** How long a failed request is remembered, in milliseconds: longer than any SDK waits between its retries. */
@@ -15,6 +21,9 @@ export const repeatMs = 60_000;
 
 /** Most failed requests that are remembered; the oldest is forgotten. */
 export const repeatsMax = 1024;
+
+/** An identical request that comes within so long, in milliseconds, repeats a run that was given up without saying so. */
+export const unmarkedRepeatMs = 5_000;
 
 /** What a failed run leaves to the client's repeat of its request. */
 export interface FailedRequest {
@@ -40,24 +49,40 @@ export interface Recalled {
   readonly ageMs: number;
 }
 
-/** An identical request that comes within so long, in milliseconds, repeats a run that was given up without saying so. */
-export const unmarkedRepeatMs = 5_000;
+interface Told {
+  readonly told: ToldClient;
+  readonly idempotencyKey: string | undefined;
+}
 
-/** Remembers failed requests by a digest of credential, address and body. */
+/** Remembers failed requests. One for all requests. */
 export class RelayRepeats {
-  readonly #failed = new Map<string, FailedRequest & { readonly at: number }>();
-  readonly #told = new Map<
-    string,
-    { readonly told: ToldClient; readonly idempotencyKey: string; readonly at: number }
-  >();
+  readonly #failed = new Recent<FailedRequest>();
+  readonly #told = new Recent<Told>();
+
+  /**
+   * Finds the failed request that a request repeats, and forgets it: of several repeats only the first one counts. What its
+   * client was told is forgotten too, because the run that begins now may end otherwise.
+   */
+  take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
+    return this.#known(request, (key, now) => {
+      this.#told.delete(key);
+      const found = this.#failed.get(key, now);
+      if (found === undefined || (found.value.cancelled && !saysRetry(request))) return undefined;
+      this.#failed.delete(key);
+      return found.value;
+    });
+  }
+
+  /** Remembers a request whose run has failed. */
+  put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
+    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => this.#failed.set(key, failed, at));
+  }
 
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
-    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
-      this.#told.delete(key);
-      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request), at });
-      dropOldest(this.#told, repeatsMax);
-    });
+    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) =>
+      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request) }, at),
+    );
   }
 
   /**
@@ -65,43 +90,58 @@ export class RelayRepeats {
    * same idempotency key, or comes within `unmarkedRepeatMs`.
    */
   recall(request: RelayRequest): Effect.Effect<Recalled | undefined> {
-    return Effect.suspend(() => {
-      if (this.#told.size === 0) return Effect.undefined;
-      return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
-        const found = this.#told.get(key);
-        if (found === undefined) return undefined;
-        const ageMs = at - found.at;
-        if (ageMs > repeatMs) {
-          this.#told.delete(key);
-          return undefined;
-        }
-        const given = idempotencyKeyOf(request);
-        const repeats = saysRetry(request) || (given !== "" && given === found.idempotencyKey);
-        return repeats || ageMs <= unmarkedRepeatMs ? { told: found.told, ageMs } : undefined;
-      });
+    return this.#known(request, (key, now) => {
+      const found = this.#told.get(key, now);
+      if (found === undefined) return undefined;
+      const { ageMs, value } = found;
+      const given = idempotencyKeyOf(request);
+      const says = saysRetry(request) || (given !== undefined && given === value.idempotencyKey);
+      return says || ageMs <= unmarkedRepeatMs ? { told: value.told, ageMs } : undefined;
     });
   }
 
-  /** Finds the failed request that a request repeats, and forgets it: of several repeats only the first one counts. */
-  take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
-    return Effect.suspend(() => {
-      if (this.#failed.size === 0) return Effect.undefined;
-      return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
-        const found = this.#failed.get(key);
-        if (found === undefined || (found.cancelled && !saysRetry(request))) return undefined;
-        this.#failed.delete(key);
-        return at - found.at > repeatMs ? undefined : found;
-      });
+  /** Looks a request up, where anything is remembered at all. */
+  #known<A>(request: RelayRequest, find: (key: string, now: number) => A | undefined): Effect.Effect<A | undefined> {
+    return Effect.flatMap(now, (at) => {
+      this.#failed.forget(at);
+      this.#told.forget(at);
+      if (this.#failed.size === 0 && this.#told.size === 0) return Effect.undefined;
+      return Effect.map(Effect.all([keyOf(request), now]), ([key, then]) => find(key, then));
     });
   }
+}
 
-  /** Remembers a request whose run has failed. */
-  put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
-    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => {
-      this.#failed.delete(key);
-      this.#failed.set(key, { ...failed, at });
-      dropOldest(this.#failed, repeatsMax);
-    });
+/** Values by key, for `repeatMs` and at most `repeatsMax`. Times are monotonic milliseconds. */
+class Recent<A> {
+  readonly #values = new Map<string, { readonly value: A; readonly at: number }>();
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get(key: string, now: number): { readonly value: A; readonly ageMs: number } | undefined {
+    const found = this.#values.get(key);
+    return found === undefined || now - found.at > repeatMs
+      ? undefined
+      : { value: found.value, ageMs: Math.max(0, now - found.at) };
+  }
+
+  set(key: string, value: A, at: number): void {
+    this.#values.delete(key);
+    this.#values.set(key, { value, at });
+    dropOldest(this.#values, repeatsMax);
+  }
+
+  delete(key: string): void {
+    this.#values.delete(key);
+  }
+
+  /** Drops what is too old, the oldest first. */
+  forget(now: number): void {
+    for (const [key, { at }] of this.#values) {
+      if (now - at <= repeatMs) return;
+      this.#values.delete(key);
+    }
   }
 }
 
@@ -119,26 +159,45 @@ export const remainingBudget = (
   };
 };
 
+const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
+
 /** The OpenAI and Anthropic SDKs count their own retries in this header. */
 const saysRetry = (request: RelayRequest): boolean =>
   Number(headerOf(request.headers, "x-stainless-retry-count") ?? 0) > 0;
 
-const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
+/** Longest idempotency key that is remembered, in UTF-16 code units: those of SDKs have about 60. */
+const idempotencyKeyMax = 256;
 
-const idempotencyKeyOf = (request: RelayRequest): string => headerOf(request.headers, "idempotency-key") ?? "";
+const idempotencyKeyOf = (request: RelayRequest): string | undefined => {
+  const key = headerOf(request.headers, "idempotency-key");
+  return key === undefined || key === "" || key.length > idempotencyKeyMax ? undefined : key;
+};
 
 const credentials = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
-/** A digest, so that no key and no prompt is kept. */
+/** Members of a body that say how the response comes and not what is asked. */
+const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
+
+const keys = new WeakMap<RelayRequest, Promise<string>>();
+
 const keyOf = (request: RelayRequest): Effect.Effect<string> =>
-  Effect.promise(async () => {
-    const text = new TextEncoder();
-    const given = credentials.map((name) => headerOf(request.headers, name) ?? "");
-    const head = text.encode(JSON.stringify([request.method, request.url, ...given]));
-    const body = typeof request.body === "string" ? text.encode(request.body) : (request.body ?? new Uint8Array(0));
-    const all = new Uint8Array(head.byteLength + body.byteLength);
-    all.set(head);
-    all.set(body, head.byteLength);
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  Effect.promise(() => {
+    const known = keys.get(request) ?? digest(request);
+    keys.set(request, known);
+    return known;
   });
+
+const digest = async (request: RelayRequest): Promise<string> => {
+  const text = new TextEncoder();
+  const sent = typeof request.body === "string" ? text.encode(request.body) : (request.body ?? new Uint8Array(0));
+  const form = canonical(sent, manners);
+  const body = form ?? sent;
+  const given = credentials.map((name) => headerOf(request.headers, name) ?? "");
+  // JSON that ends where it ends, so that no head and body are those of another request.
+  const head = text.encode(JSON.stringify([form === undefined, request.method, request.url, ...given]));
+  const all = new Uint8Array(head.byteLength + body.byteLength);
+  all.set(head);
+  all.set(body, head.byteLength);
+  const hash = await crypto.subtle.digest("SHA-256", all);
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
+};

@@ -2,7 +2,14 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import OpenAI from "openai";
-import { RelayRepeats, remainingBudget, repeatMs, repeatsMax } from "../../../src/adapters/relay/RelayRepeats.ts";
+import {
+  RelayRepeats,
+  remainingBudget,
+  repeatMs,
+  repeatsMax,
+  unmarkedRepeatMs,
+} from "../../../src/adapters/relay/RelayRepeats.ts";
+import { skewed } from "../../runtime/attempt/SkewedClock.ts";
 import { setup } from "../fetch/Cases.ts";
 
 const request = (body: string, headers: Record<string, string> = {}) => ({
@@ -49,6 +56,101 @@ describe("RelayRepeats", () => {
       for (let index = 0; index <= repeatsMax; index++) yield* repeats.put(request(String(index)), failed);
       assert.isUndefined(yield* repeats.take(request("0")));
       assert.isDefined(yield* repeats.take(request("1")));
+    }),
+  );
+
+  it.effect("knows a repeat however its JSON is spelt, and without streaming", () =>
+    Effect.gen(function* () {
+      const first = '{"model":"m","stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
+      const repeated = [
+        '{"model":"m","stream":true,"input":"x","client_metadata":{"turn":"t","session":"s"}}',
+        '{ "input": "x", "model": "m", "client_metadata": {"session":"s","turn":"t"} }',
+        '{"model":"m","stream":false,"stream_options":{"include_usage":true},"input":"x","client_metadata":{"session":"s","turn":"t"}}',
+      ];
+      for (const body of repeated) {
+        const repeats = new RelayRepeats();
+        yield* repeats.put(request(first), failed);
+        assert.strictEqual((yield* repeats.take(request(body)))?.run_id, "run_1", body);
+      }
+      const other = [first.replace('"x"', '"y"'), first.replace('"t"}', '"t","n":1}'), `${first} `.replace("m", "n")];
+      for (const body of other) {
+        const repeats = new RelayRepeats();
+        yield* repeats.put(request(first), failed);
+        assert.isUndefined(yield* repeats.take(request(body)), body);
+      }
+    }),
+  );
+
+  it.effect("tells a body without a canonical form by its bytes, and never from a form with the same bytes", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      yield* repeats.put(request('{"a":1,"a":2}'), failed);
+      assert.isUndefined(yield* repeats.take(request('{"a":2,"a":1}')));
+      assert.isUndefined(yield* repeats.take(request('{"a":2}')));
+      assert.isDefined(yield* repeats.take(request('{"a":1,"a":2}')));
+      yield* repeats.put({ ...request(""), body: new TextEncoder().encode('{"b":[]}') }, failed);
+      assert.isDefined(yield* repeats.take(request('{"b":[]}')), "text and bytes are one body");
+    }),
+  );
+
+  const told = { message: "m", code: "ECONNRESET", headers: [["x-should-retry", "false"]] } as const;
+
+  it.effect("recalls what a client was told to a request at its heels, and later to one that says it is a repeat", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      const marked = { "x-stainless-retry-count": "1" };
+      yield* repeats.tell(request("{}", { "Idempotency-Key": "k" }), told);
+      yield* TestClock.adjust(unmarkedRepeatMs);
+      assert.deepStrictEqual(yield* repeats.recall(request("{}")), { told, ageMs: unmarkedRepeatMs });
+      assert.isDefined(yield* repeats.recall(request("{}")), "of all repeats, not of the first only");
+      yield* TestClock.adjust(1);
+      assert.isUndefined(yield* repeats.recall(request("{}")));
+      assert.isUndefined(yield* repeats.recall(request("{}", { "idempotency-key": "other" })));
+      assert.isUndefined(yield* repeats.recall(request("{}", { "x-stainless-retry-count": "0" })));
+      assert.isDefined(yield* repeats.recall(request("{}", { "idempotency-key": "k" })));
+      assert.isDefined(yield* repeats.recall(request('{"stream":false}', marked)));
+      assert.isUndefined(yield* repeats.recall(request('{"a":1}', marked)));
+      assert.isUndefined(yield* repeats.recall(request("{}", { ...marked, authorization: "another" })));
+      yield* TestClock.adjust(repeatMs - unmarkedRepeatMs - 1);
+      assert.strictEqual((yield* repeats.recall(request("{}", marked)))?.ageMs, repeatMs);
+      yield* TestClock.adjust(1);
+      assert.isUndefined(yield* repeats.recall(request("{}", marked)));
+    }),
+  );
+
+  it.effect("forgets what a client was told when a new run begins, which may end otherwise", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      yield* repeats.tell(request("{}"), told);
+      assert.isUndefined(yield* repeats.take(request("{}")), "nothing of a budget was put");
+      assert.isUndefined(yield* repeats.recall(request("{}")));
+    }),
+  );
+
+  it.effect("measures by the clock that nothing sets", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      const { layer, skew } = skewed();
+      const at = <A>(effect: Effect.Effect<A>) => Effect.provide(effect, layer);
+      yield* at(Effect.all([repeats.put(request("{}"), failed), repeats.tell(request("{}"), told)]));
+      skew.wall = 10 * repeatMs;
+      assert.strictEqual((yield* at(repeats.recall(request("{}"))))?.ageMs, 0, "a set clock ages nothing");
+      skew.monotonic = 10 * repeatMs;
+      assert.isUndefined(yield* at(repeats.recall(request("{}"))));
+      assert.isUndefined(yield* at(repeats.take(request("{}"))));
+    }),
+  );
+
+  it.effect("recalls a bounded number of requests, and no idempotency key of any length", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      for (let index = 0; index <= repeatsMax; index++) yield* repeats.tell(request(String(index)), told);
+      assert.isUndefined(yield* repeats.recall(request("0")));
+      assert.isDefined(yield* repeats.recall(request("1")));
+      const long = { "idempotency-key": "k".repeat(257) };
+      yield* repeats.tell(request("{}", long), told);
+      yield* TestClock.adjust(unmarkedRepeatMs + 1);
+      assert.isUndefined(yield* repeats.recall(request("{}", long)));
     }),
   );
 
