@@ -2,7 +2,7 @@
  * Runs GitHub's copilot: `copilot --prompt`, with a provider of the user's own and no account.
  */
 import { join } from "node:path";
-import { type Agent, apiKey, isRecord, jsonLines } from "../Agent.ts";
+import { type Agent, apiKey } from "../Agent.ts";
 import { platformOf } from "../Install.ts";
 
 const wires = {
@@ -24,7 +24,8 @@ const copilot = (protocol: keyof typeof wires, name: string): Agent => ({
     command: join(modules, `@github/copilot-${platformOf()}`, "copilot"),
     args: [
       ...["--allow-all-tools", "--no-auto-update", "--no-color", "--disable-builtin-mcps"],
-      ...["--output-format", "json", "--prompt", prompt],
+      // As a user has it: text stands on the screen as it comes.
+      ...["--silent", "--stream", "on", "--prompt", prompt],
     ],
     env: {
       ...wires[protocol],
@@ -36,21 +37,8 @@ const copilot = (protocol: keyof typeof wires, name: string): Agent => ({
     },
     files: {},
   }),
-  read: ({ stdout }) => {
-    const events = jsonLines(stdout);
-    const dataOf = (name: string) =>
-      events
-        .filter(({ type }) => type === name)
-        .map(({ data }) => data)
-        .filter(isRecord);
-    const failed = dataOf("session.error")[0];
-    return {
-      text: dataOf("assistant.message")
-        .map(({ content }) => String(content))
-        .join("\n"),
-      error: failed === undefined ? undefined : String(failed.message),
-    };
-  },
+  // What is printed is the answer, nothing else; an error has its exit code.
+  read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });
 
 /** copilot over Chat Completions. */
