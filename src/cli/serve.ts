@@ -6,6 +6,8 @@ import { Command, Flag } from "effect/cli";
 import { keepAliveMsDefault, limitsDefault, upstreamsDefault } from "../gateway/config/GatewayOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { holdMsDefault, layer } from "../gateway/GatewayLayers.ts";
+import * as GatewayLog from "../gateway/log/GatewayLog.ts";
+import { logFormats } from "../gateway/log/LogLine.ts";
 import * as RecoveryPage from "../gateway/page/RecoveryPage.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { failing } from "./command/CommandFailed.ts";
@@ -158,6 +160,25 @@ const flags = {
     keepAliveMsDefault,
     "A waiting client gets a comment every so often, in ms; never one of Gemini",
   ),
+  logFormat: word(
+    "log-format",
+    "STREAM_RECOVERY_LOG_FORMAT",
+    logFormats,
+    "text: a line an event for a person; json: one for a program",
+  ).pipe(Flag.withDefault("text" as const)),
+  accessLog: word(
+    "access-log",
+    "STREAM_RECOVERY_ACCESS_LOG",
+    ["on", "off"],
+    "A line in the log for every request, at the level Info",
+  ).pipe(Flag.withDefault("on" as const)),
+  requireStore: Flag.Boolean("require-store").pipe(
+    Flag.withDescription(
+      "/readyz says 503 while the store takes no writes; without it 200, as requests are served all the same ($STREAM_RECOVERY_REQUIRE_STORE)",
+    ),
+    Flag.withFallbackConfig(Config.Boolean("STREAM_RECOVERY_REQUIRE_STORE")),
+    Flag.withDefault(false),
+  ),
   leaseMs: number(
     "lease-ms",
     "STREAM_RECOVERY_LEASE_MS",
@@ -173,12 +194,13 @@ export const serveCommand = Command.make(
   flags,
   Effect.fn("serve")(function* (given) {
     const { allowHost, db, holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal, token } = given;
-    const { anthropic, doneCompletes, gemini, openai } = given;
+    const { accessLog, anthropic, doneCompletes, gemini, logFormat, openai, requireStore } = given;
     const program = {
       ...{ holdMs, host, keepAliveMs, leaseMs, onBreak, onQuestion, port, reveal },
       upstreams: { openai, anthropic, gemini },
       ...(doneCompletes ? { tolerance: { doneWithoutFinish: true } } : {}),
       limits: limitsOf(given),
+      ...{ accessLog: accessLog === "on", requireStore },
       allowedHosts: allowHost.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()])),
       ...(Option.isSome(db) && db.value !== "" ? { db: db.value } : {}),
       ...(Option.isSome(token) && Redacted.value(token.value) !== "" ? { token: Redacted.value(token.value) } : {}),
@@ -188,6 +210,7 @@ export const serveCommand = Command.make(
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening, services)),
       Effect.scoped,
+      Effect.provide(GatewayLog.layer(logFormat)),
       Effect.catchTags({
         GatewayError: ({ message }) => fail("refused", message),
         ClientConfigError: ({ message }) => fail("refused", message),

@@ -11,11 +11,13 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
+import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
 import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
+import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
@@ -87,8 +89,10 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const pages = yield* FiberSet.make<void>();
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
-  const server = serverOf(settings, (request, response) => {
-    const client = new ClientResponse(response, limits.slowClientMs);
+  const clock = yield* Clock.Clock;
+  const server = serverOf(settings, (request, response, expects) => {
+    const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
+    if (expects) client.expectsInvitation();
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving));
@@ -114,7 +118,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
 
 const serverOf = (
   { limits }: GatewaySettings,
-  listener: (request: IncomingMessage, response: ServerResponse) => void,
+  listener: (request: IncomingMessage, response: ServerResponse, expects: boolean) => void,
 ): Server => {
   const server = createServer(
     {
@@ -126,8 +130,10 @@ const serverOf = (
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
     },
-    listener,
+    (request, response) => listener(request, response, false),
   );
+  // Without a listener Node asks for every body, also for one that is refused by its length.
+  server.on("checkContinue", (request, response) => listener(request, response, true));
   server.maxConnections = limits.maxConnections;
   server.on("connect", refuseTunnel);
   return server;

@@ -6,9 +6,11 @@ import { Cause, Effect, Exit, type Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import { mannerOf } from "./clients/Manner.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import { logged } from "./log/Defect.ts";
+import { accessLine } from "./log/GatewayLog.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
@@ -17,7 +19,7 @@ import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBo
 import { type Address, addressOf } from "./routing/Address.ts";
 import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
-import { type Bytes, decodedWhole, isEncoded } from "./upstream/ContentDecoding.ts";
+import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
@@ -49,6 +51,7 @@ export const take = (
         ? client.settle
         : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
     ),
+    Effect.ensuring(Effect.suspend(() => (serving.settings.accessLog ? accessLine(client.access) : Effect.void))),
   );
 
 const served = (
@@ -59,14 +62,19 @@ const served = (
   Effect.suspend(() => {
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
+    client.access.asked(method, request.url ?? "");
+    client.access.learned({ client: mannerOf({ headers, protocol: "" }).client });
     const address = addressOf(request.url ?? "");
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
     const admitted = admit({ method, headers, token: address.token }, serving.settings);
     const refused = serving.draining() ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
+    client.access.learned({ token: admitted.token?.name });
+    if (address.own) client.access.isOwn();
     if (address.own) return own(request, address, { admitted, headers }, client, serving);
     const way = wayOf(address, headers, serving.settings);
+    client.access.learned({ upstream: "server" in way ? way.server.name : way.upstream });
     const page = browsed({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
@@ -100,8 +108,8 @@ const modelRequest = Effect.fnUntraced(function* (
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, server, upstream, url } = asked;
-  const body = yield* serving.bodies.read(request);
-  const plan = yield* recognised({ method, url, headers, body }, body, serving);
+  const body = yield* serving.bodies.read(request, client.invite);
+  const plan = yield* Effect.scoped(recognised({ method, url, headers, body }, body, serving));
   if (plan === undefined) {
     serving.meter.count("passed_through");
     return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, serving.reach(server));
@@ -110,21 +118,18 @@ const modelRequest = Effect.fnUntraced(function* (
   yield* relay(plan, asked, client, relaying(asked, serving));
 });
 
-/** Clients that compress a body are recognised by a copy of it; what is sent is what they sent. */
+/** Clients that compress a body are recognised by a copy of it, which is kept no longer; what is sent is what they sent. */
 const recognised = (
   request: RelayRequest,
   body: Bytes,
-  { settings }: RequestServing,
-): Effect.Effect<RelayPlan | undefined> => {
+  { bodies }: RequestServing,
+): Effect.Effect<RelayPlan | undefined, BodyRefused, Scope.Scope> => {
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
   if (!isEncoded(encoding)) return Effect.sync(() => recognise(request));
-  return Effect.map(
-    Effect.promise(() => decodedWhole(encoding, body, settings.limits.maxBodyBytes)),
-    (plain) => {
-      const plan = plain === undefined ? undefined : recognise({ ...request, body: plain });
-      return plan === undefined ? undefined : { ...plan, request };
-    },
-  );
+  return Effect.map(bodies.decoded(encoding, body), (plain) => {
+    const plan = plain === undefined ? undefined : recognise({ ...request, body: plain });
+    return plan === undefined ? undefined : { ...plan, request };
+  });
 };
 
 const through = (
@@ -137,6 +142,7 @@ const through = (
   const length = request.headers["content-length"];
   if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, serving);
   serving.meter.count("passed_through");
+  client.invite();
   const body = hasBody(request) ? counted(request, maxPassedBytes) : undefined;
   const { headers, method, url } = asked;
   return pass(
@@ -166,7 +172,7 @@ const own = (
   Effect.gen(function* () {
     const barred = forbidden(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
     if (barred !== undefined) return yield* refuse(barred, undefined, client, serving);
-    const body = hasBody(request) ? yield* pageBodies.read(request) : undefined;
+    const body = hasBody(request) ? yield* pageBodies.read(request, client.invite) : undefined;
     yield* serve(request, { headers, target, body }, client, serving);
   }).pipe(
     Effect.scoped,

@@ -118,6 +118,10 @@ export interface GatewayOptions {
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /** Milliseconds between comments to a client that waits. */
   readonly keepAliveMs?: number;
+  /** Whether the log gets a line for every request. Default: it does, at the level Info. */
+  readonly accessLog?: boolean;
+  /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
+  readonly requireStore?: boolean;
   readonly limits?: Partial<GatewayLimits>;
   /** What a run may spend. */
   readonly budget?: Partial<Budget>;
@@ -157,6 +161,8 @@ export interface GatewaySettings {
   readonly tokens: ReadonlyArray<AdmittedToken>;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
+  readonly accessLog: boolean;
+  readonly requireStore: boolean;
   readonly limits: GatewayLimits;
   /** It listens for this machine only. */
   readonly local: boolean;
@@ -181,6 +187,8 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     tokens,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
+    accessLog: options.accessLog ?? true,
+    requireStore: options.requireStore ?? false,
     limits: { ...limitsDefault, ...options.limits },
     local: isLocal(host),
   };

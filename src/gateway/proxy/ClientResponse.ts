@@ -6,24 +6,33 @@ import type { ServerResponse } from "node:http";
 import { Deferred, Effect, Option } from "effect";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { Access } from "../log/AccessRecord.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
+import { discarded, isUnread } from "./Lingering.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;
 
 /** The response to one request. */
 export class ClientResponse {
+  /** What the access line says of the request. */
+  readonly access: Access;
   readonly #response: ServerResponse;
   readonly #slowMs: number;
   #over = false;
   #gone = false;
+  /** The client waits for a word before it sends its body. */
+  #expects = false;
+  /** A refusal is written, and its response stays open while the client still sends. */
+  #lingers = false;
   #onGone: (() => void) | undefined;
   #wake: (() => void) | undefined;
 
   /** @param slowMs a client that takes nothing for so long is given up, in milliseconds */
-  constructor(response: ServerResponse, slowMs: number) {
+  constructor(response: ServerResponse, slowMs: number, access: Access) {
+    this.access = access;
     this.#response = response;
     this.#slowMs = slowMs;
     response.sendDate = false;
@@ -37,7 +46,9 @@ export class ClientResponse {
     response.on("close", () => {
       this.#gone = true;
       wake();
-      if (!this.#over) this.#onGone?.();
+      if (this.#over) return;
+      access.ended("left");
+      this.#onGone?.();
     });
     // A write that meets a closed socket says so here; `close` is what counts.
     response.on("error", wake);
@@ -52,6 +63,17 @@ export class ClientResponse {
   get begun(): boolean {
     return this.#response.headersSent;
   }
+
+  /** The client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` says it. */
+  expectsInvitation(): void {
+    this.#expects = true;
+  }
+
+  /** Asks a client that waits for it to send its body; called before a body is read, and never where it is refused unread. */
+  readonly invite = (): void => {
+    if (this.#expects && !this.#gone && !this.begun) this.#response.writeContinue();
+    this.#expects = false;
+  };
 
   /** What is done when the client goes away before the end; the last one given counts. Called at once if it has. */
   whenGone(act: () => void): void {
@@ -69,6 +91,7 @@ export class ClientResponse {
     const whole = stream ? without(headers, "content-length") : headers;
     const sent = isEventStream(headers) ? unbuffered(whole) : whole;
     this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
+    this.access.headed(status);
     // Alone, `flushHeaders` would send bytes above ASCII in a header as UTF-8; beside a buffer they stay what they are.
     this.#response.write(empty);
     this.#response.flushHeaders();
@@ -81,7 +104,10 @@ export class ClientResponse {
       if (this.#over) return Effect.die(new Error("A response was written to after its end"));
       const response = this.#response;
       // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
-      for (const chunk of chunks) response.write(chunk);
+      for (const chunk of chunks) {
+        response.write(chunk);
+        this.access.wrote(chunk.byteLength);
+      }
       return response.writableNeedDrain ? this.#drained : Effect.void;
     });
   }
@@ -89,9 +115,19 @@ export class ClientResponse {
   /** Ends a whole response; it returns when everything is on its way, or the client is gone. */
   readonly end: Effect.Effect<void> = Effect.suspend(() => {
     this.#over = true;
-    if (this.#gone) return Effect.void;
+    if (this.#gone || this.#lingers) return Effect.void;
+    this.access.ended("whole");
     this.#response.end();
-    return this.#response.writableFinished ? Effect.void : this.#drained;
+    const sent = this.#response.writableFinished ? Effect.void : this.#drained;
+    return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
+  });
+
+  /** Lets a client that still sends read what it was told, and closes its connection where it does not stop. */
+  readonly #lingered: Effect.Effect<void> = Effect.suspend(() => {
+    const { req, socket } = this.#response;
+    return Effect.map(discarded(req), () => {
+      if (this.#lingers || !req.complete) socket?.destroy();
+    });
   });
 
   /**
@@ -100,6 +136,7 @@ export class ClientResponse {
    */
   readonly break: Effect.Effect<void> = Effect.suspend(() => {
     this.#over = true;
+    this.access.ended("broken");
     const { socket } = this.#response;
     if (this.#gone || socket === null) return Effect.sync(() => void this.#response.destroy());
     const framed = this.#response.chunkedEncoding || this.#response.hasHeader("content-length");
@@ -112,9 +149,10 @@ export class ClientResponse {
   });
 
   /** Breaks what has not been ended, whatever state it is in: no client waits behind a handler that has left it. */
-  readonly settle: Effect.Effect<void> = Effect.suspend(() => (this.#over ? Effect.void : this.break)).pipe(
-    Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())),
-  );
+  readonly settle: Effect.Effect<void> = Effect.suspend(() => {
+    if (!this.#over) return this.break;
+    return this.#lingers ? this.#lingered : Effect.void;
+  }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
 
   /** Says that a defect is why nothing else comes: by a status where no head has left, and else by a break. */
   readonly fail: Effect.Effect<void> = Effect.suspend(() => {
@@ -130,7 +168,11 @@ export class ClientResponse {
   ): void {
     if (this.#gone || this.begun) return;
     const body = Buffer.from(JSON.stringify(errorBody({ status, reason, message }, upstream)));
+    const unread = isUnread(this.#response.req);
     this.#over = true;
+    this.#lingers = unread;
+    this.access.learned({ refused: reason });
+    this.access.ended("whole");
     const headers: RelayHead["headers"] = [
       ["content-type", "application/json"],
       ["content-length", String(body.byteLength)],
@@ -139,12 +181,15 @@ export class ClientResponse {
       ...demanded,
       ...extra,
       // What is left of a body that was not read would be taken for the next request.
-      ...(this.#response.req.complete || demanded.some(([name]) => name === "connection")
-        ? []
-        : [["connection", "close"] as const]),
+      ...(!unread || demanded.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];
     this.#response.writeHead(status, sendable(headers).flat());
-    this.#response.end(body);
+    this.access.headed(status);
+    this.access.wrote(body.byteLength);
+    // An end would close the connection under a client that still sends: it is told first, and closed when it has stopped.
+    if (!unread) return void this.#response.end(body);
+    this.#response.write(body);
+    this.#response.socket?.end();
   }
 
   readonly #drained: Effect.Effect<void> = Effect.suspend(() => {

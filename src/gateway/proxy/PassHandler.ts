@@ -32,7 +32,8 @@ export const pass = (
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
     return passed(request, client, upstream).pipe(
       Effect.catchTag("PassFailed", ({ error, reason }) => {
-        const { code } = classify(error);
+        const { code, kind: failure } = classify(error);
+        client.access.learned({ code, failure });
         return Effect.andThen(
           Effect.logWarning(`a request that passes through failed: ${reason}`, {
             ...labelsOf(error),

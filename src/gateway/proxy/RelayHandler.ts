@@ -10,6 +10,7 @@ import type { RelayRefusal, RelayTransport } from "../../adapters/relay/RelayTra
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import type { Access } from "../log/AccessRecord.ts";
 import { logged } from "../log/Defect.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Way } from "../routing/Way.ts";
@@ -61,7 +62,7 @@ const relayed = Effect.fnUntraced(function* (
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
   const services = yield* Effect.context<StreamProcessor>();
-  const told = reporting(meter);
+  const told = reporting(meter, client.access);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
   const opening = Relay.open(plan, {
@@ -124,13 +125,14 @@ const wordsOf = ({ failure, message, reason, rule }: RelayInterrupted): Refused 
 
 const userGone = Context.make(InterruptSignature, "user");
 
-/** Tells the meter what becomes of a run. */
-const reporting = (meter: TrafficMeter["Service"]) => {
+/** Tells the meter and the access line what becomes of a run. */
+const reporting = (meter: TrafficMeter["Service"], access: Access) => {
   let runId: string | undefined;
   return {
     event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {
       if (runId === undefined) meter.opened(run_id);
       runId = run_id;
+      access.followed(event, run_id);
       if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });
     },
     closed: Effect.sync(() => {

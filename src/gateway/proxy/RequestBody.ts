@@ -3,18 +3,22 @@
  * others as they come, counted.
  */
 import type { IncomingMessage } from "node:http";
-import { Effect, Schema, type Scope } from "effect";
+import { Effect, Schema, type Scope, Semaphore } from "effect";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
-import type { Bytes } from "../upstream/ContentDecoding.ts";
+import { type Bytes, decodedText } from "../upstream/ContentDecoding.ts";
 
 /** A body that is not taken: it is longer than its limit, all together are, or the client went away while it sent it. */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
   reason: Schema.Literals(["too_long", "busy", "broken"]),
 }) {}
 
+/** Most bodies that are decoded at one time: as many as Node's thread pool has threads by default. */
+export const decodingMax = 4;
+
 /** Bodies that are kept at one time. */
 export class BodyStore {
   readonly #limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">;
+  readonly #decoding = Semaphore.makeUnsafe(decodingMax);
   #kept = 0;
 
   /** @param limits of one body and of all, in bytes */
@@ -27,38 +31,71 @@ export class BodyStore {
     return this.#kept;
   }
 
-  /** Reads a body; it counts until the scope is closed. */
-  read(request: IncomingMessage): Effect.Effect<Bytes, BodyRefused, Scope.Scope> {
+  /**
+   * Reads a body; it counts until the scope is closed.
+   *
+   * @param invite called before the first byte is read, and not where the body's own length refuses it
+   */
+  read(request: IncomingMessage, invite: () => void): Effect.Effect<Bytes, BodyRefused, Scope.Scope> {
     return Effect.gen({ self: this }, function* () {
-      let held = 0;
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          this.#kept -= held;
-        }),
-      );
-      const take = (bytes: number): BodyRefused["reason"] | undefined => {
-        if (held + bytes > this.#limits.maxBodyBytes) return "too_long";
-        if (this.#kept + bytes > this.#limits.maxBodiesBytes) return "busy";
-        held += bytes;
-        this.#kept += bytes;
-        return undefined;
-      };
+      const take = yield* this.#account;
       if (Number(request.headers["content-length"] ?? 0) > this.#limits.maxBodyBytes)
         return yield* new BodyRefused({ reason: "too_long" });
+      invite();
       return yield* gathered(request, take);
     });
   }
+
+  /**
+   * Decodes a copy of a body that is kept. What it is decoded to counts as it comes, like a body of its own, until the scope is
+   * closed: a few bytes may stand for gigabytes.
+   *
+   * @param encoding the request's `content-encoding`
+   * @returns undefined for an encoding that is not known, and for bytes that are not of it
+   */
+  decoded(encoding: string, body: Bytes): Effect.Effect<string | undefined, BodyRefused, Scope.Scope> {
+    return Effect.flatMap(this.#account, (take) =>
+      this.#decoding.withPermit(
+        Effect.flatMap(
+          Effect.promise((signal) => decodedText(encoding, body, take, signal)),
+          (text) =>
+            text?.refused === undefined
+              ? Effect.succeed(text?.text)
+              : Effect.fail(new BodyRefused({ reason: text.refused })),
+        ),
+      ),
+    );
+  }
+
+  /** Counts bytes for as long as a scope is open; refuses those beyond a limit. */
+  readonly #account: Effect.Effect<TakeBytes, never, Scope.Scope> = Effect.suspend(() => {
+    let held = 0;
+    const take: TakeBytes = (bytes) => {
+      if (held + bytes > this.#limits.maxBodyBytes) return "too_long";
+      if (this.#kept + bytes > this.#limits.maxBodiesBytes) return "busy";
+      held += bytes;
+      this.#kept += bytes;
+      return undefined;
+    };
+    const release = Effect.sync(() => {
+      this.#kept -= held;
+    });
+    return Effect.as(
+      Effect.addFinalizer(() => release),
+      take,
+    );
+  });
 }
 
-const gathered = (
-  request: IncomingMessage,
-  take: (bytes: number) => BodyRefused["reason"] | undefined,
-): Effect.Effect<Bytes, BodyRefused> =>
+/** Counts bytes; gives why they are too many. */
+type TakeBytes = (bytes: number) => "too_long" | "busy" | undefined;
+
+const gathered = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = [];
     const over = () => {
       request.off("data", data).off("end", end).off("close", broken).off("error", broken);
-      // What still comes is left in the socket; the response tells its sender to stop.
+      // What still comes is left in the socket, until the response to its sender has been written.
       request.pause();
     };
     const fail = (reason: BodyRefused["reason"]) => {
@@ -100,7 +137,8 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
  */
 export async function* counted(request: IncomingMessage, maxBytes: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;
-  for await (const chunk of request) {
+  // A request that is destroyed takes its socket with it, and from the client the response to it.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     // Without an encoding a request gives buffers, which its type leaves open.
     const buffer = chunk as Buffer;
     bytes += buffer.byteLength;

@@ -3,15 +3,7 @@
  * of requests that clients compress, which can be recognised in no other way.
  */
 import { Readable, type Transform } from "node:stream";
-import { promisify } from "node:util";
-import {
-  brotliDecompress,
-  createBrotliDecompress,
-  createUnzip,
-  createZstdDecompress,
-  unzip,
-  zstdDecompress,
-} from "node:zlib";
+import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from "node:zlib";
 import { relayError } from "../../adapters/relay/RelayTransport.ts";
 
 /** Bytes of a body. */
@@ -64,6 +56,9 @@ async function* chunks(read: () => Promise<ReadonlyArray<Bytes> | undefined>): A
   }
 }
 
+/** Largest window of the content encoding zstd, as a power of two: 8 MiB (RFC 9659, 3). A larger one costs its decoder as much. */
+const zstdWindowLogMax = 23;
+
 const decoderOf = (encoding: string): Transform | undefined => {
   switch (encoding.trim().toLowerCase()) {
     case "gzip":
@@ -73,7 +68,7 @@ const decoderOf = (encoding: string): Transform | undefined => {
     case "br":
       return createBrotliDecompress();
     case "zstd":
-      return createZstdDecompress();
+      return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax } });
     default:
       return undefined;
   }
@@ -86,28 +81,36 @@ const isCut = (error: unknown): boolean =>
   (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
 
 /**
- * Decodes a whole body.
+ * Decodes a whole body to text, as far as it is taken.
  *
- * @param maxBytes of the result
- * @returns undefined where it cannot be decoded, or is longer
+ * @param take counts bytes of the result as they come, and gives why they are too many
+ * @param signal ends it
+ * @returns undefined where the body cannot be decoded: it is the provider's to refuse, and passes through as it is
  */
-export const decodedWhole = async (encoding: string, body: Bytes, maxBytes: number): Promise<Bytes | undefined> => {
-  const options = { maxOutputLength: maxBytes };
+export const decodedText = async <Reason extends string>(
+  encoding: string,
+  body: Bytes,
+  take: (bytes: number) => Reason | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly refused?: never } | { readonly refused: Reason } | undefined> => {
+  let given = false;
+  const chunks = decoded(encoding, async () => {
+    if (given) return undefined;
+    given = true;
+    return [body];
+  });
+  if (chunks === undefined) return undefined;
+  const decoder = new TextDecoder();
+  let text = "";
   try {
-    switch (encoding.trim().toLowerCase()) {
-      case "gzip":
-      case "x-gzip":
-      case "deflate":
-        return new Uint8Array(await promisify(unzip)(body, options));
-      case "br":
-        return new Uint8Array(await promisify(brotliDecompress)(body, options));
-      case "zstd":
-        return new Uint8Array(await promisify(zstdDecompress)(body, options));
-      default:
-        return undefined;
+    for await (const chunk of chunks) {
+      if (signal.aborted) return undefined;
+      const refused = take(chunk.byteLength);
+      if (refused !== undefined) return { refused };
+      text += decoder.decode(chunk, { stream: true });
     }
   } catch {
-    // A body that cannot be read is the provider's to refuse: it passes through as it is.
     return undefined;
   }
+  return { text: text + decoder.decode() };
 };

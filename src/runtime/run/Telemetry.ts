@@ -270,7 +270,15 @@ const setAll = (span: Tracer.Span | undefined, attributes: Attributes): void => 
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value);
 };
 
-const logAnnotations = ({ attempt, decision, run_id }: RunIncident) => ({ run_id, attempt, rule: decision.rule });
+/** What a log line about an incident says beside its sentence. A failure's code has passed the classifier's allow-list. */
+const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => ({
+  run_id,
+  attempt,
+  rule: decision.rule,
+  failure: failure.kind,
+  ...(failure.code === undefined ? {} : { code: publicName(failure.code) }),
+  ...(failure.status === undefined ? {} : { status: failure.status }),
+});
 
 /** The incident's sentence, and what was done where the decision alone does not say it. */
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {

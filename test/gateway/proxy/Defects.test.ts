@@ -11,6 +11,7 @@ import { Context, Effect, Layer, Logger } from "effect";
 import { RelayRepeats } from "../../../src/adapters/relay/RelayRepeats.ts";
 import type { RelayExchange } from "../../../src/adapters/relay/RelayTransport.ts";
 import { type GatewaySettings, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
+import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
@@ -177,7 +178,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
     const server = yield* Effect.acquireRelease(
       Effect.callback<ReturnType<typeof createServer>>((resume) => {
         const listening = createServer((request, response) => {
-          const client = wrap(new ClientResponse(response, 1_000));
+          const client = wrap(new ClientResponse(response, 1_000, new Access(() => 0)));
           Effect.runForkWith(services)(take(request, client, desk));
         }).listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)));
       }),

@@ -1,0 +1,240 @@
+/**
+ * Remembers of one request what its access line and its metrics say: where it came from and went, what became of it, how long
+ * that took. Never a header's value, a query, a prompt, a key or a token.
+ */
+
+import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
+import type { Failure } from "../../domain/Failure.ts";
+
+/** What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. */
+export const outcomes = [
+  "completed",
+  "given_up",
+  "refused",
+  "from_memory",
+  "cancelled",
+  "failed",
+] as const satisfies ReadonlyArray<string>;
+
+/** A word of `outcomes`. */
+export type Outcome = (typeof outcomes)[number];
+
+/** The fields of an access line, in their order. */
+export interface AccessRecord {
+  /** The request's method. */
+  readonly method: string;
+  /** The request's path, without its query; `…` where a token or a key stood; at most 256 characters. */
+  readonly path: string;
+  /** The status that was sent; left out where the connection broke before one. */
+  readonly status?: number;
+  /** What became of the request: `completed`, `given_up`, `refused`, `from_memory`, `cancelled` (by its client) or `failed`. */
+  readonly outcome: Outcome;
+  /** The name of the upstream; left out for the gateway's own paths and where none was found. */
+  readonly upstream?: string;
+  /** The name of the token, where tokens have names. */
+  readonly token?: string;
+  /** What the client was recognised as. */
+  readonly client?: string;
+  /** The run, as `stream-recovery runs show` takes it. */
+  readonly run_id?: string;
+  /** Attempts of the run. */
+  readonly attempts?: number;
+  /** The rule of the run's last decision. */
+  readonly rule?: string;
+  /** The kind of what failed last: `transport`, `stalled`, `rate_limited` and so on. */
+  readonly failure?: Failure["kind"];
+  /** The code of what failed last, such as ECONNREFUSED, or a provider's own. */
+  readonly code?: string;
+  /** Why the gateway refused the request, as in `x-recovery-refused`. */
+  readonly refused?: string;
+  /** How old the remembered refusal was, in milliseconds, where it was given from memory. */
+  readonly memory_ms?: number;
+  /** Events and comments of the gateway's own that kept the client waiting. */
+  readonly no_ops?: number;
+  /** Bytes of the response's body that were written. */
+  readonly bytes: number;
+  /** Milliseconds from the request to the head of its response. */
+  readonly head_ms?: number;
+  /** Milliseconds from the request to the first bytes of its response's body. */
+  readonly first_ms?: number;
+  /** Milliseconds from the request to its end. */
+  readonly ms: number;
+}
+
+/** Longest path of a record, in characters: the rest is cut. */
+export const pathCharactersMax = 256;
+
+type Learned =
+  | "upstream"
+  | "token"
+  | "client"
+  | "run_id"
+  | "attempts"
+  | "rule"
+  | "failure"
+  | "code"
+  | "refused"
+  | "memory_ms";
+
+/** What a part of the gateway has learned of a request; undefined says nothing. */
+export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
+
+/** Collects the record of one request while it is served. */
+export class Access {
+  readonly #now: () => number;
+  readonly #begun: number;
+  #method = "";
+  #path = "";
+  #facts: AccessFacts = {};
+  #status: number | undefined;
+  #bytes = 0;
+  #noOps = 0;
+  #headAt: number | undefined;
+  #firstAt: number | undefined;
+  #end: "whole" | "left" | "broken" | undefined;
+  #own = false;
+  #givenUp = false;
+
+  /** @param now monotonic milliseconds */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#begun = now();
+  }
+
+  /**
+   * A request was read.
+   *
+   * @param target path and query as they came
+   */
+  asked(method: string, target: string): void {
+    this.#method = method.slice(0, methodCharactersMax);
+    this.#path = pathOf(target);
+  }
+
+  /** The path is the gateway's own. */
+  isOwn(): void {
+    this.#own = true;
+  }
+
+  /** Whether the path is the gateway's own: probes and pages ask for theirs again and again. */
+  get own(): boolean {
+    return this.#own;
+  }
+
+  /** Keeps what was learned; a later word replaces an earlier one. */
+  learned(facts: AccessFacts): void {
+    this.#facts = { ...this.#facts, ...known(facts) };
+  }
+
+  /** Something has happened to the request's run. */
+  followed(event: RelayEvent, run_id: string): void {
+    this.learned({ run_id });
+    if (event._tag === "AttemptStarted") this.learned({ attempts: event.attempt });
+    if (event._tag === "RetryScheduled") this.learned({ rule: event.rule });
+    if (event._tag === "QuestionAsked") this.learned({ rule: event.question.rule });
+    if (event._tag !== "RunInterrupted") return;
+    const { code, kind } = event.failure;
+    this.#givenUp = true;
+    this.learned({ rule: event.rule, failure: kind, code });
+  }
+
+  /** A head was written. */
+  headed(status: number): void {
+    this.#status = status;
+    this.#headAt ??= this.#now();
+  }
+
+  /** Bytes of a body were written. */
+  wrote(bytes: number): void {
+    this.#firstAt ??= this.#now();
+    this.#bytes += bytes;
+  }
+
+  /** An event or comment of the gateway's own was written. */
+  waited(): void {
+    this.#noOps += 1;
+  }
+
+  /** The response has an end: `whole`, the client `left` before it, or it is `broken`. The first word counts. */
+  ended(how: "whole" | "left" | "broken"): void {
+    this.#end ??= how;
+  }
+
+  /** The record of a request that is over. */
+  get record(): AccessRecord {
+    const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
+    const { attempts, client, code, failure, memory_ms, refused, rule, run_id, token, upstream } = this.#facts;
+    return defined({
+      method: this.#method,
+      path: this.#path,
+      status: this.#status,
+      outcome: this.#outcome,
+      upstream,
+      token,
+      client,
+      run_id,
+      attempts,
+      rule,
+      failure,
+      code,
+      refused,
+      memory_ms,
+      no_ops: this.#noOps === 0 ? undefined : this.#noOps,
+      bytes: this.#bytes,
+      head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
+      first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),
+      ms: since(this.#now()),
+    });
+  }
+
+  get #outcome(): Outcome {
+    const { memory_ms, refused, run_id } = this.#facts;
+    if (memory_ms !== undefined) return "from_memory";
+    if (this.#end === "left") return "cancelled";
+    if (this.#givenUp) return "given_up";
+    if (refused !== undefined) return run_id === undefined && !failures.has(refused) ? "refused" : "failed";
+    return this.#end === "whole" ? "completed" : "failed";
+  }
+}
+
+/** Refusals that say that the upstream or the gateway failed, not that the request was none to take. */
+const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable", "defect", "page"]);
+
+/** Longest method of a record, in characters: Node takes none that is longer. */
+const methodCharactersMax = 32;
+
+/** A segment that looks like a key of a provider, also where a client put it into its base URL. */
+const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
+
+/** A path without its query and without what may be a token or a key, in any spelling: a refused path has a line too. */
+const pathOf = (target: string): string => {
+  if (!target.startsWith("/")) return "";
+  const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
+  let isToken = false;
+  const shown = path.split("/").map((segment) => {
+    const plain = plainOf(segment);
+    const hides = (isToken && plain !== "") || keyLike.test(plain) || /[/\\]/.test(plain);
+    isToken = /^t(?:;|$)/i.test(plain) || (isToken && plain === "");
+    return hides ? "…" : segment;
+  });
+  const told = shown.join("/");
+  return told.length <= pathCharactersMax ? told : `${told.slice(0, pathCharactersMax - 1)}…`;
+};
+
+/** A segment as the most lenient reader would read it. */
+const plainOf = (segment: string): string => {
+  let plain = segment;
+  for (let round = 0; round < 3 && /%[0-9a-f]{2}/i.test(plain); round += 1)
+    plain = plain.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return plain.trim();
+};
+
+type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
+
+/** The fields that are known; those that every record has are given above. */
+const defined = (fields: Optional): AccessRecord =>
+  // The schema of the fields is lost in their entries, and no value of them has changed.
+  known(fields) as unknown as AccessRecord;
+
+const known = (fields: object): object =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

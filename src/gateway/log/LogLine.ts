@@ -1,0 +1,103 @@
+/**
+ * Writes one event of a log as one line, as text for a person or as JSON for a program. Whatever an event holds, its line holds
+ * no line break and no control character: nothing that came from outside can forge a line.
+ */
+import { Cause, type Logger } from "effect";
+
+/** How lines are written. */
+export const logFormats = ["text", "json"] as const;
+
+/** A word of `logFormats`. */
+export type LogFormat = (typeof logFormats)[number];
+
+/** What a line is made of. */
+export interface LogEvent extends Pick<Logger.Options<unknown>, "cause" | "date" | "logLevel" | "message"> {
+  readonly annotations: Readonly<Record<string, unknown>>;
+}
+
+/** Longest value of a field, in characters; the rest is cut. */
+export const valueCharactersMax = 2_048;
+
+/** Most fields of a line; further ones are left out. */
+export const fieldsMax = 48;
+
+/** The names that every line has. */
+const head = ["time", "level", "message"] as const;
+
+/**
+ * The line of an event, without a line break at its end.
+ *
+ * @param format `text`: time, level, message and then `name=value`; `json`: an object with `time`, `level`, `message` first
+ */
+export const lineOf = (format: LogFormat, event: LogEvent): string => {
+  const time = event.date.toISOString();
+  const level = event.logLevel.toLowerCase();
+  const { fields, message } = told(event);
+  if (format === "json") return safe(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
+  const shown = fields.map(([name, value]) => `${name}=${textOf(value)}`);
+  return safe([time, level.toUpperCase().padEnd(5), plainOf(message), ...shown].join(" "));
+};
+
+interface Told {
+  readonly message: string;
+  readonly fields: ReadonlyArray<readonly [string, unknown]>;
+}
+
+/** Texts are the message; records, annotations and a cause are fields. */
+const told = ({ annotations, cause, message }: LogEvent): Told => {
+  const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message];
+  const texts = parts.filter((part) => !isRecord(part)).map((part) => (typeof part === "string" ? part : String(part)));
+  const fields = [...parts.filter(isRecord), annotations].flatMap((record) => Object.entries(record));
+  if (cause.reasons.length > 0) fields.push(["cause", Cause.pretty(cause)]);
+  return {
+    message: cut(texts.join(" ")),
+    fields: fields
+      .filter(([, value]) => value !== undefined)
+      .slice(0, fieldsMax)
+      .map(([name, value]) => [nameOf(name), fieldOf(value)]),
+  };
+};
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error);
+
+/** A field may not pass for one that every line has. */
+const nameOf = (name: string): string => {
+  const word = cut(name).replaceAll(/[^\w.-]/g, "_");
+  return head.some((taken) => taken === word) ? `_${word}` : word;
+};
+
+/** Numbers and booleans stay what they are; anything else is text, and a nested value is its JSON. */
+const fieldOf = (value: unknown): unknown => {
+  if (typeof value === "boolean" || value === null) return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  if (typeof value === "string") return cut(value);
+  if (value instanceof Error) return cut(`${value.name}: ${value.message}`);
+  try {
+    return cut(JSON.stringify(value) ?? String(value));
+  } catch {
+    // A value that refers to itself, or a bigint.
+    return cut(String(value));
+  }
+};
+
+const cut = (text: string): string =>
+  text.length <= valueCharactersMax ? text : `${text.slice(0, valueCharactersMax - 1)}…`;
+
+/** Plain words stand as they are; anything else in JSON's quotes. */
+const textOf = (value: unknown): string =>
+  typeof value === "string" && !/^[\w.:/@%+,;~…-]+$/.test(value) ? JSON.stringify(value) : String(value);
+
+/** A message is a sentence of the program; a line break in it is written as `\n`. */
+const plainOf = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
+
+/**
+ * Writes every character that a terminal or a reader of lines might obey as `\uXXXX`: control characters, line and paragraph
+ * separators, marks that turn the direction of text.
+ */
+const safe = (line: string): string =>
+  line.replaceAll(
+    // The tab, too: columns are its own business.
+    /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );

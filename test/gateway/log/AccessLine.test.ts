@@ -1,0 +1,164 @@
+/**
+ * Reads the lines that a gateway writes of real requests.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Layer, Logger, References } from "effect";
+import { Gateway } from "../../../src/gateway/Gateway.ts";
+import { type GatewayProgram, layer } from "../../../src/gateway/GatewayLayers.ts";
+import type { AccessRecord } from "../../../src/gateway/log/AccessRecord.ts";
+import * as GatewayLog from "../../../src/gateway/log/GatewayLog.ts";
+import { lineOf } from "../../../src/gateway/log/LogLine.ts";
+import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
+import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+
+type Line = AccessRecord & { readonly level: string; readonly message: string };
+
+const token = "a-token-of-24-characters";
+
+/** A gateway whose log is kept: each line as text, and what JSON says of it. */
+const logging = (upstream: string, program: GatewayProgram = {}, level: "Debug" | "Info" = "Debug") =>
+  Effect.gen(function* () {
+    const lines: Array<Line> = [];
+    const texts: Array<string> = [];
+    let wake = () => undefined as void;
+    const logger = Logger.make(({ cause, date, fiber, logLevel, message }) => {
+      const event = { cause, date, logLevel, message, annotations: fiber.getRef(References.CurrentLogAnnotations) };
+      texts.push(lineOf("text", event));
+      lines.push(JSON.parse(lineOf("json", event)));
+      wake();
+    });
+    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    const built = layer({ db: "memory", port: 0, upstreams, limits: { drainMs: 50 }, ...program }, RecoveryPage.layer);
+    const log = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level));
+    const services = yield* Layer.build(Layer.provide(built, log));
+    const { url } = Context.get(services, Gateway);
+    const access = () => lines.filter(({ message }) => message === "request");
+    /** The access lines, as soon as there are so many: a client has its response before its line is written. */
+    const accessed = (count: number) =>
+      Effect.callback<ReadonlyArray<Line>>((resume) => {
+        const look = () => {
+          if (access().length >= count) resume(Effect.succeed(access()));
+        };
+        wake = look;
+        look();
+      });
+    return { accessed, lines, texts, url };
+  });
+
+const faulty = (script: NonNullable<FaultProviderOptions["script"]>) => FaultProvider.make({ script });
+
+describe("the access line", () => {
+  it.live("says of a model request where it went and what it took", () =>
+    Effect.gen(function* () {
+      const server = yield* faulty({ answers: [{ break: { kind: "rst", at: "before_head" } }, {}] });
+      const { accessed, texts, url } = yield* logging(server.url);
+      const headers = {
+        "content-type": "application/json",
+        "user-agent": "codex_cli_rs/1",
+        authorization: "Bearer sk-secret",
+      };
+      const got = yield* post(url, "openai-chat", { headers });
+      const [line] = yield* accessed(1);
+      assert.deepInclude<object | undefined>(line, {
+        level: "info",
+        method: "POST",
+        path: paths["openai-chat"],
+        status: 200,
+        outcome: "completed",
+        upstream: "openai",
+        run_id: recovery(got, "run"),
+        attempts: 2,
+        bytes: got.body.byteLength,
+      });
+      assert.isString(line?.rule);
+      assert.isAtMost(line?.head_ms ?? Number.NaN, line?.ms ?? 0);
+      assert.notInclude(texts.join("\n"), "secret");
+    }),
+  );
+
+  it.live("names the code of what cannot be reached, as the log and the client's own error do", () =>
+    Effect.gen(function* () {
+      // Nothing listens at port 1.
+      const { accessed, lines, url } = yield* logging("http://127.0.0.1:1", {
+        budget: { max_auto_retries: 0, max_not_processed: 0 },
+      });
+      yield* post(url, "openai-chat");
+      const [line] = yield* accessed(1);
+      assert.deepInclude(line, { status: 502, outcome: "given_up", failure: "transport", code: "ECONNREFUSED" });
+      assert.isTrue(lines.some((it) => it.level === "warn" && it.code === "ECONNREFUSED"));
+      yield* Effect.promise(() => send(`${url}/v1/files`));
+      const [, passed] = yield* accessed(2);
+      assert.deepInclude(passed, { path: "/v1/files", status: 502, outcome: "failed", code: "ECONNREFUSED" });
+    }),
+  );
+
+  it.live("says why a request was refused, and shows no token, query or forged line", () =>
+    Effect.gen(function* () {
+      const server = yield* faulty({});
+      const { accessed, texts, url } = yield* logging(server.url, { token });
+      yield* Effect.promise(() => send(`${url}/v1/models?key=AIzaSecretSecretSecret`));
+      yield* Effect.promise(() => send(`${url}/t/${token}/v1/unknown%0aINFO%20forged?key=AIzaSecretSecretSecret`));
+      yield* Effect.promise(() => send(`${url}/t/not-the-token-of-anyone/v1/models`));
+      const lines = yield* accessed(3);
+      assert.deepInclude(lines[0], { status: 401, outcome: "refused", refused: "token", path: "/v1/models" });
+      assert.strictEqual(lines[1]?.path, "/t/…/v1/unknown%0aINFO%20forged");
+      assert.deepInclude(lines[2], { outcome: "refused", path: "/t/…/v1/models" });
+      assert.notMatch(texts.join("\n"), /Secret|not-the-token|a-token/);
+      for (const text of texts) assert.notMatch(text, /\p{Cc}/u);
+    }),
+  );
+
+  it.live("tells a client that went away from a response that broke", () =>
+    Effect.gen(function* () {
+      const at = yield* serverOf((request, response) => {
+        request.resume();
+        if (request.url === "/v1/broken")
+          return void response.writeHead(200, { "content-length": 9 }).write("x", () => response.destroy());
+        response.writeHead(200).write("x");
+      });
+      const { accessed, url } = yield* logging(at);
+      yield* Effect.promise(() => send(`${url}/v1/broken`).catch(() => undefined));
+      const [broken] = yield* accessed(1);
+      assert.deepInclude(broken, { status: 200, outcome: "failed", bytes: 1 });
+      yield* Effect.promise(() => send(`${url}/v1/endless`, { onData: (_, response) => response.destroy() }));
+      const [, left] = yield* accessed(2);
+      assert.deepInclude(left, { outcome: "cancelled", bytes: 1 });
+    }),
+  );
+
+  it.live(
+    "is of the level Debug for the gateway's own paths, where they answer, and off where it is switched off",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* faulty({});
+        const { accessed, url } = yield* logging(server.url);
+        yield* Effect.promise(() => send(`${url}/recovery/api/health`));
+        yield* Effect.promise(() => send(`${url}/recovery/api/nothing`));
+        const lines = yield* accessed(2);
+        assert.deepStrictEqual(
+          lines.map((it) => it.level),
+          ["debug", "info"],
+        );
+        const silent = yield* logging(server.url, { accessLog: false });
+        yield* post(silent.url, "openai-chat");
+        yield* post(silent.url, "openai-chat");
+        assert.lengthOf(yield* silent.accessed(0), 0);
+      }),
+  );
+
+  it.live("is written by the program's logger: to stderr, one line an event", () =>
+    Effect.gen(function* () {
+      const written: Array<string> = [];
+      const console = { ...globalThis.console, error: (line: string) => void written.push(line), log: () => undefined };
+      const { Console } = yield* Effect.promise(() => import("effect"));
+      yield* Effect.logInfo("a\nb", { path: "/v1" }).pipe(
+        Effect.provide(GatewayLog.layer("text")),
+        Effect.provideService(Console.Console, console),
+        Effect.provideService(Logger.LogToStderr, true),
+      );
+      assert.lengthOf(written, 1);
+      assert.match(written[0] ?? "", / INFO {2}a\\nb path=\/v1$/);
+    }),
+  );
+});
