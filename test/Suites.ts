@@ -30,6 +30,7 @@ export const long: ReadonlyArray<string> = [
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",
   "test/gateway/clients/ForeignProvider.test.ts",
+  "test/gateway/clients/OwnEvents.test.ts",
   "test/gateway/clients/Table.test.ts",
   "test/gateway/page/Behind.test.ts",
   "test/gateway/page/Browser.test.ts",

@@ -23,8 +23,13 @@ export const unknownTreatment: Treatment = {
   firstNoOp: "event",
 };
 
-/** Where every client of a protocol differs. OpenAI's own helper throws at any first event but `response.created`. */
+/**
+ * Where every client of a protocol differs: what comes before the provider's first event is a comment. OpenAI's own helper throws
+ * at any first event of Responses but `response.created`; the AI SDK takes the id and the model of a Chat response from the
+ * first delta.
+ */
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
+  "openai-chat": { firstNoOp: "comment" },
   "openai-responses": { firstNoOp: "comment" },
 };
 
@@ -98,6 +103,8 @@ const agents: ReadonlyArray<ClientRow> = [
     },
     // A request of its own ends after 120 s without a head, and its stream 900 s after the request, whatever is sent.
     { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
+    // It counts events: with comments alone it gives up after 240 s.
+    { "openai-chat": { firstNoOp: "event" } },
   ),
   row(
     {

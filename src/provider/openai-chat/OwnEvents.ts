@@ -7,10 +7,14 @@
 import type * as Json from "../../domain/Json.ts";
 import { endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
-/** A delta with nothing in it, of the response that has begun. */
-export const noOp: NoOp = (last, run) => ({
-  data: { ...namesOf(last, run), choices: [{ index: 0, delta: {}, finish_reason: null }] },
-});
+/**
+ * A delta with nothing in it, of the response that has begun. The first one has the role, as a provider's first delta has: behind
+ * one without, LangChain loses the calls of the response.
+ */
+export const noOp: NoOp = (last, run) => {
+  const delta = last === undefined ? { role: "assistant" } : {};
+  return { data: { ...namesOf(last, run), choices: [{ index: 0, delta, finish_reason: null }] } };
+};
 
 const namesOf = (last: Json.JsonRecord | undefined, { id, model }: Parameters<NoOp>[1]) => ({
   id: last?.id ?? id,

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { RelayInterrupted } from "../../../src/adapters/relay/RelayInterrupted.ts";
-import { headerOf, type RelayRefusal, relayError } from "../../../src/adapters/relay/RelayTransport.ts";
+import { headerOf, type RelayRefusal } from "../../../src/adapters/relay/RelayTransport.ts";
 import { Rule } from "../../../src/domain/Decision.ts";
 import { ClockName, type Failure, kinds, RejectedReason, TransportOperation } from "../../../src/domain/Failure.ts";
 import * as Http2Errors from "../../../src/domain/Http2Errors.ts";
@@ -9,6 +8,7 @@ import { type GivenUp, givenUp, isGivenUp, recalled, refusalOf } from "../../../
 import { saysPassing } from "../../../src/gateway/clients/PassingWords.ts";
 import { rules } from "../../../src/policy/Rules.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
+import { interruptedRun } from "./InterruptedRun.ts";
 
 /** What pi 0.73 looks for in a message, as it stands there: the judge, which is not the guard of the sources. */
 const pi =
@@ -35,19 +35,6 @@ const kindsOf = (): ReadonlyArray<Failure> =>
 const strange = ["", "429", "503 Service Unavailable", "a\r\nx-evil: 1", "é", "x".repeat(128), "rate_limit_exceeded"];
 const codes = [undefined, ...TransportCodes.codes, ...Http2Errors.nodeCodes, ...strange];
 
-const error = (fields: Partial<RelayInterrupted> = {}, response?: RelayRefusal) => {
-  const failure = fields.failure ?? { kind: "server_error" };
-  return new RelayInterrupted({
-    reason: fields.reason ?? "do_not_retry",
-    run_id: "gw_1",
-    rule: fields.rule ?? "budget_exhausted",
-    failure,
-    attempts: fields.attempts ?? 4,
-    message: "The model provider is overloaded; it was tried as often as is allowed. No tool was called.",
-    cause: relayError(failure, response),
-  });
-};
-
 /** Some clients read all of a document as the message. */
 const documentsOf = (told: GivenUp): ReadonlyArray<string> =>
   protocols.ids.map((id) => JSON.stringify(refusalOf(told, protocols.get(id), { status: 424 }).document));
@@ -61,8 +48,8 @@ describe("the words of a run that was given up", () => {
     for (const kind of kindsOf()) {
       for (const code of codes) {
         const failure = { ...kind, ...(code === undefined ? {} : { code }) };
-        for (const rule of Rule.literals) all.add(givenUp(error({ failure, rule })).message);
-        documents.push(...documentsOf(givenUp(error({ failure }))));
+        for (const rule of Rule.literals) all.add(givenUp(interruptedRun({ failure, rule })).message);
+        documents.push(...documentsOf(givenUp(interruptedRun({ failure }))));
       }
     }
     assert.isAbove(all.size, 500);
@@ -72,17 +59,17 @@ describe("the words of a run that was given up", () => {
 
   it("have no number of attempts that reads as a status", () => {
     for (let attempts = 1; attempts < 6_000; attempts++) {
-      const { message } = givenUp(error({ attempts }));
+      const { message } = givenUp(interruptedRun({ attempts }));
       assert.isFalse(pi.test(message), message);
     }
-    assert.include(givenUp(error({ attempts: 4 })).message, "4 attempts were made.");
-    assert.notInclude(givenUp(error({ attempts: 503 })).message, "503");
-    assert.notInclude(givenUp(error({ attempts: 1 })).message, "attempt");
+    assert.include(givenUp(interruptedRun({ attempts: 4 })).message, "4 attempts were made.");
+    assert.notInclude(givenUp(interruptedRun({ attempts: 503 })).message, "503");
+    assert.notInclude(givenUp(interruptedRun({ attempts: 1 })).message, "attempt");
   });
 
   it("say the code on the screen, in the document and in a header", () => {
     for (const code of ["ECONNREFUSED", "CERT_HAS_EXPIRED"]) {
-      const told = givenUp(error({ failure: { kind: "transport", operation: "connect", code } }));
+      const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
       assert.include(told.message, `the model provider could not be reached (${code}).`);
       assert.strictEqual(headerOf(told.headers, "x-recovery-code"), code);
       const { document } = refusalOf(told, protocols.get("openai-chat"), { status: 400 });
@@ -99,18 +86,18 @@ describe("the words of a run that was given up", () => {
   });
 
   it("say a code that is such a word in the header only, and text of unknown origin nowhere", () => {
-    const named = givenUp(error({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
+    const named = givenUp(interruptedRun({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
     assert.strictEqual(headerOf(named.headers, "x-recovery-code"), "UND_ERR_CONNECT_TIMEOUT");
     assert.notInclude(named.message, "TIMEOUT");
-    const foreign = givenUp(error({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
+    const foreign = givenUp(interruptedRun({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
     assert.strictEqual(headerOf(foreign.headers, "x-recovery-code"), "transport");
     assert.notInclude(foreign.message, "evil");
     const deep = { kind: "unknown", fingerprint: { name: "E", code: "EX", depth: 1 } } as const;
-    assert.include(givenUp(error({ failure: deep })).message, "(EX)");
+    assert.include(givenUp(interruptedRun({ failure: deep })).message, "(EX)");
   });
 
   it("say from memory how old they are", () => {
-    const told = givenUp(error());
+    const told = givenUp(interruptedRun());
     const { headers, message } = recalled({ told, ageMs: 4_999 });
     assert.include(message, "4 s ago");
     assert.strictEqual(headerOf(headers, "x-recovery-age"), "4");
@@ -129,28 +116,32 @@ describe("the words of a run that was given up", () => {
 
 describe("isGivenUp", () => {
   it("is what was retried, what repeats a spent budget, and what broke without a response", () => {
-    assert.isTrue(isGivenUp(error({ attempts: 4 }, refusal), false));
-    assert.isTrue(isGivenUp(error({ attempts: 1 }, refusal), true));
-    assert.isTrue(isGivenUp(error({ attempts: 1, failure: { kind: "truncated" } }), false));
-    assert.isTrue(isGivenUp(error({ attempts: 1, rule: "not_retryable" }), false));
+    assert.isTrue(isGivenUp(interruptedRun({ attempts: 4 }, refusal), false));
+    assert.isTrue(isGivenUp(interruptedRun({ attempts: 1 }, refusal), true));
+    assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, failure: { kind: "truncated" } }), false));
+    assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, rule: "not_retryable" }), false));
   });
 
   it("is no refusal of the provider's that was not retried, and none that would come again", () => {
-    assert.isFalse(isGivenUp(error({ attempts: 1 }, refusal), false));
-    assert.isFalse(isGivenUp(error({ attempts: 1, rule: "retry_after_too_long" }, refusal), true));
-    assert.isFalse(isGivenUp(error({ attempts: 3, rule: "not_retryable" }, refusal), true));
+    assert.isFalse(isGivenUp(interruptedRun({ attempts: 1 }, refusal), false));
+    assert.isFalse(isGivenUp(interruptedRun({ attempts: 1, rule: "retry_after_too_long" }, refusal), true));
+    assert.isFalse(isGivenUp(interruptedRun({ attempts: 3, rule: "not_retryable" }, refusal), true));
   });
 
   it("is no gateway that closes or cannot record, and no client that left", () => {
-    for (const reason of ["refused", "record_failed"] as const) assert.isFalse(isGivenUp(error({ reason }), false));
+    for (const reason of ["refused", "record_failed"] as const)
+      assert.isFalse(isGivenUp(interruptedRun({ reason }), false));
     for (const rule of ["lifecycle_closed", "user_cancelled", "caller_interrupted"] as const)
-      assert.isFalse(isGivenUp(error({ rule }), true));
+      assert.isFalse(isGivenUp(interruptedRun({ rule }), true));
   });
 
   it("every rule that can end a run says why, or how often it was tried", () => {
     for (const rule of Rule.literals) {
       if (rules[rule].action === "auto_retry_once") continue;
-      assert.match(givenUp(error({ rule, attempts: 2 })).message, /2 attempts were made\. Nothing more is tried\.$/);
+      assert.match(
+        givenUp(interruptedRun({ rule, attempts: 2 })).message,
+        /2 attempts were made\. Nothing more is tried\.$/,
+      );
     }
   });
 });

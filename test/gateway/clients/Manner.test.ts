@@ -68,7 +68,7 @@ describe("a client's manner", () => {
       firstNoOp: "event",
     };
     for (const id of protocols.ids) {
-      const firstNoOp = id === "openai-responses" ? "comment" : "event";
+      const firstNoOp = id === "openai-responses" || id === "openai-chat" ? "comment" : "event";
       assert.deepStrictEqual(manner({}, id), { ...unknown, firstNoOp });
     }
     assert.deepStrictEqual(manner({}, "a protocol of its own"), unknown);
@@ -84,10 +84,12 @@ describe("a client's manner", () => {
     }
   });
 
-  it("keeps codex waiting with events from the start, and others with comments until the response has begun", () => {
+  it("keeps codex and qwen-code waiting with events from the start, and others with comments until the response has begun", () => {
     const ids = (headers: Headers) => protocols.ids.map((id) => [id, manner(headers, id).firstNoOp]);
     assert.deepInclude(ids(agent("codex_exec/0.169.0")), ["openai-responses", "event"]);
-    assert.deepInclude(ids(agent("opencode/1.18.33")), ["openai-responses", "comment"]);
+    assert.deepInclude(ids(agent("QwenCode/0.24.4")), ["openai-chat", "event"]);
+    for (const id of ["openai-responses", "openai-chat"])
+      assert.deepInclude(ids(agent("opencode/1.18.33")), [id, "comment"]);
     for (const [, headers] of seen) {
       assert.strictEqual(
         manner(headers, "google-gemini").firstNoOp,

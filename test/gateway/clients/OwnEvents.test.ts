@@ -1,0 +1,135 @@
+/**
+ * What the gateway writes into a response by itself is read by the official SDKs over real sockets: a no-op changes nothing of
+ * what they put together, and each ending makes them throw with our sentence.
+ */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as passed } from "node:timers/promises";
+import { afterAll, assert, beforeAll, describe, it } from "vitest";
+import * as Json from "../../../src/domain/Json.ts";
+import { givenUp } from "../../../src/gateway/clients/GivenUp.ts";
+import { mannerOf } from "../../../src/gateway/clients/Manner.ts";
+import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
+import { written } from "../../../src/provider/protocol/StreamEvent.ts";
+import { interruptedRun } from "./InterruptedRun.ts";
+import { sdkReaders } from "./SdkReaders.ts";
+
+/** What the server writes for the next request. */
+let play: (response: ServerResponse, agent: string) => Promise<void> = async () => {};
+
+const server = createServer((request, response) => {
+  request.resume();
+  request.on("end", () => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    void play(response, request.headers["user-agent"] ?? "");
+  });
+});
+let origin = "";
+
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens at a port, not at a path
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const run = { id: "gw_1", model: "m" };
+/** Recorded responses with thoughts, text and calls. */
+const recordings: Readonly<Record<ProtocolId, readonly [string, string]>> = {
+  "openai-chat": ["text", "parallel-tools"],
+  "openai-responses": ["reasoning-text", "functions"],
+  "anthropic-messages": ["thinking-text", "tools"],
+  "google-gemini": ["thinking-text", "function-calls"],
+};
+
+/** The events of a recorded response, each as its provider wrote it. */
+const events = (id: ProtocolId, recording = recordings[id][0]): ReadonlyArray<string> =>
+  readFileSync(new URL(`../../fixtures/streams/${id}/${recording}.sse`, import.meta.url), "utf8")
+    .split(/(?<=\r?\n\r?\n)/)
+    .filter((event) => event.trim() !== "");
+
+const dataOf = (event: string): Json.JsonRecord | undefined =>
+  Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
+
+/** A response with no-ops before its first event, and twice behind each but the terminal ones. */
+const interleaved = (id: ProtocolId, recording: string, agent: string): ReadonlyArray<string> => {
+  const { firstNoOp } = mannerOf({ headers: [["user-agent", agent]], protocol: id });
+  const protocol = protocols.get(id);
+  const noOp = (last: Json.JsonRecord | undefined): string =>
+    last === undefined && firstNoOp === "comment" ? ": keep-alive\n\n" : written(protocol.noOp(last, run));
+  let last: Json.JsonRecord | undefined;
+  const all = events(id, recording);
+  return [
+    noOp(undefined),
+    ...all.flatMap((event, index) => {
+      last = dataOf(event) ?? last;
+      return index < all.length - 1 ? [event, noOp(last), noOp(last)] : [event];
+    }),
+  ];
+};
+
+const pieces = (all: ReadonlyArray<string>) => async (response: ServerResponse) => {
+  for (const piece of all) {
+    response.write(piece);
+    // A write of its own: clients read what comes together in one piece.
+    await passed(1);
+  }
+  response.end();
+};
+
+describe("a no-op", () => {
+  for (const { fails = [], name, protocol, read } of sdkReaders) {
+    for (const recording of recordings[protocol].filter((it) => !fails.includes(it))) {
+      it(`changes nothing of what ${name} puts together of ${protocol}/${recording}`, async () => {
+        play = pieces(events(protocol, recording));
+        const whole = await read(origin);
+        play = (response, agent) => pieces(interleaved(protocol, recording, agent))(response);
+        assert.deepStrictEqual(await read(origin), whole);
+        assert.isAbove(JSON.stringify(whole).length, 200, "something was read");
+      });
+    }
+  }
+});
+
+const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "body", code: "ECONNRESET" } }));
+
+const thrown = async (read: Promise<unknown>): Promise<string> => {
+  try {
+    return `it took the response for whole: ${JSON.stringify(await read)}`;
+  } catch (error) {
+    const { message } = error as Error; // every SDK throws errors
+    return `${message} ${JSON.stringify(error)}`;
+  }
+};
+
+describe("an ending", () => {
+  for (const end of ["clean", "reset"] as const) {
+    for (const events0 of [0, 1, 4]) {
+      for (const { name, protocol, read } of sdkReaders) {
+        // Both lose the reason with a reset: it is why the end is clean where that is known to be right.
+        if (end === "reset" && name.startsWith("AI SDK")) continue;
+        it(`behind ${events0} events and a ${end} end makes ${name} throw our sentence (${protocol})`, async () => {
+          play = async (response) => {
+            const shown = events(protocol).slice(0, events0);
+            for (const event of shown) response.write(event);
+            await passed(20);
+            const last = shown.map(dataOf).findLast((data) => data !== undefined);
+            for (const { pauseMs, text } of protocols.get(protocol).givenUp.ending(told.message, last, run)) {
+              response.write(text);
+              await passed(pauseMs);
+            }
+            if (end === "clean") response.end();
+            else response.socket?.resetAndDestroy();
+          };
+          assert.include(await thrown(read(origin)), told.message);
+        });
+      }
+    }
+  }
+});
