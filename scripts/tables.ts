@@ -1,12 +1,13 @@
 /**
- * Prints the tables of README and docs into their places, each from what it describes.
+ * Prints the tables of README and docs into their places, each from what it describes, and the schema of the configuration.
  *
  * With `--measure` it also drives the SDKs through the conformance kit and prints what came of it, which takes minutes. The
  * tables of the bench, the matrix and the agents are written by their own commands (`--write`).
  */
-import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { schemaText } from "./tables/ConfigKeys.ts";
 import { printers } from "./tables/Printers.ts";
 import { printed } from "./tables/Sections.ts";
 
@@ -23,5 +24,10 @@ for (const path of ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()]
   if (after === before) continue;
   writeFileSync(join(root, path), after);
   console.log(`${path} has new tables`);
+}
+const schema = join(root, "docs/gateway.schema.json");
+if (!existsSync(schema) || readFileSync(schema, "utf8") !== schemaText()) {
+  writeFileSync(schema, schemaText());
+  console.log("docs/gateway.schema.json is new");
 }
 process.exit(0); // a client that was told to abort may keep a timer

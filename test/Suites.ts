@@ -26,6 +26,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/processes.test.ts",
   "test/cli/runs/runsFile.test.ts",
   "test/cli/serve.test.ts",
+  "test/cli/serveConfig.test.ts",
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",

@@ -74,9 +74,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "what serve is told of its upstreams' healthy streams reaches no decoder",
     breaks: "a declared tolerance is kept",
-    within: "make",
-    find: "...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),\n      ...(options.budget",
-    replace: "...(options.budget",
+    within: "relaying",
+    find: "...(server.tolerance === undefined ? {} : { tolerance: server.tolerance })",
+    replace: "...(server.tolerance === undefined ? {} : {})",
     proofs: [{ test: "test/cli/serve.test.ts", named: "[DONE]" }],
   },
   {

@@ -12,6 +12,7 @@ import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
 import { expectedOf } from "../../test/failure/provoked/Section.ts";
 import { sections } from "../../test/failure/provoked/Sections.ts";
 import { laws } from "../../test/Laws.ts";
+import { configTable } from "./ConfigKeys.ts";
 import { type Named, Sources } from "./Docstrings.ts";
 import { commands, flags } from "./Flags.ts";
 import { code, table } from "./Markdown.ts";
@@ -34,6 +35,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["options", ([name = "", folder]) => optionTable(sources.fieldsOf(name, folder))],
     ["commands", commands],
     ["flags", flags],
+    ["config", () => configTable()],
     ["errors", errorTables],
     ["writes", ([of = ""]) => writeTable(of)],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],

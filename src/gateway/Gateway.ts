@@ -9,14 +9,24 @@
  * limit, closes the processor so that the rest ends as `lifecycle_closed`, and then the connections.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
+import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, type Scope } from "effect";
 import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
+import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
+import {
+  GatewayError,
+  type GatewayOptions,
+  type GatewaySettings,
+  hostDefault,
+  type ListenTls,
+  portDefault,
+  settingsOf,
+} from "./config/GatewayOptions.ts";
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
@@ -38,6 +48,13 @@ export class Gateway extends Context.Service<
     readonly serving: Effect.Effect<number>;
     /** Bytes of request bodies that are kept, because they may have to be sent again. */
     readonly keptBytes: Effect.Effect<number>;
+    /**
+     * Takes other options for the requests that come from now on; those that run keep theirs.
+     *
+     * @returns the options that differ and need a restart: where it listens, and the longest head
+     * @throws GatewayError for an option that cannot be; then all stays as it was
+     */
+    readonly configure: (options: GatewayOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
   }
 >()("effect-stream-recovery/gateway/Gateway") {
   /**
@@ -61,83 +78,138 @@ export class Gateway extends Context.Service<
 }
 
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
-  const settings = settingsOf(options);
-  if (settings instanceof GatewayError) return yield* settings;
-  const { limits } = settings;
+  const first = settingsOf(options);
+  if (first instanceof GatewayError) return yield* first;
   const meter = yield* TrafficMeter;
   const processor = yield* StreamProcessor;
   const upstreams = yield* Upstreams.make;
-  const bodies = new BodyStore(limits);
+  const bodies = new BodyStore(first.limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const serving: RequestServing = {
-    settings,
-    reach: upstreams.reach,
-    bodies,
-    meter,
-    page: Option.getOrUndefined(yield* Effect.serviceOption(Page)),
+  const repeats = new RelayRepeats();
+  const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
+  const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
+    ...{ settings, bodies, meter, page, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
-    options: {
-      keepAliveMs: settings.keepAliveMs,
-      repeats: new RelayRepeats(),
-      ...(options.budget === undefined ? {} : { budget: options.budget }),
-      ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
-    },
-  };
+    options: relayOptionsOf(settings, given, repeats),
+  });
+  let serving = servingOf(first, options);
   const served = yield* FiberSet.make<void>();
   const pages = yield* FiberSet.make<void>();
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
-  const server = serverOf(settings, (request, response, expects) => {
-    const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
+  const server = yield* serverOf(first, (request, response, expects) => {
+    const access = new Access(() => monotonicMs(clock));
+    const client = new ClientResponse(response, serving.settings.limits.slowClientMs, access);
     if (expects) client.expectsInvitation();
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving));
   });
   const sockets = countSockets(server);
-  const port = yield* Effect.acquireRelease(listen(server, settings), () =>
+  const port = yield* Effect.acquireRelease(listen(server, first), () =>
     Effect.suspend(() => {
       draining = true;
       meter.draining();
       Deferred.doneUnsafe(closing, Effect.void);
-      return drained(server, served, pages, limits.drainMs, processor);
+      return drained(server, served, pages, serving.settings.limits.drainMs, processor);
     }),
   );
   meter.listening(sockets);
+  const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
+    // The address that it has stays: what is open to other machines still wants a token.
+    const settings = settingsOf({ ...next, host: first.host, port: first.port });
+    if (settings instanceof GatewayError) return yield* settings;
+    yield* reconfigured(server, settings);
+    bodies.limit(settings.limits);
+    serving = servingOf(settings, next);
+    upstreams.keep(settings.servers.values());
+    return fixedIn(first, settings, next);
+  });
   return Gateway.of({
-    host: settings.host,
-    port,
-    url: `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`,
+    ...{ host: first.host, port, configure },
+    url: `${first.tls === undefined ? "http" : "https"}://${first.host.includes(":") ? `[${first.host}]` : first.host}:${port}`,
     serving: FiberSet.size(served),
     keptBytes: Effect.sync(() => bodies.kept),
   });
 });
 
+/** What every run is given. */
+const relayOptionsOf = (
+  { keepAliveMs }: GatewaySettings,
+  { budget, clocks, policy }: GatewayOptions,
+  repeats: RelayRepeats,
+): RequestServing["options"] => ({
+  ...{ keepAliveMs, repeats },
+  ...(budget === undefined ? {} : { budget }),
+  ...(clocks === undefined ? {} : { clocks }),
+  ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
+});
+
+/** The options that a gateway which listens cannot change. */
+const fixedIn = (
+  first: GatewaySettings,
+  settings: GatewaySettings,
+  { host, port }: GatewayOptions,
+): ReadonlyArray<string> => [
+  ...((host ?? hostDefault) === first.host ? [] : ["host"]),
+  ...((port ?? portDefault) === first.port ? [] : ["port"]),
+  ...((settings.tls === undefined) === (first.tls === undefined) ? [] : ["tls"]),
+  ...(settings.limits.maxHeaderBytes === first.limits.maxHeaderBytes ? [] : ["maxHeaderBytes"]),
+];
+
+type Server = HttpServer | TlsServer;
+
 const serverOf = (
-  { limits }: GatewaySettings,
+  { limits, tls }: GatewaySettings,
   listener: (request: IncomingMessage, response: ServerResponse, expects: boolean) => void,
-): Server => {
-  const server = createServer(
-    {
+): Effect.Effect<Server, GatewayError> =>
+  Effect.gen(function* () {
+    const options = {
+      ...timeoutsOf(limits),
       maxHeaderSize: limits.maxHeaderBytes,
-      headersTimeout: Math.min(limits.headMs, limits.requestMs),
-      requestTimeout: limits.requestMs,
-      keepAliveTimeout: limits.idleConnectionMs,
-      // The two limits above are looked at so often.
+      // Those limits are looked at so often.
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
-    },
-    (request, response) => listener(request, response, false),
-  );
-  // Without a listener Node asks for every body, also for one that is refused by its length.
-  server.on("checkContinue", (request, response) => listener(request, response, true));
-  server.maxConnections = limits.maxConnections;
-  server.on("connect", refuseTunnel);
-  return server;
-};
+    };
+    const asked = (request: IncomingMessage, response: ServerResponse) => listener(request, response, false);
+    const server: Server =
+      tls === undefined
+        ? createServer(options, asked)
+        : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
+    // Without a listener Node asks for every body, also for one that is refused by its length.
+    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
+      listener(request, response, true),
+    );
+    server.maxConnections = limits.maxConnections;
+    server.on("connect", refuseTunnel);
+    return server;
+  });
+
+const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["limits"]) => ({
+  headersTimeout: Math.min(headMs, requestMs),
+  requestTimeout: requestMs,
+  keepAliveTimeout: idleConnectionMs,
+});
+
+const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
+
+/** OpenSSL's own words may hold a part of a key. */
+const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
+  Effect.try({
+    try: make,
+    catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
+  });
+
+/** Gives a server that listens its new limits, and a certificate that was renewed. */
+const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
+  Effect.gen(function* () {
+    if (tls !== undefined && "setSecureContext" in server) yield* certified(() => server.setSecureContext(keyOf(tls)));
+    server.maxConnections = limits.maxConnections;
+    Object.assign(server, timeoutsOf(limits));
+  });
 
 /** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy gets a response. */
 const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {

@@ -11,7 +11,8 @@ import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import type { Traffic } from "./api/Traffic.ts";
-import type { GatewayError, GatewayOptions } from "./config/GatewayOptions.ts";
+import type { GatewayError } from "./config/GatewayOptions.ts";
+import type { ProgramOptions } from "./config/ProgramOptions.ts";
 import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
 import type { Page } from "./proxy/PageHandler.ts";
@@ -21,16 +22,7 @@ import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 export const holdMsDefault = 600_000;
 
 /** A gateway, and what stands behind it. */
-export interface GatewayProgram extends GatewayOptions {
-  /** `memory`, or an SQLite file; left out the one that the commands read. */
-  readonly db?: string;
-  /** `fail` (default): no person is asked, and what is uncertain stops. `hold`: the client waits for an answer. */
-  readonly onQuestion?: "fail" | "hold";
-  /** A question takes its default after so many milliseconds. */
-  readonly holdMs?: number;
-  /** Lease of this process in the database, in milliseconds: so long after its death its runs are recovered. */
-  readonly leaseMs?: number;
-}
+export interface GatewayProgram extends ProgramOptions {}
 
 /** The word for a store that ends with its process. */
 const inMemory = "memory";

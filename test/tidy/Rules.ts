@@ -81,7 +81,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   cli: [
     ["terminal"],
     ["command", "demo/stage"],
-    ["demo/scenarios", "runs", "backtest", "conformance"],
+    ["demo/scenarios", "runs", "backtest", "conformance", "serve"],
     ["demo/recordings"],
     ["demo"],
     [""],

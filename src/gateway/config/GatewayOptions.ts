@@ -7,6 +7,7 @@ import type { Budget } from "../../domain/RunFacts.ts";
 import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
+import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import type { UpstreamSettings } from "./UpstreamSettings.ts";
 
@@ -64,6 +65,12 @@ export const limitsDefault: GatewayLimits = {
   drainMs: 30_000,
 };
 
+/** Where it listens by default. */
+export const hostDefault = "127.0.0.1";
+
+/** The port that it listens on by default. */
+export const portDefault = 8787;
+
 /** How often a comment goes to a client that waits, in milliseconds: less than the 30 s that proxies are known to cut after. */
 export const keepAliveMsDefault = 15_000;
 
@@ -106,6 +113,8 @@ export interface GatewayOptions {
    * `abort` where it has none.
    */
   readonly onBreak?: "tell" | "abort" | "as_provider" | "error_event";
+  /** What a configuration changes in the table of clients. */
+  readonly clients?: ClientOverrides;
   /** A response that is held is handed over as `live` after so long, in milliseconds; left out, the client's row says it. */
   readonly holdMaxMs?: number;
   /** A client without it is refused. It is never forwarded. It permits everything, and its name is `default`. */
@@ -156,6 +165,7 @@ export interface GatewaySettings {
     readonly reveal?: "live" | "on_complete";
     readonly onBreak?: "tell" | "abort" | "as_provider";
     readonly holdMaxMs?: number;
+    readonly clients?: ClientOverrides;
   };
   /** Empty where every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
@@ -174,12 +184,12 @@ export interface GatewaySettings {
  * @returns the settings, or what is wrong in one line
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
-  const host = options.host ?? "127.0.0.1";
+  const host = options.host ?? hostDefault;
   const { servers, upstreams } = serversOf(options);
   const tokens = tokensOf(options);
   const settings: GatewaySettings = {
     host,
-    port: options.port ?? 8787,
+    port: options.port ?? portDefault,
     tls: options.tls,
     upstreams,
     servers,
@@ -196,10 +206,11 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
   return problem === undefined ? settings : new GatewayError({ reason: "bad_option", message: problem });
 };
 
-const mannerOf = ({ holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
+const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
   ...(reveal === undefined ? {} : { reveal }),
   ...(onBreak === undefined ? {} : { onBreak: onBreak === "error_event" ? "tell" : onBreak }),
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
+  ...(clients === undefined ? {} : { clients }),
 });
 
 /** The three that need no prefix, by their names, and the others. What is said of an upstream itself wins. */

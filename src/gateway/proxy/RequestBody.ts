@@ -17,12 +17,17 @@ export const decodingMax = 4;
 
 /** Bodies that are kept at one time. */
 export class BodyStore {
-  readonly #limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">;
+  #limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">;
   readonly #decoding = Semaphore.makeUnsafe(decodingMax);
   #kept = 0;
 
   /** @param limits of one body and of all, in bytes */
   constructor(limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">) {
+    this.#limits = limits;
+  }
+
+  /** Sets other limits, for what comes from now on. */
+  limit(limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">): void {
     this.#limits = limits;
   }
 

@@ -4,6 +4,7 @@
  */
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { isCredentialName } from "../config/CredentialNames.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { holdsKey, ownerOf } from "./Vendor.ts";
@@ -16,7 +17,7 @@ export interface Outgoing {
 
 /** Whether an upstream has a credential of its own: in its place, or as one of its headers. */
 export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
-  credential !== undefined || headers.some(([name]) => isCredential(name));
+  credential !== undefined || headers.some(([name]) => isCredentialName(name));
 
 /**
  * The address and headers that a request leaves with.
@@ -47,17 +48,7 @@ const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
 };
 
 const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
-  headers.filter(([name, value]) => !isCredential(name) && !ofAccount.test(name) && !holdsKey(value));
-
-/** Names that are no credential and look like one. */
-const harmless = /^(?:idempotency-key|x-idempotency-key|x-recovery-token|authority)$/i;
-
-const secretWords =
-  /(?:^|[-_.])(?:api-?key|key|token|auth|authorization|authentication|secret|credentials?|password|signature|session|jwt|cookie2?)(?:$|[-_.])/i;
-
-/** Whether a header or a part of a query may be a credential, by its name. */
-const isCredential = (name: string): boolean =>
-  !harmless.test(name) && (secretWords.test(name) || /apikey/i.test(name));
+  headers.filter(([name, value]) => !isCredentialName(name) && !ofAccount.test(name) && !holdsKey(value));
 
 /** Headers that choose an account, or sign a request for one. */
 const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-amz-.*|cf-aig-.*)$/i;
@@ -71,7 +62,7 @@ const withoutKeys = (url: string): string => {
     .split("&")
     .filter((part) => {
       const [[name, value] = ["", ""]] = new URLSearchParams(part);
-      return !isCredential(name) && !/^x-(?:amz|goog)-/i.test(name) && !holdsKey(value);
+      return !isCredentialName(name) && !/^x-(?:amz|goog)-/i.test(name) && !holdsKey(value);
     });
   return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
 };

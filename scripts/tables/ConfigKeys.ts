@@ -1,0 +1,59 @@
+/**
+ * Prints the keys of a gateway's configuration file out of its published schema.
+ */
+import { Schema } from "effect";
+import { jsonSchema } from "../../src/gateway/config/ConfigSchema.ts";
+import { code, table } from "./Markdown.ts";
+
+/** The file of docs that editors read, as text. */
+export const schemaText = (): string => `${JSON.stringify(jsonSchema(), null, 2)}\n`;
+
+interface Node {
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: ReadonlyArray<string | number>;
+  readonly anyOf?: ReadonlyArray<Node>;
+  readonly items?: Node;
+  readonly properties?: { readonly [name: string]: Node };
+  readonly additionalProperties?: Node | boolean;
+}
+
+const Node: Schema.Codec<Node> = Schema.Struct({
+  type: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  enum: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, Schema.Finite]))),
+  anyOf: Schema.optionalKey(Schema.Array(Schema.suspend((): Schema.Codec<Node> => Node))),
+  items: Schema.optionalKey(Schema.suspend((): Schema.Codec<Node> => Node)),
+  properties: Schema.optionalKey(
+    Schema.Record(
+      Schema.String,
+      Schema.suspend((): Schema.Codec<Node> => Node),
+    ),
+  ),
+  additionalProperties: Schema.optionalKey(
+    Schema.Union([Schema.Boolean, Schema.suspend((): Schema.Codec<Node> => Node)]),
+  ),
+});
+
+/** A row a key, with what it holds and what it means. */
+export const configTable = (): string =>
+  table(["key", "holds", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
+
+const rows = (path: string, { additionalProperties, properties = {} }: Node): ReadonlyArray<ReadonlyArray<string>> => [
+  ...Object.entries(properties).flatMap(([name, node]) => rowOf(path === "" ? name : `${path}.${name}`, node)),
+  ...(typeof additionalProperties === "object" && additionalProperties.properties !== undefined
+    ? rows(`${path}.NAME`, additionalProperties)
+    : []),
+];
+
+const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => [
+  [code(path), kindOf(node), node.description ?? ""],
+  ...rows(path, node),
+];
+
+const kindOf = ({ anyOf, enum: words, items, type }: Node): string => {
+  if (words !== undefined) return words.map((it) => code(String(it))).join(" · ");
+  if (items !== undefined) return `list of ${kindOf(items)}`;
+  if (anyOf !== undefined) return [...new Set(anyOf.map(kindOf))].join(" or ");
+  return type === "integer" ? "whole number" : (type ?? "");
+};

@@ -1,0 +1,83 @@
+/**
+ * Says what a gateway would serve, for `serve --check`: addresses, upstreams, tokens by name, clients and how they are treated.
+ * No secret is in it.
+ */
+import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
+import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
+import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import type { UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
+import { hasOwnCredential } from "../../gateway/routing/OwnCredential.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
+
+/** The lines. */
+export const servedText = (settings: GatewaySettings, program: ProgramOptions): string =>
+  [
+    `listens on ${settings.tls === undefined ? "http" : "https"}://${settings.host}:${settings.port}`,
+    "",
+    "upstreams",
+    ...[...settings.servers.values()].map((server) => `  ${upstreamLine(server)}`),
+    "",
+    "tokens",
+    ...(settings.tokens.length === 0 ? ["  none: every client of this machine is admitted"] : []),
+    ...settings.tokens.map((token) => `  ${tokenLine(token)}`),
+    "",
+    "clients",
+    ...clientLines(settings).map((line) => `  ${line}`),
+    "",
+    ...optionLines(program),
+  ].join("\n");
+
+const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
+
+const upstreamLine = (server: UpstreamSettings): string => {
+  const { ca, http, name, protocols, proxy, state, tolerance, url } = server;
+  return [
+    `${name}: ${url}`,
+    `at ${isDefault(name) ? "/ and " : ""}/u/${name}/`,
+    hasOwnCredential(server) ? "its own credential" : "the client's credential",
+    ...(protocols === undefined ? [] : [protocols.join(" ")]),
+    ...(server.headers.length === 0 ? [] : [`headers ${server.headers.map(([header]) => header).join(" ")}`]),
+    ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "a proxy of its own"]),
+    ...(ca === undefined ? [] : ["certificates of its own"]),
+    ...(http === 2 ? ["HTTP/2"] : []),
+    ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
+    ...(state === undefined ? [] : [`state ${state}`]),
+  ].join(", ");
+};
+
+const tokenLine = ({ metrics, name, page, upstreams }: GatewaySettings["tokens"][number]): string => {
+  const permits = [
+    upstreams === undefined ? "all upstreams" : `upstreams ${upstreams.join(" ") || "none"}`,
+    ...(page ? ["the page and its API"] : []),
+    ...(metrics ? ["metrics"] : []),
+  ];
+  return `${name}: ${permits.join(", ")}`;
+};
+
+const protocols: ReadonlyArray<ProtocolId> = [
+  ...(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const),
+];
+
+/** Each client of the table, and what it gets where a request asks for nothing else. */
+const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
+  tableOf(manner.clients).map((row) => {
+    const treated = protocols.map((protocol) => {
+      const shipped = shippedTreatment(row, protocol);
+      const reveal = row.configured.reveal ?? manner.reveal ?? shipped.reveal;
+      return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? shipped.onBreak}` };
+    });
+    const changed = Object.keys(row.configured).length > 0 ? " (configured)" : "";
+    const [first] = treated;
+    const others = treated.filter(({ said }) => said !== first?.said);
+    return `${row.name}: ${first?.said}${others.map(({ protocol, said }) => `; ${protocol} ${said}`).join("")}${changed}`;
+  });
+
+/** Everything else that was chosen. */
+const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
+  const { accessLog, budget, clocks, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } = program;
+  const { onQuestion, policy, requireStore } = program;
+  const chosen = { accessLog, budget, clocks, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat };
+  return Object.entries({ ...chosen, onQuestion, policy, requireStore, allowedHosts: program.allowedHosts })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+};

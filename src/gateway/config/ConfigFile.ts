@@ -1,0 +1,245 @@
+/**
+ * Reads a gateway's configuration file into its options: decodes it, looks up what it names, and gives all that is wrong with it
+ * at once.
+ */
+import { Redacted, Result, Schema } from "effect";
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
+import { ClientOverrides } from "../clients/ClientOverrides.ts";
+import { clientsOf, optionsOf } from "./ConfigOptions.ts";
+import { type ConfigProblem, problemAt, problemsOf } from "./ConfigProblem.ts";
+import { ConfigSchema } from "./ConfigSchema.ts";
+import type { ConfigSources } from "./ConfigSources.ts";
+import { isCredentialName } from "./CredentialNames.ts";
+import { type GatewayToken, type ListenTls, problemOfToken, problemOfUrl } from "./GatewayOptions.ts";
+import { type JsonPath, readJson } from "./JsonText.ts";
+import type { ProgramOptions } from "./ProgramOptions.ts";
+import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
+import type { UpstreamSettings } from "./UpstreamSettings.ts";
+
+/** What was read. */
+export type ConfigRead =
+  | { readonly options: ProgramOptions }
+  | { readonly problems: readonly [ConfigProblem, ...ReadonlyArray<ConfigProblem>] };
+
+/** Reads a file. */
+export const readConfig = (sources: ConfigSources): ConfigRead => {
+  const read = readJson(sources.text);
+  if ("broken" in read) return { problems: [problemAt([], read.broken)] };
+  const twice = read.repeated.map((path) => problemAt(path, "expected this name once"));
+  const decoded = decode(read.value);
+  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure)], {});
+  const reader = new Reader(sources);
+  const options = { ...optionsOf(decoded.success), ...reader.all(decoded.success) };
+  return found([...twice, ...reader.problems], options);
+};
+
+/**
+ * Checks clocks, budget and policy that were given in another way than by a file, by the same words.
+ *
+ * @param config as a file would have them
+ */
+export const problemsIn = (
+  config: unknown,
+): { readonly config: ConfigSchema } | { readonly problems: ReadonlyArray<ConfigProblem> } => {
+  const decoded = decode(config);
+  if (Result.isFailure(decoded)) return { problems: problemsOf(decoded.failure) };
+  const problems = Object.entries(decoded.success.policy ?? {}).flatMap(([rule, action]) => {
+    const message = problemOfRule({ [rule]: action });
+    return message === undefined ? [] : [problemAt(["policy", rule], message)];
+  });
+  return problems.length === 0 ? { config: decoded.success } : { problems };
+};
+
+const decode = Schema.decodeUnknownResult(ConfigSchema, { errors: "all", onExcessProperty: "error" });
+
+const found = ([first, ...others]: ReadonlyArray<ConfigProblem>, options: ProgramOptions): ConfigRead =>
+  first === undefined ? { options } : { problems: [first, ...others] };
+
+type Upstream = NonNullable<ConfigSchema["upstreams"]>[string];
+type Secret = NonNullable<Upstream["credential"]>;
+
+/** Looks up what a decoded file names, and keeps what is wrong. */
+class Reader {
+  readonly problems: Array<ConfigProblem> = [];
+  readonly #sources: ConfigSources;
+
+  constructor(sources: ConfigSources) {
+    this.#sources = sources;
+  }
+
+  /** The options that depend on more than the file's own words. */
+  all(config: ConfigSchema): ProgramOptions {
+    const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
+    const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
+    const tls = this.#tls(config);
+    this.#policy(config.policy);
+    const clients = config.clients === undefined ? undefined : this.#clients(config.clients);
+    return {
+      ...(named.length === 0 ? {} : { named }),
+      ...(tokens.length === 0 ? {} : { tokens }),
+      ...(tls === undefined ? {} : { tls }),
+      ...(clients === undefined ? {} : { clients }),
+    };
+  }
+
+  /** One by one: what is wrong with one row must not hide what is wrong with another. */
+  #clients(clients: NonNullable<ConfigSchema["clients"]>): ClientOverrides | undefined {
+    const rows = clientsOf(clients);
+    for (const [name, row] of Object.entries(rows)) {
+      const decoded = decodeClients({ [name]: row });
+      if (Result.isFailure(decoded)) this.problems.push(...problemsOf(decoded.failure, ["clients"]));
+    }
+    return Result.getOrUndefined(decodeClients(rows));
+  }
+
+  #say(path: JsonPath, message: string | undefined): void {
+    if (message !== undefined) this.problems.push(problemAt(path, message));
+  }
+
+  #upstream(name: string, it: Upstream): UpstreamSettings {
+    const at = ["upstreams", name];
+    if (!isUpstreamName(name)) this.#say(at, `expected a name of ${upstreamNameWords}`);
+    this.#say([...at, "url"], problemOfUrl(it.url));
+    if (it.protocols?.length === 0) this.#say([...at, "protocols"], "expected at least one protocol");
+    const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
+    const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
+    const ca = it.ca === undefined ? undefined : this.#pem([...at, "ca"], it.ca, "CERTIFICATE");
+    return {
+      ...{ name, url: it.url, headers: this.#headers(at, it.headers ?? {}) },
+      ...(it.protocols === undefined ? {} : { protocols: it.protocols }),
+      ...(credential === undefined ? {} : { credential }),
+      ...(proxy === undefined ? {} : { proxy }),
+      ...(ca === undefined ? {} : { ca }),
+      ...(it.http === undefined ? {} : { http: it.http }),
+      ...(it.tolerance?.done_without_finish === undefined
+        ? {}
+        : { tolerance: { doneWithoutFinish: it.tolerance.done_without_finish } }),
+      ...(it.state === undefined ? {} : { state: it.state }),
+    };
+  }
+
+  #headers(at: JsonPath, headers: NonNullable<Upstream["headers"]>): RelayHeaders {
+    return Object.entries(headers).flatMap(([name, value]): RelayHeaders => {
+      const path = [...at, "headers", name];
+      if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || ofConnection.test(name)) {
+        this.#say(path, "expected the name of a header that a client sends");
+        return [];
+      }
+      const isPlain = typeof value === "string" && !isCredentialName(name);
+      const text = isPlain ? value : this.#text(path, value);
+      if (text !== undefined && !/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text))
+        this.#say(path, "expected a text that a header can hold");
+      return text === undefined ? [] : [[name, text]];
+    });
+  }
+
+  #proxy(path: JsonPath, value: Secret): UpstreamSettings["proxy"] {
+    if (value === "direct") return value;
+    const literal = typeof value === "string";
+    const secret = literal && !/@/.test(value) ? value : this.#text(path, value);
+    if (secret === undefined) return undefined;
+    if (!isProxy(secret)) this.#say(path, "expected http(s)://[user:password@]host[:port], or direct");
+    return Redacted.make(secret);
+  }
+
+  #token(
+    name: string,
+    it: NonNullable<ConfigSchema["tokens"]>[string],
+    { upstreams = {} }: ConfigSchema,
+  ): ReadonlyArray<GatewayToken> {
+    const at = ["tokens", name];
+    if (!namePattern.test(name)) this.#say(at, "expected a name of 1 to 32 of a-z, 0-9 and -");
+    const known = new Set([...Object.keys(upstreams), "openai", "anthropic", "gemini"]);
+    for (const [n, upstream] of (it.upstreams ?? []).entries())
+      if (!known.has(upstream)) this.#say([...at, "upstreams", n], "expected the name of an upstream");
+    const token = this.#text([...at, "token"], it.token);
+    if (token === undefined) return [];
+    this.#say([...at, "token"], problemOfToken(token));
+    return [
+      {
+        ...{ name, token: Redacted.make(token), page: it.page ?? false, metrics: it.metrics ?? false },
+        ...(it.upstreams === undefined ? {} : { upstreams: it.upstreams }),
+      },
+    ];
+  }
+
+  #tls({ listen }: ConfigSchema): ListenTls | undefined {
+    if (listen?.tls === undefined) return undefined;
+    const cert = this.#pem(["listen", "tls", "cert"], listen.tls.cert, "CERTIFICATE");
+    const key = this.#pem(["listen", "tls", "key"], listen.tls.key, "PRIVATE KEY");
+    return cert === undefined || key === undefined ? undefined : { cert, key: Redacted.make(key) };
+  }
+
+  #pem(path: JsonPath, name: string, what: string): string | undefined {
+    const text = this.#sources.file(name);
+    if (text?.includes(`${what}-----`) === true) return text;
+    this.#say(path, `expected a file with a ${what} (PEM) that can be read`);
+    return undefined;
+  }
+
+  #policy(policy: ConfigSchema["policy"]): void {
+    for (const [rule, action] of Object.entries(policy ?? {})) {
+      const problem = problemOfRule({ [rule]: action });
+      this.#say(["policy", rule], problem);
+    }
+  }
+
+  #secret(path: JsonPath, value: Secret): Redacted.Redacted<string> | undefined {
+    const text = this.#text(path, value);
+    return text === undefined ? undefined : Redacted.make(text);
+  }
+
+  /** The secret that stands there or is named there; undefined once its problem is told. */
+  #text(path: JsonPath, value: Secret): string | undefined {
+    const text = this.#lookedUp(path, value);
+    if (text !== "") return text;
+    this.#say(path, "expected a secret that is not empty");
+    return undefined;
+  }
+
+  #lookedUp(path: JsonPath, value: Secret): string | undefined {
+    if (typeof value === "string") {
+      if (!this.#sources.shared) return value;
+      this.#say(
+        path,
+        'expected { "env": "NAME" } or { "file": "PATH" }: others can read this file (chmod 600 keeps them out)',
+      );
+      return undefined;
+    }
+    if ("env" in value) {
+      const text = this.#sources.env(value.env);
+      if (text === undefined) this.#say([...path, "env"], "expected the name of a variable that is set");
+      return text;
+    }
+    const text = this.#sources.file(value.file);
+    if (text === undefined) this.#say([...path, "file"], "expected the name of a file that can be read");
+    // Editors end a file with a line break, which is no part of a secret.
+    return text?.replace(/[\r\n]+$/, "");
+  }
+}
+
+const decodeClients = Schema.decodeUnknownResult(ClientOverrides, { errors: "all", onExcessProperty: "error" });
+
+/** Headers that say how a message is carried, or that the gateway itself reads. */
+const ofConnection =
+  /^(?:connection|content-length|cookie2?|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-recovery-.*)$/i;
+
+const isProxy = (text: string): boolean => {
+  if (!URL.canParse(text)) return false;
+  const { hash, hostname, pathname, protocol, search } = new URL(text);
+  return /^https?:$/.test(protocol) && hostname !== "" && /^\/?$/.test(pathname) && search === "" && hash === "";
+};
+
+/** What is wrong with one rule of a policy; undefined where it is stricter than the default policy's. */
+export const problemOfRule = (stricter: StricterRules): string | undefined => {
+  try {
+    policyOf({ stricter });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    return error.reason === "unknown_rule"
+      ? "expected a rule of the policy"
+      : "expected a stricter action than the rule's own";
+  }
+};

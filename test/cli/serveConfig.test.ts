@@ -1,0 +1,248 @@
+import { writeFileSync } from "node:fs";
+import { request as httpsRequest } from "node:https";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { FaultProvider } from "../../src/testing/index.ts";
+import * as Certificates from "../failure/provoked/Certificates.ts";
+import { bodies, recovery, send, serverOf } from "../gateway/GatewayCases.ts";
+import { folder, type Served, serve } from "./ServeProcess.ts";
+
+const chat = JSON.stringify(bodies["openai-chat"]);
+
+/** A configuration file in a folder of its own. */
+const configured = (config: unknown) =>
+  Effect.map(folder, (dir) => {
+    const path = join(dir, "gateway.json");
+    const write = (next: unknown) => writeFileSync(path, JSON.stringify(next), { mode: 0o644 });
+    write(config);
+    return { dir, path, write };
+  });
+
+/** A server that says its name. */
+const named = (name: string) =>
+  serverOf((request, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ name, authorization: request.headers.authorization }));
+  });
+
+/** Waits until the process has written so. */
+const said = (served: Served, pattern: RegExp): Promise<string> =>
+  new Promise((resolve) => {
+    const look = () => {
+      const found = pattern.exec(`${served.stdout()}${served.stderr()}`);
+      if (found !== null) resolve(found[0]);
+    };
+    for (const stream of [served.child.stdout, served.child.stderr]) stream?.on("data", () => setImmediate(look));
+    look();
+  });
+
+const small = { listen: { port: 0 }, db: "memory" };
+
+describe("stream-recovery serve --config", () => {
+  it.live("serves two upstreams of one protocol side by side, with flags over variables over the file", () =>
+    Effect.gen(function* () {
+      const [one, two, three] = [yield* named("one"), yield* named("two"), yield* named("three")];
+      const { path } = yield* configured({
+        ...small,
+        listen: { port: 1 },
+        upstreams: {
+          one: { url: `${one}/v1`, credential: { env: "KEY_ONE" } },
+          two: { url: `${two}/v1`, credential: { env: "KEY_TWO" } },
+          openai: { url: "http://127.0.0.1:9/v1" },
+        },
+        limits: { max_body_bytes: 10 },
+        log: { access: false },
+      });
+      const env = {
+        KEY_ONE: "k-1",
+        KEY_TWO: "k-2",
+        STREAM_RECOVERY_PORT: "2",
+        STREAM_RECOVERY_MAX_BODY_BYTES: "1000000",
+      };
+      const served = yield* serve(["--config", path, "--port", "0", "--openai-url", `${three}/v1`], env);
+      const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`, { body: chat }));
+      assert.deepStrictEqual(JSON.parse((yield* ask("/u/one/v1/models")).text), {
+        name: "one",
+        authorization: "Bearer k-1",
+      });
+      assert.deepStrictEqual(JSON.parse((yield* ask("/u/two/v1/models")).text), {
+        name: "two",
+        authorization: "Bearer k-2",
+      });
+      assert.deepInclude(JSON.parse((yield* ask("/v1/models")).text), { name: "three" });
+      assert.strictEqual((yield* ask("/u/three/v1/models")).status, 404);
+    }),
+  );
+
+  it.live("checks: all that is wrong in a line each, and exit code 1; what would be served, without its secrets", () =>
+    Effect.gen(function* () {
+      const wrong = yield* configured({
+        upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
+        tokens: { t: { token: { env: "NOT_SET" } } },
+        lisen: {},
+      });
+      for (const args of [["--check"], []]) {
+        const served = yield* serve(["--config", wrong.path, ...args]);
+        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
+        assert.strictEqual(served.stdout(), "");
+        assert.deepStrictEqual(served.stderr().replaceAll(`serve: ${wrong.path}: `, "").split("\n"), [
+          "$.lisen: expected no such key",
+          "",
+        ]);
+      }
+      wrong.write({
+        upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
+        tokens: { t: { token: { env: "NOT_SET" } } },
+      });
+      const more = yield* serve(["--config", wrong.path, "--check"]);
+      assert.deepStrictEqual(yield* Effect.promise(() => more.exited), [1, null]);
+      const lines = more.stderr().trim().split("\n");
+      assert.lengthOf(lines, 4);
+      for (const line of lines) assert.match(line, /^serve: \S+gateway\.json: \$\.\S+: expected /);
+      assert.notInclude(more.stderr(), "SECRET");
+      const missing = yield* serve(["--config", `${wrong.path}.none`, "--check"]);
+      assert.deepStrictEqual(yield* Effect.promise(() => missing.exited), [1, null]);
+      assert.match(missing.stderr(), /gateway\.json\.none: the file cannot be read \(ENOENT\)\n$/);
+    }),
+  );
+
+  it.live("prints what the example of the documentation serves", () =>
+    Effect.gen(function* () {
+      const path = fileURLToPath(new URL("../../docs/gateway.example.json", import.meta.url));
+      const secret = "SECRET-of-24-characters--";
+      const env = Object.fromEntries(
+        ["TEAM_OPENAI_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
+      );
+      const checked = yield* serve(["--config", path, "--check"], env);
+      assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
+      assert.include(
+        checked.stdout(),
+        "groq: https://api.groq.com/openai/v1, at /u/groq/, its own credential, openai-chat",
+      );
+      assert.include(checked.stdout(), "ci: upstreams team-openai groq");
+      assert.match(checked.stdout(), /codex: on_complete, .* \(configured\)/);
+      assert.notInclude(`${checked.stdout()}${checked.stderr()}`, "SECRET");
+      const served = yield* serve(["--config", path, "--port", "0", "--db", "memory"], env);
+      const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}/recovery/`));
+      assert.strictEqual(page.status, 200);
+      assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
+    }),
+  );
+
+  it.live("reads the file again at SIGHUP, and keeps the last one where it is wrong", () =>
+    Effect.gen(function* () {
+      const [one, two] = [yield* named("one"), yield* named("two")];
+      const config = { ...small, upstreams: { a: { url: `${one}/v1` } } };
+      const { path, write } = yield* configured(config);
+      const served = yield* serve(["--config", path]);
+      const ask = () => Effect.promise(() => send(`${served.url}/u/a/v1/models`));
+      assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
+      write({ ...config, upstreams: { a: { url: "nowhere" } } });
+      served.child.kill("SIGHUP");
+      yield* Effect.promise(() => said(served, /the last one stays: .*\$\.upstreams\.a\.url: expected/));
+      assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
+      write({ ...config, listen: { port: 1 }, db: "other.db", upstreams: { a: { url: `${two}/v1` } } });
+      served.child.kill("SIGHUP");
+      yield* Effect.promise(() => said(served, /was read again; these need a restart: port, db/));
+      assert.deepInclude(JSON.parse((yield* ask()).text), { name: "two" });
+      served.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+    }),
+  );
+
+  it.live("lets what runs finish as it began while it reads the file again", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 20 }], delay_ms: 20 }] } });
+      const config = { ...small, upstreams: { a: { url: `${server.url}/v1` } } };
+      const { path, write } = yield* configured(config);
+      const served = yield* serve(["--config", path]);
+      let told = false;
+      const got = yield* Effect.promise(() =>
+        send(`${served.url}/live/u/a/v1/chat/completions`, {
+          body: chat,
+          onData: () => {
+            if (told) return;
+            told = true;
+            write(small);
+            served.child.kill("SIGHUP");
+          },
+        }),
+      );
+      assert.isFalse(got.broken);
+      yield* Effect.promise(() => said(served, /was read again/));
+      const gone = yield* Effect.promise(() => send(`${served.url}/u/a/v1/models`));
+      assert.deepStrictEqual([gone.status, recovery(gone, "refused")], [404, "address"]);
+    }),
+  );
+});
+
+describe("stream-recovery serve", () => {
+  it.live("listens with TLS", () =>
+    Effect.gen(function* () {
+      const one = yield* named("one");
+      const dir = yield* folder;
+      const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+      writeFileSync(cert, Certificates.localhost);
+      writeFileSync(key, Certificates.key);
+      const args = ["--port", "0", "--db", "memory", "--tls-cert", cert, "--tls-key", key, "--openai-url", `${one}/v1`];
+      const served = yield* serve(args);
+      assert.match(served.stdout(), /^listening on https:\/\/127\.0\.0\.1:\d+\n$/);
+      const url = served.stdout().trim().replace("listening on ", "");
+      const status = yield* Effect.promise(
+        () =>
+          new Promise<number | undefined>((resolve, reject) => {
+            httpsRequest(`${url}/v1/models`, { ca: Certificates.localhost, agent: false }, (response) => {
+              response.resume();
+              resolve(response.statusCode);
+            })
+              .on("error", reject)
+              .end();
+          }),
+      );
+      assert.strictEqual(status, 200);
+      const half = yield* serve(args.slice(0, 6));
+      assert.deepStrictEqual(yield* Effect.promise(() => half.exited), [2, null]);
+      const swapped = yield* serve([...args, "--tls-cert", key]);
+      yield* Effect.promise(() => swapped.exited);
+      assert.notInclude(swapped.stderr(), "MIGH");
+    }),
+  );
+
+  it.live("takes clocks, budgets and policies by flags and variables, and says which one is wrong", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({
+        script: { answers: [{ break: { kind: "stall", at: "before_head" } }] },
+      });
+      const args = [
+        "--port",
+        "0",
+        "--db",
+        "memory",
+        "--openai-url",
+        `${server.url}/v1`,
+        "--clock",
+        "first_progress=50",
+      ];
+      const served = yield* serve([...args, "--clock", "silence=off"], {
+        STREAM_RECOVERY_BUDGET: "max_auto_retries=0,max_after_stall=0",
+      });
+      const got = yield* Effect.promise(() => send(`${served.url}/v1/chat/completions`, { body: chat }));
+      assert.isAtLeast(got.status, 400);
+      assert.lengthOf(yield* server.log, 1);
+      const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["--clock", "idle=soon"], "--clock idle: expected whole milliseconds"],
+        [["--clock", "sleep=1"], "--clock sleep: expected no such key"],
+        [["--budget", "max_auto_retries=-1"], "--budget max_auto_retries: expected"],
+        [["--policy", "nothing_shown=auto_retry_once"], "--policy nothing_shown: expected"],
+        [["--policy", "no_such=ask_user"], "--policy no_such: expected a rule of the policy"],
+      ];
+      for (const [flags, line] of wrong) {
+        const refused = yield* serve(["--port", "0", "--db", "memory", ...flags]);
+        assert.deepStrictEqual(yield* Effect.promise(() => refused.exited), [2, null]);
+        assert.include(refused.stderr(), `serve: ${line}`);
+      }
+    }),
+  );
+});

@@ -1,0 +1,203 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Redacted } from "effect";
+import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
+import type { ConfigSources } from "../../../src/gateway/config/ConfigSources.ts";
+import type { ProgramOptions } from "../../../src/gateway/config/ProgramOptions.ts";
+
+const files: Readonly<Record<string, string>> = {
+  "/run/key": "from-a-file\n",
+  "ca.pem": "-----BEGIN CERTIFICATE-----\n",
+  "key.pem": "-----BEGIN PRIVATE KEY-----\n",
+  empty: "\n",
+};
+const env: Readonly<Record<string, string>> = {
+  KEY: "from-the-environment",
+  TOKEN: "a-token-of-24-characters",
+  EMPTY: "",
+};
+
+const sources = (config: unknown, more: Partial<ConfigSources> = {}): ConfigSources => ({
+  text: typeof config === "string" ? config : JSON.stringify(config),
+  shared: true,
+  env: (name) => env[name],
+  file: (path) => files[path],
+  ...more,
+});
+
+const optionsIn = (config: unknown, more: Partial<ConfigSources> = {}): ProgramOptions => {
+  const read = readConfig(sources(config, more));
+  if ("problems" in read) throw new Error(JSON.stringify(read.problems));
+  return read.options;
+};
+
+const problemsIn = (config: unknown, more: Partial<ConfigSources> = {}): ReadonlyArray<string> => {
+  const read = readConfig(sources(config, more));
+  return "problems" in read ? read.problems.map(({ message, path }) => `${path}: ${message}`) : [];
+};
+
+const url = "https://llm.example/v1";
+
+/** The options with their secrets in the open. */
+const unwrapped = (value: unknown): unknown => {
+  if (Redacted.isRedacted(value)) return `secret ${Redacted.value(value)}`;
+  if (Array.isArray(value)) return value.map(unwrapped);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, it]) => [key, unwrapped(it)]));
+};
+
+describe("readConfig", () => {
+  it("reads every key into its option", () => {
+    const options = optionsIn({
+      $schema: "./gateway.schema.json",
+      listen: { host: "0.0.0.0", port: 0, tls: { cert: "ca.pem", key: "key.pem" } },
+      upstreams: {
+        groq: {
+          ...{ url, protocols: ["openai-chat"], credential: { env: "KEY" }, proxy: "http://proxy:3128", ca: "ca.pem" },
+          ...{ headers: { "x-team": "a", "x-api-key": { file: "/run/key" } }, http: 2, state: "shared" },
+          tolerance: { done_without_finish: true },
+        },
+        openai: { url: "http://127.0.0.1:1/v1", proxy: "direct" },
+      },
+      tokens: { team: { token: { env: "TOKEN" }, upstreams: ["groq", "anthropic"], metrics: true } },
+      allowed_hosts: ["box"],
+      ...{
+        reveal: "on_complete",
+        on_break: "as_provider",
+        on_question: "hold",
+        hold_ms: 1,
+        hold_max_ms: 2,
+        comment_ms: 3,
+      },
+      clients: { codex: { reveal: "live", on_break: "tell", patience_ms: 4, hold_max_ms: 5, status: 424 } },
+      clocks: { idle: 1000, silence: "off" },
+      budget: { max_auto_retries: 0 },
+      policy: { nothing_shown: "ask_user" },
+      limits: { drain_ms: 7, max_body_bytes: 8 },
+      ...{ db: "memory", lease_ms: 9 },
+    });
+    const shown = unwrapped(options);
+    assert.deepStrictEqual(shown, {
+      ...{ host: "0.0.0.0", port: 0, allowedHosts: ["box"], reveal: "on_complete", onBreak: "as_provider" },
+      ...{ onQuestion: "hold", holdMs: 1, holdMaxMs: 2, keepAliveMs: 3, db: "memory", leaseMs: 9 },
+      clients: { codex: { reveal: "live", onBreak: "tell", patienceMs: 4, holdMaxMs: 5, status: 424 } },
+      clocks: { idle: 1000, silence: false },
+      budget: { max_auto_retries: 0 },
+      limits: { maxBodyBytes: 8, drainMs: 7 },
+      policy: { nothing_shown: "ask_user" },
+      named: [
+        {
+          ...{ name: "groq", url, protocols: ["openai-chat"], credential: "secret from-the-environment" },
+          ...{ proxy: "secret http://proxy:3128", ca: files["ca.pem"], http: 2, state: "shared" },
+          headers: [
+            ["x-team", "a"],
+            ["x-api-key", "from-a-file"],
+          ],
+          tolerance: { doneWithoutFinish: true },
+        },
+        { name: "openai", url: "http://127.0.0.1:1/v1", headers: [], proxy: "direct" },
+      ],
+      tokens: [
+        {
+          ...{ name: "team", token: `secret ${env.TOKEN}`, page: false, metrics: true },
+          upstreams: ["groq", "anthropic"],
+        },
+      ],
+      tls: { cert: files["ca.pem"], key: `secret ${files["key.pem"]}` },
+    });
+    assert.deepStrictEqual(optionsIn({}), {});
+  });
+
+  it("tells all that is wrong, each with its path", () => {
+    const said = problemsIn({
+      lisen: {},
+      listen: { port: 70_000 },
+      upstreams: { a: { url: 7, protocol: [] }, b: { protocols: ["openai"] } },
+      clocks: { idle: "soon" },
+      reveal: "maybe",
+    });
+    assert.deepStrictEqual(
+      said.map((line) => line.replace(/: .*/, "")).sort(),
+      ["$.clocks.idle", "$.lisen", "$.listen.port", "$.reveal", "$.upstreams.a.protocol", "$.upstreams.a.url"]
+        .concat(["$.upstreams.b.protocols[0]", "$.upstreams.b.url"])
+        .sort(),
+    );
+    for (const line of said) assert.match(line, /: expected /);
+  });
+
+  it("tells all that is wrong in what it names", () => {
+    const said = problemsIn({
+      listen: { tls: { cert: "none.pem", key: "ca.pem" } },
+      upstreams: {
+        v1: { url },
+        A: { url },
+        a: { url: "https://user:hunter2@llm.example" },
+        b: {
+          url: "ftp://x",
+          ca: "none.pem",
+          proxy: "socks5://hunter2@x",
+          credential: { env: "NOT_SET" },
+          protocols: [],
+        },
+        c: { url, credential: { file: "none" }, headers: { host: "x", "a b": "y", "x-odd": "a\nb" } },
+        d: { url, credential: { env: "EMPTY" }, headers: { "x-key": { file: "empty" } } },
+      },
+      tokens: { t: { token: { env: "KEY" }, upstreams: ["none"] }, T: { token: { env: "TOKEN" } } },
+      policy: { nothing: "ask_user", text_shown: "ask_user" },
+      clients: { nobody: {}, codex: { match: { user_agent: "x" } }, own: { match: { user_agent: "x" }, as: "none" } },
+    });
+    assert.deepStrictEqual(
+      said.map((line) => line.replace(/: .*/, "")).sort(),
+      [
+        ...["$.listen.tls.cert", "$.listen.tls.key", "$.upstreams.v1", "$.upstreams.A", "$.upstreams.a.url"],
+        ...["$.upstreams.b.url", "$.upstreams.b.ca", "$.upstreams.b.proxy", "$.upstreams.b.credential.env"],
+        ...["$.upstreams.b.protocols", "$.upstreams.c.credential.file", "$.upstreams.c.headers.host"],
+        ...['$.upstreams.c.headers["a b"]', "$.upstreams.c.headers.x-odd", "$.upstreams.d.credential"],
+        ...["$.upstreams.d.headers.x-key", "$.tokens.t.upstreams[0]", "$.tokens.T"],
+        ...["$.policy.nothing", "$.policy.text_shown", "$.clients.nobody", "$.clients.codex", "$.clients.own.as"],
+      ].sort(),
+    );
+    assert.notMatch(said.join("\n"), /hunter2|from-the|24-characters/);
+  });
+
+  it("takes a literal secret only from a file that others cannot read", () => {
+    const config = {
+      upstreams: {
+        a: {
+          ...{ url, credential: "SECRET-1-of-somebody", headers: { authorization: "Bearer SECRET-2", "x-team": "a" } },
+          proxy: "http://user:SECRET-3@proxy:1",
+        },
+      },
+      tokens: { t: { token: "SECRET-4-of-somebody" } },
+    };
+    const said = problemsIn(config);
+    assert.deepStrictEqual(
+      said.map((line) => line.replace(/: .*/, "")),
+      ["$.upstreams.a.credential", "$.upstreams.a.proxy", "$.upstreams.a.headers.authorization", "$.tokens.t.token"],
+    );
+    assert.notInclude(said.join("\n"), "SECRET");
+    const { named = [], tokens = [] } = optionsIn(config, { shared: false });
+    assert.strictEqual(named[0]?.credential && Redacted.value(named[0].credential), "SECRET-1-of-somebody");
+    assert.lengthOf(tokens, 1);
+    assert.notInclude(JSON.stringify([tokens, named[0]?.credential, named[0]?.proxy]), "SECRET");
+  });
+
+  it("refuses a name that stands twice, wherever it does", () => {
+    const text = `{"upstreams":{"a":{"url":"${url}"},"b":{"url":"${url}","url":"${url}"},"a":{"url":"${url}"}},
+      "tokens":{"t":{"token":{"env":"TOKEN"},"upstreams":["a","b"]}},"to\\u006bens":{}}`;
+    assert.deepStrictEqual(problemsIn(text), [
+      "$.upstreams.b.url: expected this name once",
+      "$.upstreams.a: expected this name once",
+      "$.tokens: expected this name once",
+    ]);
+  });
+
+  it("refuses what is no JSON without repeating it", () => {
+    for (const text of ["", "{", '{"tokens": {"t": {"token": SECRET}}}', '{"a": "SECRET', "SECRET", '{"a":1,}'])
+      assert.match(problemsIn(text).join(), /^\$: expected JSON(?:, and line \d+ column \d+ is none)?$/, text);
+    for (const text of ["[]", "null", '"SECRET"', "7"]) {
+      assert.lengthOf(problemsIn(text), 1);
+      assert.notInclude(problemsIn(text).join(), "SECRET");
+    }
+    assert.deepStrictEqual(optionsIn("\uFEFF{}"), {});
+  });
+});

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
+import { jsonSchema } from "../../../src/gateway/config/ConfigSchema.ts";
+
+const docs = new URL("../../../docs/", import.meta.url);
+
+describe("the published schema", () => {
+  it("is the one that the file is read by", () => {
+    const published: unknown = JSON.parse(readFileSync(new URL("gateway.schema.json", docs), "utf8"));
+    assert.deepStrictEqual(published, JSON.parse(JSON.stringify(jsonSchema())), "npm run tables prints it");
+  });
+
+  it("leaves no object open, but for those whose keys are names", () => {
+    const text = JSON.stringify(jsonSchema());
+    assert.notInclude(text, '"additionalProperties":true');
+    assert.include(text, '"additionalProperties":false');
+  });
+});
+
+describe("docs/gateway.example.json", () => {
+  it("has nothing wrong where its variables are set", () => {
+    const text = readFileSync(new URL("gateway.example.json", docs), "utf8");
+    const names: Array<string> = [];
+    const env = (name: string) => {
+      names.push(name);
+      return "a-secret-of-24-characters";
+    };
+    const read = readConfig({ text, shared: true, env, file: () => undefined });
+    assert.notProperty(read, "problems", JSON.stringify(read));
+    const page = readFileSync(new URL("gateway-config.md", docs), "utf8");
+    for (const name of names) assert.include(page, name);
+    assert.isAbove(names.length, 1);
+  });
+});
