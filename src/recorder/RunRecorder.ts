@@ -11,20 +11,11 @@ import type { RunIncident } from "../domain/RunIncident.ts";
 import { digester, newKey } from "./Digest.ts";
 import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
+import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
 
 export { RecorderError } from "./RecorderError.ts";
-
-/** Which runs to list, newest first. */
-export interface RunQuery {
-  readonly state?: RunRecord.RunRecord["state"];
-  /** Only runs with at least one incident. */
-  readonly broken?: boolean;
-  /** Only runs that started before this run; for paging. */
-  readonly before?: string;
-  /** At most this many runs; default 100. */
-  readonly limit?: number;
-}
+export type { RunQuery } from "./RunFilter.ts";
 
 /** Which ended runs to forget; a run that has not ended is never forgotten. */
 export interface PruneQuery {
@@ -217,8 +208,7 @@ const list = (records: Map<string, RunRecord.RunRecord>, query: RunQuery = {}) =
   const from = query.before === undefined ? 0 : all.findIndex((record) => record.run_id === query.before) + 1;
   return all
     .slice(from)
-    .filter((record) => query.state === undefined || record.state === query.state)
-    .filter((record) => query.broken !== true || record.incidents.length > 0)
+    .filter((record) => isListed(record, query))
     .slice(0, query.limit ?? listLimitDefault);
 };
 

@@ -25,10 +25,10 @@ export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(
   { httpApiStatus: 404 },
 ) {}
 
-/** What was sent is not what the API takes. */
+/** What was sent is not what the API takes. `field` names the parameter, where it is one. */
 export class ApiInvalid extends Schema.TaggedError<ApiInvalid>()(
   "ApiInvalid",
-  { reason: Schema.Literals(["invalid_request"]), message: Schema.String },
+  { reason: Schema.Literals(["invalid_request"]), field: Schema.optionalKey(Label), message: Schema.String },
   { httpApiStatus: 400 },
 ) {}
 
@@ -115,18 +115,37 @@ const runId = { id: Label };
 const lost = [ApiUnavailable] as const;
 const found = [ApiNotFound, ApiUnavailable] as const;
 
+const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }));
+
+/** Read as texts, so that a refusal can name the parameter: RunSearch.ts says what each may be. */
+const searched = {
+  q: text("Text that the run's id, provider or model contains; the case of ASCII letters makes no difference"),
+  model: text("Text that the model's name contains"),
+  provider: text("Text that the provider's id contains"),
+  since: text("Not started earlier: ISO 8601, milliseconds since the epoch, or how long ago (30m, 1h, 7d)"),
+  until: text("Started earlier, in the forms of since"),
+  state: text(`One of ${RunRecord.fields.state.literals.join(", ")}`),
+  broken: text("true: only runs with an incident"),
+  rule: text("A rule that decided one of the run's incidents"),
+  end: text("How the run ended: completed, stopped, or the reason of its end"),
+  before: text("Pages on: `next` of the page before, or a run's id"),
+  limit: text(`Most runs of the page, 1 to ${listRunsMax}; default 100`),
+};
+
 const runs = HttpApiGroup.make("runs")
   .add(
     HttpApiEndpoint.get("list", "/runs", {
-      query: {
-        state: Schema.optionalKey(RunRecord.fields.state),
-        broken: Schema.optionalKey(Schema.Literals(["true", "false"])),
-        before: Schema.optionalKey(Label),
-        limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: listRunsMax }))),
-      },
-      success: Schema.Struct({ runs: Schema.Array(RunSummary) }),
-      error: lost,
-    }).annotate(OpenApi.Description, "Runs, newest first; `before` pages on from the last run of a page"),
+      query: searched,
+      success: Schema.Struct({
+        runs: Schema.Array(RunSummary),
+        /** What `before` has to be for the next page; left out where this one is the last. */
+        next: Schema.optionalKey(Label),
+      }),
+      error: [ApiInvalid, ...lost],
+    }).annotate(
+      OpenApi.Description,
+      "Runs, newest first. A page of a search by `rule` or `end` may have fewer runs than `limit` and a `next` all the same",
+    ),
     HttpApiEndpoint.get("run", "/runs/:id", { params: runId, success: RunRecord, error: found }),
     HttpApiEndpoint.get("incidents", "/runs/:id/incidents", {
       params: runId,

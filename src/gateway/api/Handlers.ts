@@ -1,7 +1,7 @@
 /**
  * Serves the API from the record of runs.
  */
-import { Effect, Option } from "effect";
+import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
 import * as Choices from "../../policy/Choices.ts";
@@ -13,7 +13,16 @@ import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import { hasRecovered } from "../../story/RunStatus.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
-import { Api, ApiNotFound, ApiRefused, ApiUnavailable, type OpenQuestion, type RunSummary } from "./Api.ts";
+import {
+  Api,
+  ApiNotFound,
+  ApiRefused,
+  ApiUnavailable,
+  listRunsMax,
+  type OpenQuestion,
+  type RunSummary,
+} from "./Api.ts";
+import * as RunSearch from "./RunSearch.ts";
 import type { Totals } from "./Totals.ts";
 import { Traffic } from "./Traffic.ts";
 
@@ -35,18 +44,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
       const traffic = yield* Effect.serviceOption(Traffic);
       const find = (id: string) => findRun(recorder, id);
       return handlers.handleAll({
-        list: ({ query: { before, broken, limit = listRunsDefault, state } }) =>
-          recorder
-            .runs({
-              limit,
-              ...(state === undefined ? {} : { state }),
-              ...(before === undefined ? {} : { before }),
-              ...(broken === "true" ? { broken: true } : {}),
-            })
-            .pipe(
-              Effect.map((found) => ({ runs: found.map(summaryOf) })),
-              Effect.mapError(unavailable),
-            ),
+        list: ({ query }) => list(recorder, query),
         run: ({ params }) => find(params.id),
         incidents: ({ params }) => Effect.map(find(params.id), ({ incidents }) => ({ incidents })),
         export: ({ params }) => Effect.flatMap(find(params.id), exported),
@@ -61,6 +59,14 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
       });
     }),
   );
+
+const list = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], sent: RunSearch.SearchSent) {
+  const now = yield* Clock.currentTimeMillis;
+  const search = RunSearch.parse(sent, { byDefault: listRunsDefault, max: listRunsMax }, now);
+  if (Result.isFailure(search)) return yield* search.failure;
+  const { next, runs } = yield* Effect.mapError(RunSearch.find(recorder, search.success), unavailable);
+  return { runs: runs.map(summaryOf), ...(next === undefined ? {} : { next }) };
+});
 
 const unavailable = ({ reason }: RecorderError): ApiUnavailable =>
   new ApiUnavailable({ reason, message: "the record of runs cannot be read or written now" });

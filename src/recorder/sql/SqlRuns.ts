@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
-import { listLimitDefault, type PruneQuery, type RunQuery } from "../RunRecorder.ts";
+import { folded, type RunQuery } from "../RunFilter.ts";
+import { listLimitDefault, type PruneQuery } from "../RunRecorder.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlStore from "./SqlStore.ts";
@@ -37,6 +38,7 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
       ...(bound === undefined ? [] : [sql`seq < ${bound}`]),
       ...(query.state === undefined ? [] : [ofState(sql, query.state)]),
       ...(query.broken === true ? [sql`broken > 0`] : []),
+      ...searched(sql, query),
     ])} ORDER BY seq DESC LIMIT ${count}`;
   });
   return found.map(({ record }) => record);
@@ -45,6 +47,27 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
 /** Said so that the index of open runs, or of ended ones, is of use. */
 const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) =>
   state === "ended" ? sql`ended_at IS NOT NULL` : sql`ended_at IS NULL AND state = ${state}`;
+
+/** What a search asks of the columns; as `RunFilter.isListed` does of a record. */
+const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragment> => {
+  const { model, provider, startedBefore, startedFrom, text } = query;
+  return [
+    ...(text === undefined ? [] : [sql.or(["run_id", "provider", "model"].map((name) => contains(sql, name, text)))]),
+    ...(provider === undefined ? [] : [contains(sql, "provider", provider)]),
+    ...(model === undefined ? [] : [contains(sql, "model", model)]),
+    ...(startedFrom === undefined ? [] : [sql`started_at >= ${startedFrom}`]),
+    ...(startedBefore === undefined ? [] : [sql`started_at < ${startedBefore}`]),
+  ];
+};
+
+/** SQLite makes ASCII letters small and no others; PostgreSQL does so by the rules of "C". */
+const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
+  const [column, wanted] = [sql.literal(name), folded(text)];
+  return sql.onDialectOrElse({
+    sqlite: () => sql`instr(lower(${column}), ${wanted}) > 0`,
+    orElse: () => sql`strpos(lower(${column} COLLATE "C"), ${wanted}) > 0`,
+  });
+};
 
 /**
  * Reads as many records as asked for. A damaged row is left out, counted and told in the log: it must hide no other run.

@@ -46,9 +46,14 @@ describe("the API", () => {
       assert.deepStrictEqual(ids(yield* called("/runs?limit=2&before=c")), ["b", "a"]);
       assert.deepStrictEqual(ids(yield* called("/runs?state=asking")), ["c"]);
       assert.deepStrictEqual(ids(yield* called("/runs?broken=true")), ["c", "b"]);
-      for (const query of ["limit=0", "limit=501", "limit=x", "state=gone"]) {
+      assert.strictEqual((yield* called("/runs?limit=2")).body.next, "c");
+      assert.isUndefined((yield* called("/runs?limit=2&before=c")).body.next);
+      assert.deepStrictEqual(ids(yield* called("/runs?model=GPT&since=2026-11-22T09:00&until=2026-11-23")), ["c"]);
+      assert.deepStrictEqual(ids(yield* called("/runs?rule=tool_outcome_unknown&q=c")), ["c"]);
+      for (const query of ["limit=0", "limit=501", "limit=x", "state=gone", "since=soon", "until=x", "rule=luck"]) {
         const { body, status } = yield* called(`/runs?${query}`);
-        assert.deepStrictEqual([query, status, body.reason], [query, 400, "invalid_request"]);
+        const field = query.split("=")[0];
+        assert.deepStrictEqual([query, status, body.reason, body.field], [query, 400, "invalid_request", field]);
       }
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );

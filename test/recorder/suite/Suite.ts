@@ -262,6 +262,51 @@ const lists = (test: Test): void => {
       assert.deepStrictEqual(yield* ids(recorder, { state: "ended" }), ["c"]);
     }));
 
+  test("by a text of their id, provider or model, by one of them, and by when they started, all at once", (recorder) =>
+    Effect.gen(function* () {
+      const runs: ReadonlyArray<readonly [string, string, string | undefined]> = [
+        ["run_a", "anthropic", "claude-Sonnet-4-5"],
+        ["run_b", "openai", "gpt-5.1_codex"],
+        ["run_C", "openai", undefined],
+        ["run_d", "Ünïcode", "Éclair-100%"],
+      ];
+      for (const [at, [run_id, id, model]] of runs.entries()) {
+        const provider = { id, ...(model === undefined ? {} : { model }) };
+        yield* recorder.write(run_id, [{ _tag: "RunStarted", run_id, provider, at: at * 10 }]);
+      }
+      const searches: ReadonlyArray<readonly [RunRecorder.RunQuery, ReadonlyArray<string>]> = [
+        [{ text: "" }, ["run_d", "run_C", "run_b", "run_a"]],
+        [{ text: "OPENAI" }, ["run_C", "run_b"]],
+        [{ text: "run_c" }, ["run_C"]],
+        [{ text: "sonnet" }, ["run_a"]],
+        [{ text: "N" }, ["run_d", "run_C", "run_b", "run_a"]],
+        // What stands for anything in a pattern stands for itself here.
+        [{ text: "100%" }, ["run_d"]],
+        [{ text: "5%" }, []],
+        [{ text: "run_%" }, []],
+        [{ text: "1_c" }, ["run_b"]],
+        [{ text: "'; --" }, []],
+        // The case of other letters counts: no two databases agree on them.
+        [{ text: "Ünï" }, ["run_d"]],
+        [{ text: "ünï" }, []],
+        [{ model: "É" }, ["run_d"]],
+        [{ model: "é" }, []],
+        [{ model: "gpt" }, ["run_b"]],
+        [{ model: "" }, ["run_d", "run_C", "run_b", "run_a"]],
+        [{ provider: "open", model: "codex" }, ["run_b"]],
+        [{ provider: "open", text: "claude" }, []],
+        [{ startedFrom: 10 }, ["run_d", "run_C", "run_b"]],
+        [{ startedBefore: 10 }, ["run_a"]],
+        [{ startedFrom: 10, startedBefore: 30, limit: 1 }, ["run_C"]],
+        [{ startedFrom: 10, startedBefore: 30, before: "run_C" }, ["run_b"]],
+        [{ text: "open", state: "live", broken: true }, []],
+        [{ text: "open", state: "live" }, ["run_C", "run_b"]],
+      ];
+      for (const [query, found] of searches) {
+        assert.deepStrictEqual([query, yield* ids(recorder, query)], [query, found]);
+      }
+    }));
+
   test("at most as many as asked for, counted after the state", (recorder) =>
     Effect.gen(function* () {
       for (let index = 0; index < 6; index += 1) {

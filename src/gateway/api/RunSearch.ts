@@ -1,0 +1,182 @@
+/**
+ * Reads what a search asks for, the same for the page's form and for the API, and finds its runs at a bounded cost.
+ */
+import { Effect, Result } from "effect";
+import { Rule } from "../../domain/Decision.ts";
+import { labelCharactersMax } from "../../domain/Limits.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
+import { isListed, type RunQuery } from "../../recorder/RunFilter.ts";
+import { RunRecord } from "../../recorder/RunRecord.ts";
+import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { ApiInvalid } from "./Api.ts";
+
+/** Most runs that one search by rule or end reads: what they say stands in no column. The next page goes on from there. */
+export const scannedRunsMax = 2_000;
+
+/** Runs of one read of such a search. */
+const scanPage = 200;
+
+/** The parameters of a search, by their names in an address. */
+export const searchFields = [
+  "q",
+  "model",
+  "provider",
+  "since",
+  "until",
+  "state",
+  "broken",
+  "rule",
+  "end",
+  "before",
+  "limit",
+] as const;
+/** One of `searchFields`. */
+export type SearchField = (typeof searchFields)[number];
+
+/** The parameters as they were sent: what is left out or empty narrows nothing. */
+export type SearchSent = { readonly [F in SearchField]?: string | undefined };
+
+/** What a search asks for. */
+export interface Search extends RunQuery {
+  readonly rule?: Rule;
+  /** How the run ended: `completed`, `stopped`, or the reason of its end. */
+  readonly end?: string;
+  readonly limit: number;
+}
+
+/** What a search found. */
+export interface Found {
+  readonly runs: ReadonlyArray<RunRecord>;
+  /** The run that the next page begins behind; undefined where there is none. */
+  readonly next: string | undefined;
+  /** The limit of `scannedRunsMax` ended the page before it was full. */
+  readonly cut: boolean;
+}
+
+/**
+ * Reads the parameters of a search.
+ *
+ * @param limits how many runs a page has where none is named, and at most
+ * @param now wall clock, milliseconds since the epoch: `since=1h` counts from it
+ * @returns the search, or an error that names the first field that cannot be read
+ */
+export const parse = (
+  sent: SearchSent,
+  limits: { readonly byDefault: number; readonly max: number },
+  now: number,
+): Result.Result<Search, ApiInvalid> =>
+  Result.gen(function* () {
+    const state = yield* oneOf(sent, "state", RunRecord.fields.state.literals);
+    const broken = yield* oneOf(sent, "broken", ["true", "false"]);
+    const rule = yield* oneOf(sent, "rule", Rule.literals);
+    const startedFrom = yield* momentOf(sent, "since", now);
+    const startedBefore = yield* momentOf(sent, "until", now);
+    const limit = yield* limitOf(sent, limits);
+    const texts = { text: "q", model: "model", provider: "provider", end: "end", before: "before" } as const;
+    let search: Search = { limit };
+    for (const [name, field] of Object.entries(texts)) {
+      const text = yield* textOf(sent, field);
+      if (text !== undefined) search = { ...search, [name]: text };
+    }
+    return {
+      ...search,
+      ...(state === undefined ? {} : { state }),
+      ...(broken === "true" ? { broken: true } : {}),
+      ...(rule === undefined ? {} : { rule }),
+      ...(startedFrom === undefined ? {} : { startedFrom }),
+      ...(startedBefore === undefined ? {} : { startedBefore }),
+    };
+  });
+
+const invalid = (field: SearchField, message: string): ApiInvalid =>
+  new ApiInvalid({ reason: "invalid_request", field, message: `${field}: ${message}` });
+
+const valueOf = (sent: SearchSent, field: SearchField): string | undefined => {
+  const value = sent[field]?.trim();
+  return value === "" ? undefined : value;
+};
+
+const textOf = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
+  const value = valueOf(sent, field);
+  return value !== undefined && value.length > labelCharactersMax
+    ? Result.fail(invalid(field, `at most ${labelCharactersMax} characters`))
+    : Result.succeed(value);
+};
+
+const oneOf = <const L extends string>(
+  sent: SearchSent,
+  field: SearchField,
+  literals: ReadonlyArray<L>,
+): Result.Result<L | undefined, ApiInvalid> => {
+  const value = valueOf(sent, field);
+  const found = literals.find((it) => it === value);
+  return value === undefined || found !== undefined
+    ? Result.succeed(found)
+    : Result.fail(invalid(field, `one of ${literals.join(", ")}`));
+};
+
+const limitOf = (
+  sent: SearchSent,
+  { byDefault, max }: { readonly byDefault: number; readonly max: number },
+): Result.Result<number, ApiInvalid> => {
+  const value = valueOf(sent, "limit");
+  if (value === undefined) return Result.succeed(byDefault);
+  const limit = /^\d{1,9}$/.test(value) ? Number(value) : 0;
+  return limit >= 1 && limit <= max
+    ? Result.succeed(limit)
+    : Result.fail(invalid("limit", `a whole number from 1 to ${max}`));
+};
+
+const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+const momentForms =
+  "a moment in UTC such as 2026-11-22T09:30, milliseconds since the epoch, or how long ago: 30m, 1h, 7d";
+
+/** A moment: how long ago, milliseconds since the epoch, or a date and time of ISO 8601, in UTC where it names no zone. */
+const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {
+  const value = valueOf(sent, field);
+  if (value === undefined) return Result.succeed(undefined);
+  const [, amount, unit] = /^(\d{1,6})([mhd])$/.exec(value) ?? [];
+  if (unit === "m" || unit === "h" || unit === "d") return Result.succeed(now - Number(amount) * units[unit]);
+  if (/^\d{9,15}$/.test(value)) return Result.succeed(Number(value));
+  const [, date, time = "T00:00", zone = "Z"] =
+    /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(value) ?? [];
+  const at = date === undefined ? Number.NaN : Date.parse(`${date}${time.replace(" ", "T")}${zone}`.toUpperCase());
+  return Number.isNaN(at) ? Result.fail(invalid(field, momentForms)) : Result.succeed(at);
+};
+
+/**
+ * Finds a page of runs.
+ *
+ * What stands in columns is the recorder's to look for. A rule or an end is looked for in the records, `scannedRunsMax` of them at
+ * most. A recorder of another author that leaves a new field of the query aside finds no run more than this.
+ */
+export const find = (recorder: RunRecorder["Service"], search: Search): Effect.Effect<Found, RecorderError> =>
+  Effect.gen(function* () {
+    const { before, end, limit, rule, ...asked } = search;
+    const reads = end !== undefined || rule !== undefined;
+    const query: RunQuery = { ...asked, ...(rule === undefined ? {} : { broken: true }), ...ofEnd(end, asked.state) };
+    const found: Array<RunRecord> = [];
+    let [scanned, last] = [0, before];
+    while (true) {
+      const size = reads ? scanPage : limit + 1 - found.length;
+      const page = yield* recorder.runs({ ...query, limit: size, ...(last === undefined ? {} : { before: last }) });
+      for (const record of page) {
+        if (found.length === limit) return { runs: found, next: last, cut: false };
+        last = record.run_id;
+        if (isWanted(record, search)) found.push(record);
+      }
+      scanned += page.length;
+      if (page.length < size) return { runs: found, next: undefined, cut: false };
+      if (scanned >= scannedRunsMax) return { runs: found, next: last, cut: true };
+    }
+  });
+
+/** A run with an end has ended, where no other state was asked for. */
+const ofEnd = (end: string | undefined, state: RunQuery["state"]): RunQuery =>
+  end === undefined || state !== undefined ? {} : { state: "ended" };
+
+const isWanted = (record: RunRecord, search: Search): boolean =>
+  isListed(record, search) &&
+  (search.rule === undefined || record.incidents.some(({ decision }) => decision.rule === search.rule)) &&
+  (search.end === undefined || record.end?.state === search.end || record.end?.reason === search.end);
