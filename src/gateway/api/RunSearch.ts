@@ -91,13 +91,13 @@ export const parse = (
 const invalid = (field: SearchField, message: string): ApiInvalid =>
   new ApiInvalid({ reason: "invalid_request", field, message: `${field}: ${message}` });
 
-const valueOf = (sent: SearchSent, field: SearchField): string | undefined => {
+const sentAs = (sent: SearchSent, field: SearchField): string | undefined => {
   const value = sent[field]?.trim();
   return value === "" ? undefined : value;
 };
 
 const textOf = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
-  const value = valueOf(sent, field);
+  const value = sentAs(sent, field);
   return value !== undefined && value.length > labelCharactersMax
     ? Result.fail(invalid(field, `at most ${labelCharactersMax} characters`))
     : Result.succeed(value);
@@ -108,7 +108,7 @@ const oneOf = <const L extends string>(
   field: SearchField,
   literals: ReadonlyArray<L>,
 ): Result.Result<L | undefined, ApiInvalid> => {
-  const value = valueOf(sent, field);
+  const value = sentAs(sent, field);
   const found = literals.find((it) => it === value);
   return value === undefined || found !== undefined
     ? Result.succeed(found)
@@ -119,7 +119,7 @@ const limitOf = (
   sent: SearchSent,
   { byDefault, max }: { readonly byDefault: number; readonly max: number },
 ): Result.Result<number, ApiInvalid> => {
-  const value = valueOf(sent, "limit");
+  const value = sentAs(sent, "limit");
   if (value === undefined) return Result.succeed(byDefault);
   const limit = /^\d{1,9}$/.test(value) ? Number(value) : 0;
   return limit >= 1 && limit <= max
@@ -134,7 +134,7 @@ const momentForms =
 
 /** A moment: how long ago, milliseconds since the epoch, or a date and time of ISO 8601, in UTC where it names no zone. */
 const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {
-  const value = valueOf(sent, field);
+  const value = sentAs(sent, field);
   if (value === undefined) return Result.succeed(undefined);
   const [, amount, unit] = /^(\d{1,6})([mhd])$/.exec(value) ?? [];
   if (unit === "m" || unit === "h" || unit === "d") return Result.succeed(now - Number(amount) * units[unit]);

@@ -93,7 +93,11 @@ const take = (text: string): void => {
 
 /** Makes one element like another, keeping every node that stays: focus, selection and scrolling are the reader's. */
 const become = (to: PageElement, from: PageElement): void => {
-  for (const name of to.getAttributeNames()) if (from.getAttribute(name) === null) to.removeAttribute(name);
+  // What the reader has opened stays open.
+  const isKept = (name: string) => name === "open" && to.nodeName === "DETAILS";
+  for (const name of to.getAttributeNames()) {
+    if (from.getAttribute(name) === null && !isKept(name)) to.removeAttribute(name);
+  }
   for (const name of from.getAttributeNames()) {
     const value = from.getAttribute(name) ?? "";
     if (to.getAttribute(name) !== value) to.setAttribute(name, value);

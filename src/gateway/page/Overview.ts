@@ -1,38 +1,35 @@
 /**
- * Draws what runs and ran: open questions first, then totals, then runs, newest first.
+ * Draws what runs and ran: totals in a line, then open questions, the most urgent first, then runs, newest first.
  */
+import { Result } from "effect";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
-import { openQuestionOf } from "../../story/Question.ts";
+import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
-import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { counted, grouped, lasting, momentUtc, relative } from "../../story/Times.ts";
+import type { ApiInvalid } from "../api/Api.ts";
+import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
-import { questionBox } from "./QuestionBox.ts";
+import { questionCard } from "./QuestionBox.ts";
+import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm } from "./SearchForm.ts";
 import { timelineOf } from "./Timeline.ts";
 import { sparkline } from "./TimelineFigure.ts";
-import { totalsBoard } from "./TotalsBoard.ts";
-
-/** What a list of runs may be narrowed to. */
-export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
-/** One of `filters`. */
-export type Filter = (typeof filters)[number];
+import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
 /** What the overview shows. */
 export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
   readonly totals: Totals;
-  /** Runs with an open question, newest first. */
+  /** Runs with an open question. */
   readonly asking: ReadonlyArray<RunRecord>;
-  /** A page of runs, newest first. */
-  readonly runs: ReadonlyArray<RunRecord>;
-  readonly filter: Filter;
-  /** The run that this page begins behind; left out on the first page. */
-  readonly before?: string;
-  /** Whether there are older runs. */
-  readonly more: boolean;
+  /** There are more open questions than were read. */
+  readonly asksMore: boolean;
+  readonly asked: Asked;
+  /** A page of runs, newest first; an error names the field of the form that could not be read. */
+  readonly found: Result.Result<Found, ApiInvalid>;
 }
 
 /** Most questions that are put out at once; the list has all of them. */
@@ -40,23 +37,32 @@ export const questionsMax = 10;
 
 /** The overview. */
 export const overview = (model: OverviewModel): Html => html`
-  ${model.before === undefined && questions(model)}
-  ${totalsBoard(model.totals)}
-  <section aria-labelledby="runs-title"><h2 id="runs-title">Runs</h2>
-    <nav class="filters" aria-label="Which runs">${filters.map((it) => filterLink(it, model.filter))}</nav>
-    ${model.runs.length === 0 ? html`<p class="card empty">${empty[model.filter]}</p>` : html`<ul class="runs">${model.runs.map((run) => row(run, model.now))}</ul>`}
-    ${model.more && html`<p class="more"><a href="${address({ filter: model.filter, before: model.runs.at(-1)?.run_id })}">Older runs</a></p>`}
-  </section>`;
+  ${totalsTiles(model.totals)}
+  ${model.asked.before === undefined && questions(model)}
+  ${runs(model)}
+  ${totalsTables(model.totals)}`;
 
 /** The address of a run's picture, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
-const address = ({ before, filter }: { readonly filter: Filter; readonly before: string | undefined }): string => {
-  const query = [
-    ...(filter === "all" ? [] : [`filter=${filter}`]),
-    ...(before === undefined ? [] : [`before=${encodeURIComponent(before)}`]),
-  ].join("&");
-  return query === "" ? "./" : `./?${query}`;
+const runs = ({ asked, found, now, totals }: OverviewModel): Html => {
+  const page = Result.getOrElse(found, () => undefined);
+  return html`<section aria-labelledby="runs-title" id="runs"><h2 id="runs-title">Runs</h2>
+    ${searchForm(asked, totals, Result.isFailure(found) ? found.failure : undefined)}
+    <nav class="filters" aria-label="Which runs">${filters.map((it) => filterLink(it, asked))}</nav>
+    ${page !== undefined && list(page, asked, now)}
+  </section>`;
+};
+
+const list = ({ cut, next, runs }: Found, asked: Asked, now: number): Html => html`
+    ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, now))}</ul>`}
+    ${cut && runs.length > 0 && html`<p class="hint">${grouped(scannedRunsMax)} runs were read for this page.</p>`}
+    <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
+
+const nothing = (asked: Asked, cut: boolean): string => {
+  if (cut) return `None of ${grouped(scannedRunsMax)} runs fits the search. Older ones may.`;
+  if (asked.before !== undefined) return "There are no older runs of this kind.";
+  return isNarrowed(asked) ? "No run on record fits the search." : empty[asked.filter];
 };
 
 const titles: Readonly<Record<Filter, string>> = {
@@ -77,17 +83,35 @@ const empty: Readonly<Record<Filter, string>> = {
   ended: "No run has ended yet.",
 };
 
-const filterLink = (filter: Filter, current: Filter): Html =>
-  html`<a href="${address({ filter, before: undefined })}"${filter === current && html` aria-current="page"`}>${titles[filter]}</a>`;
+const filterLink = (filter: Filter, asked: Asked): Html =>
+  html`<a href="${listAddress({ ...asked, filter, before: undefined })}"${filter === asked.filter && html` aria-current="page"`}>${titles[filter]}</a>`;
 
-const questions = ({ asking, now }: OverviewModel): Html => {
-  if (asking.length === 0) return none;
-  return html`<section aria-label="Open questions" class="asked">${asking.slice(0, questionsMax).map((record) => {
-    const open = openQuestionOf(record);
-    if (open === undefined) return none;
-    return html`<div class="card" id="question-${record.run_id}"><h2>${label(record.provider.model ?? record.provider.id)} <small><a href="${runAddress(record.run_id)}">its picture</a> · ${relative(record.started_at, now)}</small></h2>${questionBox(record, open, { now, answers: true, tells: true })}</div>`;
-  })}${asking.length > questionsMax && html`<p class="more"><a href="${address({ filter: "asking", before: undefined })}">More questions</a></p>`}</section>`;
+const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
+  const open = asking
+    .flatMap((record) => {
+      const question = openQuestionOf(record);
+      return question === undefined ? [] : [{ record, question }];
+    })
+    .toSorted((a, b) => urgency(a) - urgency(b) || askedAt(b) - askedAt(a));
+  const [first] = open;
+  if (first === undefined) return none;
+  const { expires_at } = first.question.question;
+  const more = asksMore || open.length > questionsMax;
+  return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${counted(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${relative(expires_at, now)}</small>`}</h2>
+    ${open.slice(0, questionsMax).map(({ question, record }) => questionCard(record, question, now))}
+    ${more && html`<p class="more"><a href="${listAddress({ filter: "asking", before: undefined, sent: {} })}">All runs that ask</a></p>`}
+  </section>`;
 };
+
+interface Open {
+  readonly record: RunRecord;
+  readonly question: OpenQuestion;
+}
+
+/** What expires first stands first; what stays open comes behind it, the newest first. */
+const urgency = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
+
+const askedAt = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 
 const row = (record: RunRecord, now: number): Html => {
   const story = runStory(record, now);
@@ -97,7 +121,7 @@ const row = (record: RunRecord, now: number): Html => {
   const rule = lastRuleOf(record);
   return html`<li id="run-${run_id}"><a href="${runAddress(run_id)}">
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
-    <span class="who"><b>${label(provider.model ?? provider.id)}</b>${provider.model !== undefined && html` <small>${label(provider.id)}</small>`}</span>
+    <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
     <span class="what">${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}</span>
     <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>

@@ -13,7 +13,8 @@ export const contentSecurityPolicy = [
   "connect-src 'self'",
   "img-src data:",
   "base-uri 'none'",
-  "form-action 'none'",
+  // The search is a form that only asks.
+  "form-action 'self'",
   "frame-ancestors 'none'",
 ].join("; ");
 

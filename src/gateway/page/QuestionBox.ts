@@ -3,9 +3,11 @@
  */
 import type { Choice } from "../../domain/Decision.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
-import { expiryOf, type OpenQuestion, type RepeatableCalls, repeatsText } from "../../story/Question.ts";
+import { amounts } from "../../story/FactWords.ts";
+import { type OpenQuestion, type RepeatableCalls, repeatsText } from "../../story/Question.ts";
 import type { AnswerStory } from "../../story/RunStory.ts";
-import { capital, choices } from "../../story/Words.ts";
+import { lasting, momentUtc, relative } from "../../story/Times.ts";
+import { capital, choices, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
 /** Where a question stands. */
@@ -18,21 +20,54 @@ export interface QuestionPlace {
   readonly tells: boolean;
 }
 
+/** A question that is open, as one of many: with everything that tells it from another one of the same model. */
+export const questionCard = (record: RunRecord, open: OpenQuestion, now: number): Html => {
+  const { provider, run_id } = record;
+  return html`<article class="card" id="question-${run_id}" aria-labelledby="asks-${run_id}"><h3 id="asks-${run_id}"><span>${label(provider.model ?? provider.id)}</span> <a class="mono" href="./?run=${encodeURIComponent(run_id)}">${label(run_id)}</a></h3>
+    ${questionBox(record, open, { now, answers: true, tells: true })}</article>`;
+};
+
 /** A question that is open. */
 export const questionBox = (record: RunRecord, open: OpenQuestion, place: QuestionPlace): Html => {
   const { message, question, repeats } = open;
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
   return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
-    <h3>Your answer is needed</h3>
+    ${!place.tells && html`<h3>Your answer is needed</h3>`}
+    ${asks(record, open, place.now)}
     ${place.tells && html`<p class="sentence">${message}</p>`}
     <ul class="choices">${inOrder(question.choices, isRisky).map((choice) => {
       const risk = isRisky(choice) ? repeats : undefined;
       return html`<li>${place.answers ? button(record, open, choice, risk) : html`<b>${choices[choice].title}</b>`}
-        <span>${capital(choices[choice].does)}.${risk !== undefined && html` <em class="risk">May run again: ${repeatsList(risk)}</em>`}</span></li>`;
+        <span id="does-${record.run_id}-${choice}">${capital(choices[choice].does)}.${risk !== undefined && html` <em class="risk">May run again: ${repeatsList(risk)}</em>`}</span></li>`;
     })}</ul>
-    <p class="hint">${expiryOf(open, place.now, (choice) => `“${choices[choice].title}”`)}</p>
   </section>`;
 };
+
+/** When it was asked, until when, and which calls it is about. */
+const asks = (record: RunRecord, open: OpenQuestion, now: number): Html => {
+  const { incident, question } = open;
+  const at = question.asked_at ?? incident?.at;
+  const calls = incident?.decision.calls ?? [];
+  const had = incident === undefined ? [] : amounts(incident.facts);
+  return html`<dl class="asks">
+      ${at !== undefined && html`<div><dt>Asked</dt><dd><time title="${momentUtc(at)}">${relative(at, now)}</time>, ${lasting(Math.max(0, at - record.started_at))} into the run</dd></div>`}
+      <div><dt>${question.expires_at === undefined ? "Open" : "Expires"}</dt><dd${soon(question.expires_at, now) && html` class="soon"`}>${
+        question.expires_at === undefined
+          ? "until a person answers"
+          : html`<time title="${momentUtc(question.expires_at)}">${relative(question.expires_at, now)}</time>, then it takes “${choices[open.unattended].title}”`
+      }</dd></div>
+      ${calls.length > 0 && html`<div><dt>Calls</dt><dd>${calls.slice(0, callsMax).map(({ call, phase, tool }, index) => html`${index > 0 && ", "}${label(tool)} <span class="mono">${call}</span> ${phases[phase].now}`)}${calls.length > callsMax && ` and ${calls.length - callsMax} more`}</dd></div>`}
+      ${had.length > 0 && html`<div><dt>Had come</dt><dd>${had.join(" · ")}</dd></div>`}
+    </dl>`;
+};
+
+/** Most calls that a question names one by one. */
+const callsMax = 6;
+
+/** A question that expires within so many milliseconds is marked. */
+const soonMs = 120_000;
+
+const soon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
 
 /** A choice that may repeat something stands behind those that cannot, and the end last. */
 const inOrder = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
@@ -41,13 +76,15 @@ const inOrder = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => bo
 };
 
 const button = (
-  { run_id }: RunRecord,
+  { provider, run_id }: RunRecord,
   { question: { revision } }: OpenQuestion,
   choice: Choice,
   risk: RepeatableCalls | undefined,
 ): Html =>
-  html`<button type="button" class="choice${risk !== undefined && " risky"}${choice === "stop" && " plain"}" id="answer-${run_id}-${choice}" data-run="${run_id}" data-revision="${revision}" data-choice="${choice}"${
-    risk === undefined ? none : html` data-confirm="${repeatsText(risk)}"`
+  html`<button type="button" class="choice${risk !== undefined && " risky"}${choice === "stop" && " plain"}" id="answer-${run_id}-${choice}" data-run="${run_id}" data-revision="${revision}" data-choice="${choice}" aria-describedby="asks-${run_id} does-${run_id}-${choice}"${
+    risk === undefined
+      ? none
+      : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${repeatsText(risk)}"`
   }>${choices[choice].title}</button>`;
 
 /** A question that is not open any more, and its answer. */

@@ -1,7 +1,7 @@
 /**
  * Serves `/recovery/` (the page), `/recovery/api/…` and `/metrics`.
  */
-import { Clock, type Context, Effect, Layer, Option } from "effect";
+import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -10,19 +10,24 @@ import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
+import * as RunSearch from "../api/RunSearch.ts";
 import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
 import * as BrowserScript from "./BrowserScript.ts";
 import { html } from "./Html.ts";
-import { type Filter, filters, overview, questionsMax } from "./Overview.ts";
+import { overview } from "./Overview.ts";
 import { contentSecurityPolicy, pageFrame } from "./PageFrame.ts";
 import { runDocument } from "./RunDocument.ts";
 import { runView } from "./RunPicture.ts";
+import { askedOf, searchOf } from "./SearchForm.ts";
 import { style } from "./style/Style.ts";
 
 /** Runs of one page of the list. */
 export const pageRuns = 40;
+
+/** Most runs with an open question that are read, the newest: the most urgent of them stand on the page. */
+const askingMax = 100;
 
 /** The page of the runs of this recorder. Where there is a gateway, the page says what it does now. */
 export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
@@ -128,40 +133,38 @@ const respond = (body: string | ReadableStream<Uint8Array>, { more, status = 200
 
 const overviewPage: View = ({ recorder, totals }, query) =>
   Effect.gen(function* () {
-    const filter = filters.find((it) => it === query.get("filter")) ?? "all";
-    const before = query.get("before") ?? undefined;
-    const found = yield* recorder.runs({
-      limit: pageRuns + 1,
-      ...narrowed(filter),
-      ...(before === undefined ? {} : { before }),
-    });
-    const asking = yield* recorder.runs({ state: "asking", limit: questionsMax + 1 });
+    const asked = askedOf(query);
     const now = yield* Clock.currentTimeMillis;
-    const runs = found.slice(0, pageRuns);
+    const search = RunSearch.parse(searchOf(asked), { byDefault: pageRuns, max: pageRuns }, now);
+    const found = Result.isFailure(search)
+      ? Result.fail(search.failure)
+      : Result.succeed(yield* RunSearch.find(recorder, search.success));
+    const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
     const view = overview({
       now,
       totals: yield* totals,
-      asking,
-      runs,
-      filter,
-      ...(before === undefined ? {} : { before }),
-      more: found.length > pageRuns,
+      asking: asking.slice(0, askingMax),
+      asksMore: asking.length > askingMax,
+      asked,
+      found,
     });
-    const title = asking.length === 0 ? "Runs" : `(${asking.length}) Runs`;
-    const grows = runs.some(({ state }) => state === "live");
-    return respond(pageFrame(title, html`<h1 class="sr">Runs</h1>${view}`, grows), { type: document });
+    const grows = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
+    const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${view}`, grows);
+    return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
 
-const narrowed = (filter: Filter) =>
-  filter === "all" ? {} : filter === "broken" ? { broken: true } : ({ state: filter } as const);
+/** The title of the window: it tells how many questions are open where the page itself is not seen. */
+const titled = (title: string, asking: number): string =>
+  asking === 0 ? title : `(${asking > askingMax ? `${askingMax}+` : asking}) ${title}`;
 
 const runPage = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
   Effect.gen(function* () {
     const record = yield* recorder.run(runId);
     const now = yield* Clock.currentTimeMillis;
     if (record === undefined) return notFound();
-    const grows = record.state === "live";
-    return respond(pageFrame(`Run ${record.run_id}`, runView(record, now), grows), { type: document });
+    const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
+    const title = titled(`Run ${record.run_id}`, asking.length);
+    return respond(pageFrame(title, runView(record, now), record.state === "live"), { type: document });
   });
 
 const pictureFile = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>

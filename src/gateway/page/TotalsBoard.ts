@@ -9,8 +9,8 @@ import { type Html, html, label, none } from "./Html.ts";
 /** Most rows of a table; the others are in the API. */
 const rowsMax = 8;
 
-/** The totals. */
-export const totalsBoard = (totals: Totals): Html => {
+/** The totals in a line. */
+export const totalsTiles = (totals: Totals): Html => {
   const { asked, broken, recovered, stopped, wasted } = totals;
   const tokens = wasted.input_tokens + wasted.output_tokens;
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
@@ -21,9 +21,14 @@ export const totalsBoard = (totals: Totals): Html => {
       ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
       ${tile("Tokens wasted", tokens, wasted.characters === 0 ? none : html`<small>${grouped(wasted.characters)} characters</small>`, "quiet")}
     </dl>
-    ${totals.by_rule.length > 0 && html`<div class="split">${byRule(totals)}${byProvider(totals)}</div>`}
   </section>`;
 };
+
+/** The totals by rule, and by provider and model. */
+export const totalsTables = (totals: Totals): Html =>
+  totals.by_rule.length === 0
+    ? none
+    : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
 
 const scope = ({ complete, runs, since }: Totals): string => {
   if (runs === 0) return "";

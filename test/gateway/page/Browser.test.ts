@@ -132,6 +132,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       const retry = page.getByRole("button", { name: "Retry", exact: true });
       yield* steps(() => retry.click());
       yield* steps(() => page.getByRole("dialog").getByText("bash (0.1)").waitFor());
+      yield* steps(() => page.getByRole("dialog").getByText("gpt-5.1-codex, run run_a").waitFor());
       yield* steps(() => page.keyboard.press("Escape"));
       yield* steps(() => page.getByRole("dialog").waitFor({ state: "hidden" }));
       assert.isUndefined((yield* recorder.run("run_a"))?.questions[0]?.answer);
@@ -170,6 +171,32 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       yield* steps(() => page.locator(".runs .chip", { hasText: "recovered" }).waitFor());
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
+
+  for (const javaScriptEnabled of [true, false]) {
+    it.live(
+      `finds a run by its form, ${javaScriptEnabled ? "and keeps what is being typed" : "without its script"}`,
+      () =>
+        Effect.gen(function* () {
+          yield* put([Runs.recovered("run_a"), Runs.calm("run_b", Runs.now, Runs.gpt)]);
+          const server = yield* pageServer;
+          const { complaints, page } = yield* tab({ javaScriptEnabled });
+          yield* steps(() => page.goto(`${server.url}recovery/`));
+          yield* steps(() => page.getByLabel("Run, model or provider").fill("SONNET"));
+          yield* steps(() => page.getByRole("button", { name: "Search" }).click());
+          yield* steps(() => page.locator("#run-run_b").waitFor({ state: "detached" }));
+          assert.deepStrictEqual(yield* steps(() => page.locator(".runs li").count()), 1);
+          if (javaScriptEnabled) {
+            yield* steps(() => page.locator("#feed[data-feed=live]").waitFor());
+            yield* steps(() => page.getByText("More", { exact: true }).click());
+            yield* steps(() => page.getByLabel("Model", { exact: true }).fill("son"));
+            yield* put([Runs.recovered("run_c")]);
+            yield* steps(() => page.locator("#run-run_c").waitFor());
+            assert.strictEqual(yield* steps(() => page.getByLabel("Model", { exact: true }).inputValue()), "son");
+            assert.deepStrictEqual(complaints, []);
+          }
+        }).pipe(Effect.scoped, Effect.provide(memory)),
+    );
+  }
 
   it.live("downloads the export and the picture of a run", () =>
     Effect.gen(function* () {

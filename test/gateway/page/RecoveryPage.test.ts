@@ -111,4 +111,61 @@ describe("the page", () => {
       assert.lengthOf(rows((yield* got("/recovery/?filter=<script>"))?.text), 40);
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
+
+  it.effect(
+    "finds runs by its form, keeps what was asked for from page to page, and names the field that it cannot read",
+    () =>
+      Effect.gen(function* () {
+        yield* put(Array.from({ length: 45 }, (_, n) => Runs.calm(`run_${n}`, Runs.now, Runs.gpt)));
+        yield* put([Runs.recovered("run_healed", Runs.now), Runs.stopped("run_stopped", Runs.now)]);
+        const rows = (text = "") => [...text.matchAll(/<li id="run-([^"]+)"/g)].map(([, it]) => it);
+        const found = (query: string) => Effect.map(got(`/recovery/?${query}`), (it) => rows(it?.text));
+        assert.deepStrictEqual(yield* found("q=SONNET"), ["run_healed"]);
+        assert.deepStrictEqual(yield* found("model=sonnet&provider=openai"), []);
+        assert.deepStrictEqual(yield* found("rule=not_retryable"), ["run_stopped"]);
+        assert.deepStrictEqual(yield* found("end=stopped&filter=ended"), ["run_stopped"]);
+        assert.deepStrictEqual(yield* found("end=stopped&filter=live"), []);
+        assert.deepStrictEqual(yield* found("until=2000-01-01"), []);
+        assert.lengthOf(yield* found("since=2000-01-01&q=&model="), 40);
+        const first = (yield* got("/recovery/?q=codex&end=completed"))?.text ?? "";
+        assert.include(first, 'name="q" value="codex"');
+        assert.include(first, '<option value="completed" selected>');
+        const [, older = ""] = /href="\.\/\?([^"]+)#runs">Older/.exec(first) ?? [];
+        assert.deepStrictEqual(rows((yield* got(`/recovery/?${older.replaceAll("&amp;", "&")}`))?.text).length, 5);
+        assert.include((yield* got("/recovery/?q=none"))?.text, "No run on record fits the search.");
+        const bad = yield* got("/recovery/?since=%3Cscript%3E&q=run");
+        assert.deepStrictEqual([bad?.status, rows(bad?.text)], [400, []]);
+        assert.include(bad?.text, 'name="since" value="&lt;script&gt;"');
+        assert.match(bad?.text ?? "", /aria-invalid="true" aria-describedby="search-invalid"/);
+        assert.match(bad?.text ?? "", /role="alert">Not searched\. since: a moment/);
+      }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect("puts questions in the order in which they need an answer, each with what tells it from the others", () =>
+    Effect.gen(function* () {
+      const expiring = (run_id: string, expires_at: number) =>
+        Runs.asking(run_id).map((entry) =>
+          entry._tag === "QuestionAsked" ? { ...entry, question: { ...entry.question, expires_at } } : entry,
+        );
+      yield* put([
+        expiring("run_late", Runs.now + 900_000),
+        Runs.asking("run_old", Runs.now - 400_000),
+        expiring("run_soon", Runs.now + 60_000),
+        Runs.asking("run_new", Runs.now - 20_000, Runs.gpt, "write_file"),
+      ]);
+      const text = (yield* got("/recovery/"))?.text ?? "";
+      const cards = [...text.matchAll(/<article class="card" id="question-([^"]+)"/g)].map(([, it]) => it);
+      assert.deepStrictEqual(cards, ["run_soon", "run_late", "run_new", "run_old"]);
+      assert.include(text, "<title>(4) Runs</title>");
+      assert.include((yield* got("/recovery/?run=run_old"))?.text, "<title>(4) Run run_old</title>");
+      assert.isBelow(text.indexOf('id="totals-title"'), text.indexOf('id="questions-title"'));
+      assert.include(text, "4 questions are open");
+      const card = text.slice(text.indexOf('id="question-run_new"'), text.indexOf('id="question-run_old"'));
+      for (const words of ["write_file", "outcome unknown", "912 characters", "8.2 s into the run", "?run=run_new"]) {
+        assert.include(card, words);
+      }
+      assert.include(card, 'data-of="gpt-5.1-codex, run run_new"');
+      assert.include(text, "then it takes “Stop”");
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
 });

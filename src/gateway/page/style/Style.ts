@@ -84,6 +84,15 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .tally .gauge { width: 30%; padding-left: .8rem; }
 .tally svg { display: block; width: 100%; }
 .tally svg .run { fill: var(--run); } .tally svg .good { fill: var(--good); } .tally svg .ask { fill: var(--ask); } .tally svg .bad { fill: var(--bad); }
+#runs { scroll-margin-top: .5rem; }
+.search { display: grid; grid-template-columns: 2fr 1fr 1fr 1fr auto; gap: .6rem .8rem; align-items: end; margin-bottom: .8rem; }
+.search label { display: block; min-width: 0; } .search label > span { display: block; font-size: .78rem; color: var(--soft); }
+.search input, .search select { font: inherit; font-size: .88rem; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .3rem .55rem; width: 100%; height: 2.15rem; }
+.search [aria-invalid] { border-color: var(--bad); }
+.search .more, .search .invalid { grid-column: 1 / -1; margin: 0; order: 1; font-size: .85rem; } .search summary { color: var(--soft); cursor: pointer; }
+.search .more > div { display: grid; grid-template-columns: repeat(4, 1fr); gap: .6rem .8rem; margin-top: .4rem; }
+.search .invalid { color: var(--bad); } .search .does { display: flex; gap: .8rem; align-items: center; font-size: .88rem; }
+.search button { height: 2.15rem; }
 .filters { display: flex; flex-wrap: wrap; gap: .35rem; margin-bottom: .6rem; }
 .filters a { font-size: .84rem; color: var(--soft); text-decoration: none; border: 1px solid var(--line); border-radius: 99px; padding: .2rem .75rem; background: var(--card); }
 .filters a[aria-current] { color: var(--run); border-color: var(--run); background: var(--run-wash); font-weight: 600; }
@@ -95,10 +104,15 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .runs .what { font-size: .85rem; color: var(--soft); overflow-wrap: anywhere; }
 .runs .what code { background: none; padding: 0; }
 .runs .when { font-size: .82rem; color: var(--soft); text-align: right; white-space: nowrap; }
-.runs .who b { font-weight: 600; } .runs .who small { display: block; line-height: 1.3; }
+.runs .who { min-width: 0; } .runs .who b { font-weight: 600; } .runs .who small { display: block; line-height: 1.3; }
 .spark { display: block; width: 100%; overflow: visible; }
 .spark .bar { fill: var(--held); } .spark .bar.completed { fill: var(--text); opacity: .75; } .spark .bar.running { fill: var(--run); }
-.asked .card + .card { margin-top: .8rem; } .asked h2 { display: flex; flex-wrap: wrap; gap: 0 .7rem; align-items: baseline; margin: 0; }
+.asked .card + .card { margin-top: .8rem; }
+.asked .card h3 { display: flex; flex-wrap: wrap; gap: 0 .7rem; align-items: baseline; } .asked .card h3 .mono { font-weight: 400; }
+.asked .card { border-left: 4px solid var(--ask); } .asked .question { margin: 0; border: 0; padding: 0; background: none; }
+.asks { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .35rem 1.2rem; margin: .5rem 0 .7rem; font-size: .85rem; }
+@media (min-width: 56rem) { .asked .choices { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem 1.6rem; } .asked .choices li { align-content: start; } }
+.asks dt { color: var(--soft); font-size: .78rem; } .asks dd { overflow-wrap: anywhere; } .asks .soon { color: var(--bad); font-weight: 600; }
 .more { margin-top: .8rem; font-size: .9rem; }
 dialog { color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.4rem; max-width: min(30rem, calc(100vw - 2rem)); }
 dialog::backdrop { background: rgb(10 14 20 / .55); }
@@ -111,6 +125,7 @@ dialog p { margin-top: .5rem; overflow-wrap: anywhere; } dialog div { display: f
   .totals { grid-template-columns: 1fr 1fr; } .totals > div { padding: .6rem .85rem; }
   .totals > div:first-child { grid-column: 1 / -1; }
   .split { grid-template-columns: minmax(0, 1fr); }
+  .search, .search .more > div { grid-template-columns: 1fr 1fr; } .search .wide { grid-column: 1 / -1; }
   .runs a { grid-template-columns: minmax(0, 1fr) auto; padding: .65rem .85rem; }
   .runs .who { grid-column: 1; grid-row: 1; } .runs .state { grid-column: 2; grid-row: 1; justify-self: end; }
   .runs .spark { grid-column: 1 / -1; } .runs .what { grid-column: 1; } .runs .when { grid-column: 2; }

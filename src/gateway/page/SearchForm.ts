@@ -1,0 +1,143 @@
+/**
+ * Draws the search of runs: a plain form that needs no script, and the addresses of its pages.
+ */
+import type { Rule } from "../../domain/Decision.ts";
+import { labelCharactersMax } from "../../domain/Limits.ts";
+import type { ApiInvalid } from "../api/Api.ts";
+import type { SearchSent } from "../api/RunSearch.ts";
+import type { Totals } from "../api/Totals.ts";
+import { type Html, html, none } from "./Html.ts";
+
+/** What a list of runs may be narrowed to by one click. */
+export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
+/** One of `filters`. */
+export type Filter = (typeof filters)[number];
+
+/** The fields of the form. `within` is how long ago at most a run started; `since` stands over it. */
+const fields = ["q", "within", "rule", "end", "model", "provider", "since", "until"] as const;
+type Field = (typeof fields)[number];
+
+/** What was asked of the page. */
+export interface Asked {
+  readonly filter: Filter;
+  /** The run that the page begins behind. */
+  readonly before: string | undefined;
+  /** The fields of the form that are not empty, as they were sent. */
+  readonly sent: { readonly [F in Field]?: string };
+}
+
+/** Reads what was asked of the page. A filter that there is none of narrows nothing. */
+export const askedOf = (query: URLSearchParams): Asked => ({
+  filter: filters.find((it) => it === query.get("filter")) ?? "all",
+  before: query.get("before") ?? undefined,
+  sent: Object.fromEntries(
+    fields.flatMap((field) => {
+      const value = query.get(field)?.trim() ?? "";
+      return value === "" ? [] : [[field, value]];
+    }),
+  ),
+});
+
+/** What was asked of the page, as `RunSearch.parse` reads it. */
+export const searchOf = ({ before, filter, sent: { within, ...sent } }: Asked): SearchSent => ({
+  ...sent,
+  since: sent.since ?? within,
+  before,
+  ...(filter === "all" ? {} : filter === "broken" ? { broken: "true" } : { state: filter }),
+});
+
+/** Whether the form narrows the list. */
+export const isNarrowed = ({ sent }: Asked): boolean => Object.keys(sent).length > 0;
+
+/** The address of a list, relative to the page. */
+export const listAddress = ({ before, filter, sent }: Asked): string => {
+  const query = new URLSearchParams(sent);
+  if (filter !== "all") query.set("filter", filter);
+  if (before !== undefined) query.set("before", before);
+  return query.size === 0 ? "./" : `./?${query.toString()}#runs`;
+};
+
+/**
+ * The form.
+ *
+ * @param totals give the models, providers and rules that there are to choose
+ * @param invalid the field that could not be read
+ */
+export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | undefined): Html => {
+  const { filter, sent } = asked;
+  const isOpen = [sent.model, sent.provider, sent.since, sent.until].some((it) => it !== undefined);
+  const rules = [
+    ...new Set([...totals.by_rule.map(({ rule }) => rule), ...(sent.rule === undefined ? [] : [sent.rule])]),
+  ];
+  const models = totals.by_provider.flatMap(({ model }) => model ?? []);
+  const form: FormParts = { sent, field: invalid?.field };
+  return html`<form class="search" role="search" aria-label="Search runs" method="get" action="./#runs">
+      ${filter !== "all" && html`<input type="hidden" name="filter" value="${filter}">`}
+      ${labelled("Run, model or provider", "wide", input(form, "q", "search"))}
+      ${labelled("Started", "", choice(form, "within", spans))}
+      ${labelled(
+        "Rule",
+        "",
+        choice(
+          form,
+          "rule",
+          rules.map((rule) => [rule, rule]),
+        ),
+      )}
+      ${labelled("End", "", choice(form, "end", ends(sent.end)))}
+      <details class="more"${isOpen && html` open`}><summary>More</summary><div>
+        ${labelled("Model", "", input(form, "model", "text", "models"))}
+        ${labelled("Provider", "", input(form, "provider", "text", "providers"))}
+        ${labelled("From (UTC)", "", input(form, "since", "datetime-local"))}
+        ${labelled("Before (UTC)", "", input(form, "until", "datetime-local"))}
+      </div></details>
+      <span class="does"><button>Search</button>${isNarrowed(asked) && html` <a href="${listAddress({ ...asked, sent: {}, before: undefined })}">Clear</a>`}</span>
+      ${options("models", models)}${options(
+        "providers",
+        totals.by_provider.map(({ provider }) => provider),
+      )}
+      ${invalid !== undefined && html`<p class="invalid" id="search-invalid" role="alert">Not searched. ${invalid.message}.</p>`}
+    </form>`;
+};
+
+interface FormParts {
+  readonly sent: Asked["sent"];
+  /** The field that could not be read. */
+  readonly field: string | undefined;
+}
+
+const spans = [
+  ["1h", "in the last hour"],
+  ["24h", "in the last 24 hours"],
+  ["7d", "in the last 7 days"],
+] as const;
+
+const ends = (sent: string | undefined): ReadonlyArray<readonly [string, string]> => {
+  const states = ["completed", "stopped"];
+  return [...states, ...(sent === undefined || states.includes(sent) ? [] : [sent])].map((it) => [it, it]);
+};
+
+const labelled = (title: string, kind: string, control: Html): Html =>
+  html`<label class="${kind}"><span>${title}</span>${control}</label>`;
+
+const marked = ({ field }: FormParts, name: Field): Html =>
+  field === name ? html` aria-invalid="true" aria-describedby="search-invalid"` : none;
+
+const input = (form: FormParts, name: Field, type: string, list?: string): Html => {
+  const value = form.sent[name] ?? "";
+  // A field of a date shows nothing else; how long ago is a text.
+  const shownAs =
+    type === "datetime-local" && value !== "" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) ? "text" : type;
+  return html`<input type="${shownAs}" name="${name}" value="${value}" maxlength="${labelCharactersMax}" autocomplete="off"${list !== undefined && html` list="${list}"`}${marked(form, name)}>`;
+};
+
+const choice = (form: FormParts, name: Field, offered: ReadonlyArray<readonly [string | Rule, string]>): Html => {
+  const sent = form.sent[name];
+  const known = sent === undefined || offered.some(([value]) => value === sent) ? offered : [...offered, [sent, sent]];
+  return html`<select name="${name}"${marked(form, name)}><option value="">any</option>${known.map(
+    ([value, title]) => html`<option value="${value ?? ""}"${value === sent && html` selected`}>${title}</option>`,
+  )}</select>`;
+};
+
+const options = (id: string, values: ReadonlyArray<string>): Html =>
+  html`<datalist id="${id}">${[...new Set(values)].map((value) => html`<option value="${value}"></option>`)}</datalist>`;
