@@ -12,6 +12,7 @@ import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
 import { expectedOf } from "../../test/failure/provoked/Section.ts";
 import { sections } from "../../test/failure/provoked/Sections.ts";
 import { laws } from "../../test/Laws.ts";
+import { clients, ownEvents } from "./Clients.ts";
 import { configTable } from "./ConfigKeys.ts";
 import { type Named, Sources } from "./Docstrings.ts";
 import { commands, flags } from "./Flags.ts";
@@ -37,6 +38,8 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["flags", flags],
     ["config", () => configTable()],
     ["errors", errorTables],
+    ["clients", clients],
+    ["own-events", ownEvents],
     ["writes", ([of = ""]) => writeTable(of)],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);

@@ -1,0 +1,75 @@
+/**
+ * Prints how the gateway treats each client, from the table that it goes by.
+ */
+import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.ts";
+import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
+import { shippedTreatment } from "../../src/gateway/clients/ClientTable.ts";
+import { protocols } from "../../src/provider/Protocols.ts";
+import { written } from "../../src/provider/protocol/StreamEvent.ts";
+import { code, table } from "./Markdown.ts";
+
+const rows: ReadonlyArray<ClientRow> = [...clientRows, unknownRow];
+
+/** How each client is recognised and treated. */
+export const clients = (): string =>
+  table(
+    [
+      "client",
+      "recognised by",
+      "measured",
+      "reveal",
+      "head withheld",
+      "longest hold",
+      "given up before the head",
+      "a shown response breaks",
+      "before its first event",
+    ],
+    rows.map((row) => [
+      code(row.name),
+      row.marks,
+      row.measured,
+      each(row, ({ reveal }) => code(reveal)),
+      each(row, ({ patienceMs }) => seconds(patienceMs)),
+      each(row, ({ holdMaxMs }) => (holdMaxMs === undefined ? "" : seconds(holdMaxMs))),
+      each(row, ({ status }) => String(status)),
+      each(row, ({ ending, onBreak }) => (onBreak === "tell" ? `${code(onBreak)}, ${ending} end` : code(onBreak))),
+      differing(row, ({ firstNoOp }) => firstNoOp)
+        .map(({ id, own }) => `${id}: ${own}`)
+        .join("; "),
+    ]),
+  );
+
+/** What the gateway writes into a response of each protocol by itself. */
+export const ownEvents = (): string =>
+  table(
+    ["protocol", "keeps a client waiting", "ends a response"],
+    protocols.ids.map((id) => {
+      const protocol = protocols.get(id);
+      const run = { id: "…", model: "…" };
+      const writes = protocol.givenUp.ending("…", {}, run);
+      return [
+        protocol.name,
+        line(written(protocol.noOp({}, run))),
+        writes.map(({ pauseMs, text }) => `${line(text)}, ${pauseMs} ms`).join(", "),
+      ];
+    }),
+  );
+
+/** What holds in all protocols; where they differ, what holds of an unknown client, and the others by name. */
+const each = (row: ClientRow, told: (treatment: Treatment) => string): string => {
+  const all = protocols.ids.map((id) => ({ id, own: told(shippedTreatment(row, id)) }));
+  const [first] = all;
+  if (first !== undefined && all.every(({ own }) => own === first.own)) return first.own;
+  const others = differing(row, told).map(({ id, own }) => `${id}: ${own}`);
+  return [told(unknownTreatment), ...others].join("; ");
+};
+
+/** The protocols in which a client differs from an unknown one. */
+const differing = (row: ClientRow, told: (treatment: Treatment) => string) =>
+  protocols.ids
+    .map((id) => ({ id, own: told(shippedTreatment(row, id)), unknown: told(shippedTreatment(unknownRow, id)) }))
+    .filter(({ own, unknown }) => own !== unknown);
+
+const seconds = (ms: number): string => `${ms / 1000} s`;
+
+const line = (text: string): string => code(text.trim().replace(/\n+/g, " ⏎ "));
