@@ -1,5 +1,5 @@
 /**
- * Reaches a provider: one streaming HTTP/1.1 request, decoded to parts, with a truthful report of its delivery.
+ * Reaches a provider: one streaming request, decoded to parts, with a truthful report of its delivery.
  *
  * The client turns undici's timeouts off, retries no request, follows no redirect, and keeps no connection idle for more than ten
  * seconds (a NAT drops idle connections in silence, and the next request then dies on a dead socket). When the stream's scope
@@ -53,6 +53,11 @@ export interface ProviderClientOptions {
    * `HTTPS_PROXY` and `NO_PROXY` say, never for this machine and the link-local network.
    */
   readonly proxy?: string | Redacted.Redacted<string>;
+  /**
+   * HTTP version, default 1. 2 offers HTTP/2 to servers behind TLS, one connection an origin, and goes on over HTTP/1.1 with those
+   * that do not speak it; `connections` then limits HTTP/1.1 only.
+   */
+  readonly http?: 1 | 2;
   /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
@@ -88,13 +93,13 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   const clock = yield* Clock.Clock;
   const now = () => monotonicMs(clock);
   const origins = new Origins();
-  const connector = Connector.make({
-    connectMs: options.connectMs ?? connectMsDefault,
-    tls: options.tls ?? {},
-    proxy: yield* proxyChoice(options.proxy),
-  });
+  const connectMs = options.connectMs ?? connectMsDefault;
+  const way = { connectMs, tls: options.tls ?? {}, proxy: yield* proxyChoice(options.proxy) };
+  const connector = Connector.make(way);
+  const http2 = options.http === 2 ? { connectMs, connector: Connector.make({ ...way, http2: true }) } : undefined;
   const agent = yield* Connections.make({
     connector,
+    ...(http2 === undefined ? {} : { http2 }),
     keepAliveMs: yield* keepAliveMs(options.keepAliveMs),
     connections: options.connections,
     origins,

@@ -1,7 +1,7 @@
 /**
  * Describes one streaming request, and puts it on its way.
  */
-import type { Agent } from "@effect/platform-node/Undici";
+import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
 import type { Protocol, ProtocolId, Tolerance } from "../provider/Protocols.ts";
 import type { Connector } from "./connection/Connector.ts";
@@ -37,7 +37,7 @@ type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "
 
 /** The connections by which requests are sent. */
 export interface HttpConnections {
-  readonly agent: Agent;
+  readonly agent: Dispatcher;
   readonly connector: Connector;
 }
 

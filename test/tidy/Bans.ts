@@ -135,8 +135,10 @@ const srcBans: ReadonlyArray<Ban> = [
     banned: "a timer",
     use: "Effect.sleep, or the watchdog's sweeper",
     in: /^src\//,
-    // undici calls its connector outside of any fiber, so that its clock cannot be a fiber either; a browser has no fibers
-    except: /^src\/(testing\/|client\/connection\/Connector\.ts$|gateway\/page\/Browser\.ts$)/,
+    // undici and node:http2 call connector and sessions outside of any fiber, so that their clocks cannot be fibers either; a
+    // browser has no fibers
+    except:
+      /^src\/(testing\/|client\/connection\/(Connector|Http2Dispatcher|Http2Session)\.ts$|gateway\/page\/Browser\.ts$)/,
     search: "code",
     pattern: /(?<![.\w])set(Timeout|Interval)\s*\(/g,
     bad: ["src/client/Bad.ts", "setTimeout(() => {}, 1);"],

@@ -41,6 +41,13 @@ export interface Waiting {
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
+  /** Opens one within the `connect` clock, for no request alone. */
+  readonly open: (
+    options: Undici.buildConnector.Options,
+    callback: Undici.buildConnector.Callback,
+  ) => Opening | undefined;
+  /** The request that is being dispatched. */
+  readonly waiting: () => Waiting | undefined;
   /**
    * Runs a dispatch, noting the socket that is opened for it. undici opens one within the dispatch itself or, for a request
    * that waited for a free connection, later in the async context of its dispatch.
@@ -62,6 +69,9 @@ export interface ConnectorOptions {
   readonly http2?: boolean;
 }
 
+/** One for all connectors: a client of HTTP/2 has two, and either may open the connection that a request waits for. */
+const current = new AsyncLocalStorage<Waiting>();
+
 /** Makes a connector. */
 export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: ConnectorOptions): Connector => {
   const beside = moreCa ?? tls.ca;
@@ -77,30 +87,40 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
   });
   // The proxy sees no client certificate of the origin's, and none of its server names.
   const toProxy = buildConnector({ ...both, allowH2: false, timeout: 0 });
-  const current = new AsyncLocalStorage<Waiting>();
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
     const { hostname, port, protocol } = options;
     const chosen = proxy({ protocol, hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) });
     if (chosen === undefined) return toOrigin(options, settle);
     return new Tunnel(chosen, options, { toProxy, toOrigin }, settle);
   };
+  const clocked = (
+    options: Undici.buildConnector.Options,
+    callback: Undici.buildConnector.Callback,
+  ): Opening | undefined => {
+    const settle: Undici.buildConnector.Callback = (...result) => {
+      clearTimeout(timer);
+      callback(...result);
+    };
+    // The connector gives its socket, which its type does not say.
+    const opened: unknown = open(options, settle);
+    const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
+    const timer = setTimeout(() => {
+      const atProxy = opening instanceof Tunnel && !opening.open;
+      opening?.destroy(new ConnectStalled(atProxy ? "PROXY_STALLED" : "CONNECT_STALLED"));
+    }, connectMs);
+    return opening;
+  };
   return {
     connect: (options, callback) => {
       const waiting = current.getStore();
-      const settle: Undici.buildConnector.Callback = (...result) => {
-        clearTimeout(timer);
+      const opening = clocked(options, (...result) => {
         if (waiting !== undefined) waiting.connecting = undefined;
         callback(...result);
-      };
-      // The connector gives its socket, which its type does not say.
-      const opened: unknown = open(options, settle);
-      const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
-      const timer = setTimeout(() => {
-        const atProxy = opening instanceof Tunnel && !opening.open;
-        opening?.destroy(new ConnectStalled(atProxy ? "PROXY_STALLED" : "CONNECT_STALLED"));
-      }, connectMs);
+      });
       if (waiting !== undefined) waiting.connecting = opening;
     },
+    open: clocked,
+    waiting: () => current.getStore(),
     dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
   };
 };

@@ -7,7 +7,7 @@
 import { createRequire } from "node:module";
 import * as Platform from "@effect/platform-node/Undici";
 
-type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Pool">;
+type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Dispatcher" | "Pool">;
 
 const installed = (): Undici => {
   const platform = createRequire(import.meta.url).resolve("@effect/platform-node/Undici");
@@ -16,4 +16,4 @@ const installed = (): Undici => {
 };
 
 /** undici, as it is installed. */
-export const { Agent, buildConnector, Client, Pool } = "Bun" in globalThis ? installed() : Platform;
+export const { Agent, buildConnector, Client, Dispatcher, Pool } = "Bun" in globalThis ? installed() : Platform;

@@ -78,14 +78,17 @@ class Way {
 
   constructor(server: WaySettings, { environment, keepAliveMs, ...times }: Shared, retiredWays: Set<Way>) {
     this.#retiredWays = retiredWays;
-    const connector = Connector.make({
+    const way = {
       connectMs: connectMsDefault,
       tls: {},
       proxy: proxyOf(server, environment),
       ...(server.ca === undefined ? {} : { moreCa: server.ca }),
-    });
+    };
+    const connector = Connector.make(way);
+    const { connectMs } = way;
     const agent = Connections.open({
       connector,
+      ...(server.http === 2 ? { http2: { connectMs, connector: Connector.make({ ...way, http2: true }) } } : {}),
       keepAliveMs,
       connections: undefined,
       origins: this.#origins,

@@ -1,0 +1,200 @@
+/**
+ * Sends requests over HTTP/2 where a server offers it (ALPN), one connection an origin, and over HTTP/1.1 where it does not.
+ *
+ * A request is written once. Until its stream may be opened it waits here and is not sent: while the connection is being opened, while
+ * the peer permits no further stream, and behind a connection that the peer has said goodbye on.
+ */
+import type { Socket } from "node:net";
+import type * as Undici from "@effect/platform-node/Undici";
+import { type Connector, ConnectStalled, type Waiting } from "./Connector.ts";
+import { Exchange } from "./Exchange.ts";
+import { Http2Session, type SessionHost } from "./Http2Session.ts";
+import type { Opening } from "./Tunnel.ts";
+import { Dispatcher } from "./Undici.ts";
+
+/** What the connections of a client need. */
+export interface Http2Options extends Omit<SessionHost, "origin" | "changed"> {
+  /** Offers `h2` and `http/1.1`. */
+  readonly connector: Connector;
+  /** Milliseconds for the connection with its first SETTINGS. */
+  readonly connectMs: number;
+  readonly origins: { readonly of: (name: string) => SessionHost["origin"] };
+  /** For plain `http`, and for servers without HTTP/2. */
+  readonly http1: Undici.Dispatcher;
+}
+
+/** A request that waits for its stream. */
+interface Pending {
+  readonly options: Undici.Dispatcher.DispatchOptions;
+  readonly handler: Undici.Dispatcher.DispatchHandler;
+  readonly waiting: Waiting | undefined;
+}
+
+/** undici's interface over HTTP/2. */
+export class Http2Dispatcher extends Dispatcher {
+  readonly #options: Http2Options;
+  readonly #lanes = new Map<string, Lane>();
+  #closed = false;
+
+  constructor(options: Http2Options) {
+    super();
+    this.#options = options;
+  }
+
+  override dispatch(options: Undici.Dispatcher.DispatchOptions, handler: Undici.Dispatcher.DispatchHandler): boolean {
+    const origin = String(options.origin);
+    if (!origin.startsWith("https:") || this.#closed) return this.#options.http1.dispatch(options, handler);
+    const lane = this.#lanes.get(origin) ?? new Lane(origin, this.#options);
+    this.#lanes.set(origin, lane);
+    lane.send({ options, handler, waiting: this.#options.connector.waiting() });
+    return true;
+  }
+
+  // undici's signature has a callback's form too, which no caller here uses.
+  override destroy(): Promise<void> {
+    this.#closed = true;
+    for (const lane of this.#lanes.values()) lane.destroy();
+    this.#lanes.clear();
+    return this.#options.http1.destroy();
+  }
+}
+
+/** The way to one origin. */
+class Lane {
+  readonly #origin: string;
+  readonly #options: Http2Options;
+  #pending: Array<Pending> = [];
+  #opening: Opening | undefined;
+  #session: Http2Session | undefined;
+  readonly #sessions = new Set<Http2Session>();
+  #http1 = false;
+  #destroyed = false;
+
+  constructor(origin: string, options: Http2Options) {
+    this.#origin = origin;
+    this.#options = options;
+  }
+
+  send(pending: Pending): void {
+    this.#pending.push(pending);
+    if (pending.waiting !== undefined)
+      pending.waiting.connecting = { destroy: (error) => this.#giveUp(pending, error) };
+    this.#flow();
+  }
+
+  destroy(): void {
+    this.#destroyed = true;
+    this.#opening?.destroy(new Error("The client was closed"));
+    this.#failAll(new Error("The client was closed"));
+    for (const session of this.#sessions) session.destroy();
+  }
+
+  /** Writes what may be written now. */
+  #flow(): void {
+    if (this.#http1) {
+      for (const { handler, options, waiting } of this.#take(this.#pending.length))
+        this.#options.connector.dispatching(waiting ?? { connecting: undefined }, () =>
+          this.#options.http1.dispatch(options, handler),
+        );
+      return;
+    }
+    if (this.#session?.open === false) this.#session = undefined;
+    while (this.#session?.free === true && this.#pending.length > 0) {
+      for (const { handler, options } of this.#take(1)) {
+        if (handler instanceof Exchange) handler.carrier = this.#session.carrier();
+        this.#session.send(options, handler);
+      }
+    }
+    if (this.#session === undefined && this.#opening === undefined && this.#pending.length > 0 && !this.#destroyed)
+      this.#open();
+  }
+
+  #take(count: number): ReadonlyArray<Pending> {
+    const taken = this.#pending.splice(0, count);
+    for (const { waiting } of taken) if (waiting !== undefined) waiting.connecting = undefined;
+    return taken;
+  }
+
+  /** A request that is given up; the connection is too, where no other request waits for it. */
+  #giveUp(pending: Pending, error: Error): void {
+    const at = this.#pending.indexOf(pending);
+    if (at < 0) return;
+    this.#pending.splice(at, 1);
+    pending.handler.onResponseError?.(unsent, error);
+    if (this.#pending.length === 0) this.#opening?.destroy(error);
+  }
+
+  #failAll(error: Error): void {
+    for (const { handler } of this.#take(this.#pending.length)) handler.onResponseError?.(unsent, error);
+  }
+
+  #open(): void {
+    const { connectMs, connector, now } = this.#options;
+    const begunAt = now();
+    const { hostname, host, port, protocol } = new URL(this.#origin);
+    const target = { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
+    const failed = (error: Error): void => {
+      this.#opening = undefined;
+      this.#failAll(error);
+    };
+    this.#opening = connector.open(target, (error, socket) => {
+      if (socket === null || socket === undefined) {
+        failed(error ?? new ConnectStalled());
+        return;
+      }
+      if (!("alpnProtocol" in socket) || socket.alpnProtocol !== "h2") {
+        socket.on("error", () => undefined).destroy();
+        this.#opening = undefined;
+        this.#http1 = true;
+        this.#flow();
+        return;
+      }
+      this.#settle(socket, Math.max(1, connectMs - (now() - begunAt)), failed);
+    });
+  }
+
+  /** Waits for the peer's SETTINGS within what is left of the connect clock. */
+  #settle(socket: Socket, ms: number, failed: (error: Error) => void): void {
+    let settled = false;
+    const session = new Http2Session(
+      this.#origin,
+      socket,
+      { ...this.#options, origin: this.#options.origins.of(this.#origin), changed: () => this.#changed(session) },
+      (error) => {
+        clearTimeout(timer);
+        if (settled) return;
+        settled = true;
+        if (error !== undefined) {
+          failed(error);
+          return;
+        }
+        this.#opening = undefined;
+        this.#session = session;
+      },
+    );
+    this.#sessions.add(session);
+    const give = (error: Error): void => {
+      if (settled) return;
+      settled = true;
+      session.destroy(error);
+      failed(error);
+    };
+    const timer = setTimeout(() => give(new ConnectStalled()), ms);
+    this.#opening = { destroy: give };
+  }
+
+  #changed(session: Http2Session): void {
+    if (session.over) this.#sessions.delete(session);
+    this.#flow();
+  }
+}
+
+/** The controller of a request that was never written. */
+const unsent: Undici.Dispatcher.DispatchController = {
+  aborted: true,
+  paused: false,
+  reason: null,
+  abort: () => undefined,
+  pause: () => undefined,
+  resume: () => undefined,
+};

@@ -1,0 +1,243 @@
+/**
+ * Holds one HTTP/2 connection to an origin: opens streams on it, as many as the peer permits, and says exactly how each ended.
+ *
+ * node:http2 stands here and not undici's client, which repeats a request by itself after a GOAWAY or a REFUSED_STREAM, opens streams
+ * before it knows how many are permitted, and asks by no PING whether a silent connection still lives.
+ */
+import { type ClientHttp2Session, connect, constants } from "node:http2";
+import type { Socket } from "node:net";
+import type { Dispatcher } from "@effect/platform-node/Undici";
+import type { Carried, Carrier } from "./Exchange.ts";
+import { Http2Broken, Http2Stream } from "./Http2Stream.ts";
+import type { KeptConnection, Origin } from "./Origin.ts";
+
+/** Most streams at a time on one connection; the peer may permit fewer (RFC 9113 recommends no fewer than 100). */
+export const streamsMax = 100;
+
+/** A connection with open streams on which nothing came is asked by a PING after so long, and dropped after as long again, in milliseconds. */
+export const pingMsDefault = 10_000;
+
+/** Bytes that may come on one stream unread, and on all streams of a connection: one that is not read must not stop the others. */
+const streamWindowBytes = 256 * 1024;
+const connectionWindowBytes = 32 * 1024 * 1024;
+
+/** What a connection needs of the client that it belongs to. */
+export interface SessionHost {
+  readonly origin: Origin;
+  /** The number of a connection that was opened just now. */
+  readonly number: () => number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Longest idle time, in milliseconds. */
+  readonly keepAliveMs: number;
+  readonly pingMs: number;
+  /** There is room for a stream that there was not before, or the connection takes no new ones any more. */
+  readonly changed: () => void;
+}
+
+/** One connection. */
+export class Http2Session implements KeptConnection {
+  readonly #session: ClientHttp2Session;
+  readonly #host: SessionHost;
+  readonly #number: number;
+  readonly #streams = new Set<Http2Stream>();
+  #requests = 0;
+  #idleSince: number | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  #pings: NodeJS.Timeout | undefined;
+  #heardAt: number;
+  /** Counts what has come from the peer. */
+  #heard = 0;
+  #asked = false;
+  #draining = false;
+  #goaway: { readonly code: number; readonly last: number } | undefined;
+  #error: Error | undefined;
+
+  /** @param socket TLS that has agreed on `h2` */
+  constructor(url: string, socket: Socket, host: SessionHost, ready: (error: Error | undefined) => void) {
+    this.#host = host;
+    this.#number = host.number();
+    this.#heardAt = host.now();
+    this.#session = connect(url, {
+      createConnection: () => socket,
+      peerMaxConcurrentStreams: streamsMax,
+      maxSessionMemory: 64,
+      settings: { enablePush: false, initialWindowSize: streamWindowBytes },
+    });
+    this.#session.on("error", (error: Error) => {
+      this.#error ??= error;
+    });
+    socket.on("error", (error: Error) => {
+      this.#error ??= error;
+    });
+    this.#session.on("goaway", (code: number, last: number) => this.#gone(code, last));
+    // Streams are opened once the peer has said how many it permits.
+    this.#session.on("remoteSettings", () => {
+      ready(undefined);
+      host.changed();
+    });
+    this.#session.on("connect", () => this.#session.setLocalWindowSize(connectionWindowBytes));
+    this.#session.on("close", () => {
+      ready(this.#error ?? new Http2Broken("ERR_STREAM_PREMATURE_CLOSE"));
+      this.#closed();
+    });
+    host.origin.connections.add(this);
+  }
+
+  /** Whether a stream may be opened now. */
+  get free(): boolean {
+    return (
+      this.open &&
+      this.#streams.size < Math.min(streamsMax, this.#session.remoteSettings.maxConcurrentStreams ?? streamsMax)
+    );
+  }
+
+  /** Whether it takes new streams, now or later. */
+  get open(): boolean {
+    return !(this.#draining || this.#session.closed || this.#session.destroyed);
+  }
+
+  /** Whether nothing of it is left. */
+  get over(): boolean {
+    return this.#session.destroyed && this.#streams.size === 0;
+  }
+
+  /** Writes a request on a stream of its own. */
+  send(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const stream = new Http2Stream(handler, {
+      heard: () => this.#hear(),
+      broken: (own) => this.#brokenAs(own),
+      over: (ended) => this.#ended(ended),
+    });
+    this.#streams.add(stream);
+    clearTimeout(this.#idle);
+    this.#pings ??= setInterval(() => this.#ping(), this.#host.pingMs).unref();
+    stream.send(this.#session, options);
+  }
+
+  /** What carries one exchange on this connection. */
+  carrier(): Carrier {
+    let heardBefore = this.#heard;
+    return {
+      begin: () => {
+        heardBefore = this.#heard;
+        return this.#begin();
+      },
+      free: () => undefined,
+      broke: () => {
+        // A request that nothing came behind: the connection may be dead. Whatever came since proves that it is not.
+        if (this.#heard > heardBefore && this.#error === undefined) return;
+        this.#drain();
+        this.#host.origin.distrust();
+      },
+    };
+  }
+
+  #begin(): Carried {
+    this.#requests += 1;
+    const idleMs = this.#idleSince === undefined ? 0 : this.#host.now() - this.#idleSince;
+    this.#idleSince = undefined;
+    return { connection: this.#number, reused: this.#requests > 1, idleMs };
+  }
+
+  #hear(): void {
+    this.#heard += 1;
+    this.#heardAt = this.#host.now();
+    this.#asked = false;
+  }
+
+  /** Closes the connection if no request is on it. */
+  discard(): void {
+    if (this.#streams.size > 0 || this.#session.destroyed) return;
+    this.#host.origin.closedIdle();
+    this.#draining = true;
+    this.#session.destroy();
+  }
+
+  /** Closes the connection with all that is on it. */
+  destroy(error?: Error): void {
+    this.#error ??= error;
+    this.#draining = true;
+    this.#session.destroy(error);
+  }
+
+  /** No new streams; those that are open go on to their ends. */
+  #drain(): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    if (this.#streams.size === 0) this.#session.destroy();
+    else this.#session.close();
+    this.#host.changed();
+  }
+
+  #gone(code: number, last: number): void {
+    this.#goaway ??= { code, last };
+    this.#drain();
+  }
+
+  #ended(stream: Http2Stream): void {
+    if (!this.#streams.delete(stream)) return;
+    if (this.#streams.size === 0) {
+      clearInterval(this.#pings);
+      this.#pings = undefined;
+      this.#asked = false;
+      this.#idleSince = this.#host.now();
+      if (this.#draining) this.#session.close();
+      else this.#idle = setTimeout(() => this.discard(), this.#host.keepAliveMs).unref();
+    }
+    this.#host.changed();
+  }
+
+  #closed(): void {
+    this.#draining = true;
+    clearTimeout(this.#idle);
+    clearInterval(this.#pings);
+    this.#host.origin.connections.delete(this);
+    this.#host.changed();
+  }
+
+  #ping(): void {
+    if (this.#session.destroyed || this.#host.now() - this.#heardAt < this.#host.pingMs) return;
+    if (this.#asked) {
+      this.destroy(new Http2Broken("ERR_HTTP2_PING_CANCEL"));
+      return;
+    }
+    this.#asked = true;
+    this.#session.ping((error) => {
+      if (error !== null) return;
+      this.#hear();
+    });
+  }
+
+  /** Why a stream is broken: a GOAWAY below it, the connection, or its own reset, in this order of what is known. */
+  #brokenAs({
+    error,
+    id,
+    reset,
+  }: {
+    readonly error: Error | undefined;
+    readonly id: number;
+    readonly reset: number;
+  }): Error {
+    const goaway = this.#goaway;
+    if (goaway !== undefined && id > goaway.last) {
+      const { code: goawayCode, last: lastStreamID } = goaway;
+      return new Http2Broken("ERR_HTTP2_GOAWAY_SESSION", { goawayCode, lastStreamID, streamId: id });
+    }
+    if (this.#error !== undefined) return withGoaway(this.#error, goaway?.code);
+    // node:http2 closes the streams of a connection that has ended as if it had cancelled them itself.
+    if (this.#session.destroyed && reset === constants.NGHTTP2_CANCEL)
+      return withGoaway(new Http2Broken("ERR_STREAM_PREMATURE_CLOSE"), goaway?.code);
+    if (reset !== constants.NGHTTP2_NO_ERROR) {
+      this.#hear();
+      return new Http2Broken("ERR_HTTP2_STREAM_ERROR", { rstCode: reset, streamId: id });
+    }
+    return error ?? new Http2Broken("ERR_STREAM_PREMATURE_CLOSE");
+  }
+}
+
+/** A connection that the peer has given up with a code ended by that code. */
+const withGoaway = (error: Error, code: number | undefined): Error =>
+  code === undefined || code === constants.NGHTTP2_NO_ERROR
+    ? error
+    : new Http2Broken("ERR_HTTP2_SESSION_ERROR", { goawayCode: code }, error);

@@ -1,0 +1,186 @@
+/**
+ * Carries one request over a stream of an HTTP/2 connection, as undici carries one over HTTP/1.1: the same calls in the same order.
+ */
+import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
+import { pipeline, Readable } from "node:stream";
+import type { Dispatcher } from "@effect/platform-node/Undici";
+
+/**
+ * How a stream or connection broke. The fields are those that the classifier reads: the code of a reset, or a GOAWAY with the last
+ * stream that was taken up.
+ */
+export class Http2Broken extends Error {
+  override readonly name = "Http2Broken";
+  readonly code: string;
+  readonly rstCode?: number;
+  readonly goawayCode?: number;
+  readonly lastStreamID?: number;
+  readonly streamId?: number;
+
+  constructor(
+    code: string,
+    fields: Partial<Record<"rstCode" | "goawayCode" | "lastStreamID" | "streamId", number>> = {},
+    cause?: unknown,
+  ) {
+    super("The HTTP/2 stream ended before its response did", cause === undefined ? {} : { cause });
+    this.code = code;
+    Object.assign(this, fields);
+  }
+}
+
+/** What a stream tells its connection. */
+export interface StreamHost {
+  /** Something came from the peer. */
+  readonly heard: () => void;
+  /** The stream has broken; its connection may know why. */
+  readonly broken: (own: { readonly error: Error | undefined; readonly id: number; readonly reset: number }) => Error;
+  /** It is closed. */
+  readonly over: (stream: Http2Stream) => void;
+}
+
+/** One stream. */
+export class Http2Stream implements Dispatcher.DispatchController {
+  readonly #handler: Dispatcher.DispatchHandler;
+  readonly #host: StreamHost;
+  #stream: ClientHttp2Stream | undefined;
+  #error: Error | undefined;
+  #ended = false;
+  #settled = false;
+  aborted = false;
+  paused = false;
+  reason: Error | null = null;
+  rawHeaders: Array<string> | null = null;
+
+  constructor(handler: Dispatcher.DispatchHandler, host: StreamHost) {
+    this.#handler = handler;
+    this.#host = host;
+  }
+
+  /** Writes the request: from here on a part of it may be on its way. */
+  send(session: ClientHttp2Session, { body, headers, method, path, origin }: Dispatcher.DispatchOptions): void {
+    this.#handler.onRequestStart?.(this, null);
+    if (this.aborted) {
+      this.#host.over(this);
+      return;
+    }
+    try {
+      const { host, protocol } = new URL(String(origin));
+      const sized = body instanceof Uint8Array ? { "content-length": String(body.byteLength) } : {};
+      const fields = { ":method": method, ":path": path, ":authority": host, ":scheme": protocol.slice(0, -1) };
+      const whole = body === null || body === undefined;
+      this.#stream = session.request({ ...fields, ...sized, ...headersOf(headers) }, { endStream: whole });
+      this.#listen(session, this.#stream);
+      if (body instanceof Uint8Array) this.#stream.end(body);
+      else if (body instanceof Readable) pipeline(body, this.#stream, (error) => error && this.abort(error));
+      else if (!whole) throw new TypeError("A body over HTTP/2 is bytes or a stream of them");
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Http2Broken("ERR_HTTP2_ERROR"));
+      this.#stream?.close(constants.NGHTTP2_CANCEL);
+      if (this.#stream === undefined) this.#host.over(this);
+    }
+  }
+
+  abort(reason: Error): void {
+    if (this.aborted || this.#settled) return;
+    this.aborted = true;
+    this.reason = reason;
+    this.#stream?.close(constants.NGHTTP2_CANCEL);
+    this.#fail(reason);
+  }
+
+  pause(): void {
+    this.paused = true;
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.#stream?.resume();
+  }
+
+  #listen(session: ClientHttp2Session, stream: ClientHttp2Stream): void {
+    stream.on("headers", (headers) => {
+      this.#host.heard();
+      if (!this.#settled) this.#handler.onResponseStart?.(this, Number(headers[":status"]), {}, "");
+    });
+    stream.on("response", (headers, _, raw: ReadonlyArray<string> | undefined) => {
+      this.#host.heard();
+      if (this.#settled) return;
+      const { ":status": status, ...fields } = headers;
+      this.rawHeaders = regular(raw ?? []);
+      this.#handler.onResponseStart?.(this, Number(status), { ...fields }, "");
+      stream.on("data", (chunk: Buffer) => {
+        this.#host.heard();
+        if (!this.#settled) this.#handler.onResponseData?.(this, chunk);
+      });
+    });
+    // node:http2 ends the streams of a connection that is destroyed as if they had ended.
+    stream.on("end", () => {
+      this.#ended = !session.destroyed;
+    });
+    stream.on("error", (error: Error) => {
+      this.#error ??= error;
+    });
+    stream.on("close", () => {
+      const reset = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
+      // A stream that was reset ends too: only its code tells that from a whole response.
+      const whole = this.#ended && this.rawHeaders !== null && this.#error === undefined;
+      if (whole && reset === constants.NGHTTP2_NO_ERROR && !stream.aborted) this.#finish();
+      else this.#fail(this.#host.broken({ error: this.#error, id: stream.id ?? Number.POSITIVE_INFINITY, reset }));
+      this.#host.over(this);
+    });
+  }
+
+  #finish(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#handler.onResponseEnd?.(this, {});
+  }
+
+  #fail(error: Error): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#handler.onResponseError?.(this, error);
+  }
+}
+
+/** The fields of a request: HTTP/2 has names in lower case only, one line for a repeated name, and none that speak of a connection. */
+const headersOf = (given: Dispatcher.DispatchOptions["headers"]): OutgoingHttpHeaders => {
+  const fields: Record<string, string> = {};
+  for (const [name, value] of entriesOf(given)) {
+    const key = name.toLowerCase();
+    if (connectionFields.has(key)) continue;
+    const before = fields[key];
+    fields[key] = before === undefined ? value : `${before}${key === "cookie" ? "; " : ", "}${value}`;
+  }
+  return fields;
+};
+
+/** RFC 9113, 8.2.2; `host` is said by `:authority`. */
+const connectionFields: ReadonlySet<string> = new Set([
+  "connection",
+  "host",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const entriesOf = (given: Dispatcher.DispatchOptions["headers"]): ReadonlyArray<readonly [string, string]> => {
+  if (given === null || given === undefined) return [];
+  if (!Array.isArray(given)) return Object.entries(given).map(([name, value]) => [name, String(value)]);
+  const entries: Array<readonly [string, string]> = [];
+  for (let at = 0; at + 1 < given.length; at += 2) entries.push([String(given[at]), String(given[at + 1])]);
+  return entries;
+};
+
+/** Names and values of a response without those that begin with a colon, flat, as they came. */
+const regular = (raw: ReadonlyArray<string>): Array<string> => {
+  const flat: Array<string> = [];
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = raw[at] ?? "";
+    if (!name.startsWith(":")) flat.push(name, raw[at + 1] ?? "");
+  }
+  return flat;
+};
