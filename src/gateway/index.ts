@@ -1,0 +1,32 @@
+/**
+ * Serves the providers' protocols from inside of a program: the gateway, what stands behind it, its configuration file, its page
+ * and its table of clients.
+ */
+
+export { Traffic } from "./api/Traffic.ts";
+export { ClientMatch, ClientOverride, ClientOverrides } from "./clients/ClientOverrides.ts";
+export type { ClientRow, Difference, RequestMarks, Treatment } from "./clients/ClientRow.ts";
+export { clientRows, unknownRow } from "./clients/ClientRows.ts";
+export { type Manner, type MannerRequest, type MannerSettings, mannerOf } from "./clients/Manner.ts";
+export { type ConfigRead, readConfig } from "./config/ConfigFile.ts";
+export type { ConfigProblem } from "./config/ConfigProblem.ts";
+export { jsonSchema } from "./config/ConfigSchema.ts";
+export { type ConfigSources, openConfig } from "./config/ConfigSources.ts";
+export {
+  GatewayError,
+  type GatewayLimits,
+  type GatewayOptions,
+  type GatewayToken,
+  type ListenTls,
+  limitsDefault,
+  type UpstreamName,
+  type Upstreams,
+  upstreamsDefault,
+} from "./config/GatewayOptions.ts";
+export type { ProgramOptions } from "./config/ProgramOptions.ts";
+export type { UpstreamSettings } from "./config/UpstreamSettings.ts";
+export { Gateway } from "./Gateway.ts";
+export * as GatewayLayers from "./GatewayLayers.ts";
+export * as RecoveryPage from "./page/RecoveryPage.ts";
+export { Page } from "./proxy/PageHandler.ts";
+export { TrafficMeter } from "./proxy/TrafficMeter.ts";
