@@ -18,6 +18,7 @@ import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import { StoreHealth } from "./api/StoreHealth.ts";
 import {
   GatewayError,
   type GatewayOptions,
@@ -77,6 +78,11 @@ export class Gateway extends Context.Service<
     Layer.effect(Gateway, make(options));
 }
 
+/** How the store's writes go; a store that is not watched is taken at its word. */
+const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
+  Option.isNone(health) ? Effect.succeed({ writes: "ok" as const }) : health.value.state,
+);
+
 const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const first = settingsOf(options);
   if (first instanceof GatewayError) return yield* first;
@@ -88,8 +94,9 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const closing = yield* Deferred.make<void>();
   const repeats = new RelayRepeats();
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
+  const store = yield* storeState;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, bodies, meter, page, reach: upstreams.reach },
+    ...{ settings, bodies, meter, page, store, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

@@ -10,6 +10,7 @@ import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
+import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
 import type { GatewayError } from "./config/GatewayOptions.ts";
 import type { ProgramOptions } from "./config/ProgramOptions.ts";
@@ -28,7 +29,14 @@ export interface GatewayProgram extends ProgramOptions {}
 const inMemory = "memory";
 
 /** What a gateway's page is built on. */
-export type PageServices = RunRecorder | StreamProcessor | ToolGuard | Traffic | TrafficMeter | UserDecisions;
+export type PageServices =
+  | RunRecorder
+  | StoreHealth
+  | StreamProcessor
+  | ToolGuard
+  | Traffic
+  | TrafficMeter
+  | UserDecisions;
 
 /**
  * Makes a whole gateway.
@@ -53,7 +61,7 @@ export const layer = (
   const behind = StreamProcessor.layer.pipe(
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
-    Layer.provideMerge(recorderOf(program)),
+    Layer.provideMerge(StoreHealth.watching(recorderOf(program))),
     Layer.merge(TrafficMeter.layer),
   );
   const gateway = Gateway.layer(program);

@@ -14,6 +14,7 @@ import { accessLine } from "./log/GatewayLog.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
+import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
 import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
@@ -24,7 +25,7 @@ import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface RequestServing extends Omit<RelayServing, "transport"> {
+export interface RequestServing extends ProbeServing, Omit<RelayServing, "transport"> {
   readonly settings: GatewaySettings;
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -64,6 +65,8 @@ const served = (
     const method = request.method ?? "GET";
     client.access.asked(method, request.url ?? "");
     client.access.learned({ client: mannerOf({ headers, protocol: "" }).client });
+    const probe = probeOf(request.url ?? "");
+    if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
     const address = addressOf(request.url ?? "");
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
     const admitted = admit({ method, headers, token: address.token }, serving.settings);

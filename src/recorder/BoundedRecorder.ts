@@ -73,6 +73,7 @@ const make = (recorder: Service): Service => {
     answer: (given) => answer.call(given.run_id, () => recorder.answer(given), isRecord),
     digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
     prune: (query) => recorder.prune(query),
+    ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };

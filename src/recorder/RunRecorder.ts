@@ -104,6 +104,11 @@ export class RunRecorder extends Context.Service<
      * @param content any text
      */
     digest(content: string): Effect.Effect<string, RecorderError>;
+    /**
+     * Writes something that changes no run, and says whether the store took it. Left out where a store has nothing that could
+     * be away.
+     */
+    readonly probe?: Effect.Effect<void, RecorderError>;
     /** Forgets ended runs; returns how many. */
     prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
     /**

@@ -202,6 +202,16 @@ export const calls: Readonly<
     holds: "`QuestionAnswered`, compared and set in one transaction.",
     occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],
   },
+  probe: {
+    holds: "What stands there already: the version of the tables.",
+    occasions: [
+      {
+        when: "A gateway's writes fail, once a second until one is taken; also where none was made for 30 s.",
+        before: "Its health is told.",
+        away: "fails",
+      },
+    ],
+  },
   prune: {
     holds: "Nothing: ended runs go, with their incidents and questions.",
     occasions: [{ when: "`runs prune` is asked for.", before: "It says how many.", away: "fails" }],

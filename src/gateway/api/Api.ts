@@ -104,7 +104,16 @@ export const AnswerGiven = Schema.Struct({
 });
 
 const Health = Schema.Struct({
-  status: Schema.Literal("ok"),
+  /** `degraded`: requests are served, and something behind them fails. */
+  status: Schema.Literals(["ok", "degraded", "draining"]),
+  /** What fails. `store`: no run is recorded and none is retried until writes are taken again. */
+  degraded: Schema.optionalKey(Schema.Literal("store")),
+  /** How the writes of runs go; `reason` and `since` (milliseconds since the epoch) while they fail. */
+  store: Schema.Struct({
+    writes: Schema.Literals(["ok", "failing"]),
+    reason: Schema.optionalKey(Label),
+    since: Schema.optionalKey(Milliseconds),
+  }),
   /** Whether runs outlive the process. */
   durable: Schema.Boolean,
   live: Schema.Natural,

@@ -23,6 +23,7 @@ import {
   type RunSummary,
 } from "./Api.ts";
 import * as RunSearch from "./RunSearch.ts";
+import { StoreHealth, type StoreState } from "./StoreHealth.ts";
 import type { Totals } from "./Totals.ts";
 import { Traffic } from "./Traffic.ts";
 
@@ -42,6 +43,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       const traffic = yield* Effect.serviceOption(Traffic);
+      const store = yield* Effect.serviceOption(StoreHealth);
       const find = (id: string) => findRun(recorder, id);
       return handlers.handleAll({
         list: ({ query }) => list(recorder, query),
@@ -55,7 +57,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
         totals: () => Effect.mapError(totals, unavailable),
-        health: () => health(recorder, traffic),
+        health: () => health(recorder, traffic, store),
       });
     }),
   );
@@ -123,11 +125,16 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
 const health = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
   traffic: Option.Option<Traffic["Service"]>,
+  store: Option.Option<StoreHealth["Service"]>,
 ) {
   yield* Effect.mapError(recorder.runs({ limit: 1 }), unavailable);
   const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
+  const state: StoreState = Option.isNone(store) ? { writes: "ok" } : yield* store.value.state;
+  const failing = state.writes === "failing";
   return {
-    status: "ok" as const,
+    status: status?.draining === true ? ("draining" as const) : failing ? ("degraded" as const) : ("ok" as const),
+    ...(failing ? { degraded: "store" as const } : {}),
+    store: state,
     durable: recorder.durable,
     live: status?.live.length ?? 0,
     draining: status?.draining ?? false,

@@ -174,6 +174,21 @@ const isKnownHost = (
   );
 };
 
+/**
+ * Whether a probe may call the gateway so: by a name that it has, by an address (a kubelet says that of the pod), or by none, as
+ * probes in HTTP/1.0 do. A name that is another machine's may be a rebound one.
+ */
+export const isProbeHost = (
+  headers: RelayHeaders,
+  settings: Pick<GatewaySettings, "allowedHosts" | "local">,
+): boolean => {
+  const hosts = all(headers, "host");
+  const name = nameOf(hosts[0]);
+  if (hosts.length === 0 || hosts[0] === "") return true;
+  const isAddress = name !== undefined && (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(name) || name.startsWith("["));
+  return (hosts.length === 1 && isAddress) || isKnownHost(headers, settings);
+};
+
 const all = (headers: RelayHeaders, name: string): ReadonlyArray<string> =>
   headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
 

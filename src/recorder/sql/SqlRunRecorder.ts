@@ -231,6 +231,10 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
     orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
     answer: (it) => database.write(answer(database, it, () => clock.currentTimeMillisUnsafe())),
     digest: (content) => database.digest(content),
+    // The page is written although its value stays: a full disk and a lock are met as by any other write.
+    probe: Effect.asVoid(
+      database.write(tables.sql`UPDATE ${tables.meta} SET value = value WHERE name = 'schema_version'`),
+    ),
     prune: (query: PruneQuery) => SqlRuns.prune(database, query),
     onLost: (listener) => lease.onLost(listener),
   });

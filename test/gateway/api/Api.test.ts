@@ -182,7 +182,10 @@ describe("the API", () => {
       const totals = yield* decoded(Totals, (yield* called("/totals")).body);
       assert.deepStrictEqual([totals.runs, totals.recovered, totals.asked, totals.stopped], [16, 3, 1, 1]);
       const { body, status } = yield* called("/health");
-      assert.deepStrictEqual([status, body], [200, { status: "ok", durable: false, live: 0, draining: false }]);
+      assert.deepStrictEqual(
+        [status, body],
+        [200, { status: "ok", store: { writes: "ok" }, durable: false, live: 0, draining: false }],
+      );
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 

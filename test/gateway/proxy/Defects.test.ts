@@ -168,6 +168,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       meter: Context.get(services, TrafficMeter),
       page: undefined,
       draining: () => false,
+      store: Effect.succeed({ writes: "ok" as const }),
       closing: Effect.never,
       options: {
         keepAliveMs: 10_000,

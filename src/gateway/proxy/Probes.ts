@@ -1,0 +1,94 @@
+/**
+ * Answers the probes of whatever runs the gateway: `/livez` while it lives, `/readyz` while it takes requests. They need no
+ * token, and tell nothing but that.
+ */
+import { Effect } from "effect";
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import type { StoreState } from "../api/StoreHealth.ts";
+import type { GatewaySettings } from "../config/GatewayOptions.ts";
+import { isProbeHost, type Refused } from "../routing/Admission.ts";
+import type { ClientResponse } from "./ClientResponse.ts";
+
+/** What a probe is told by. */
+export interface ProbeServing {
+  readonly settings: Pick<GatewaySettings, "allowedHosts" | "local" | "requireStore">;
+  readonly store: Effect.Effect<StoreState>;
+  /** A shutdown has begun. */
+  readonly draining: () => boolean;
+}
+
+/** Which probe a target is, by its exact path; undefined for any other. */
+export const probeOf = (target: string): "livez" | "readyz" | undefined => {
+  const [path] = target.split("?", 1);
+  return path === "/livez" ? "livez" : path === "/readyz" ? "readyz" : undefined;
+};
+
+/** What a probe is told. */
+export interface ProbeVerdict {
+  readonly status: 200 | 503;
+  readonly body: { readonly status: "ok" | "degraded" | "draining"; readonly degraded?: "store" };
+}
+
+/**
+ * Judges. A process that drains lives, and is not ready; one whose store is away serves, unless it was told not to.
+ *
+ * @param requireStore a store that takes no writes makes the gateway not ready
+ */
+export const verdictOf = (
+  probe: "livez" | "readyz",
+  {
+    draining,
+    requireStore,
+    writes,
+  }: { readonly draining: boolean; readonly requireStore: boolean } & Pick<StoreState, "writes">,
+): ProbeVerdict => {
+  if (probe === "livez") return { status: 200, body: { status: "ok" } };
+  if (draining) return { status: 503, body: { status: "draining" } };
+  if (writes === "ok") return { status: 200, body: { status: "ok" } };
+  return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
+};
+
+/** Serves a probe. */
+export const serveProbe = (
+  probe: "livez" | "readyz",
+  { headers, method }: { readonly headers: RelayHeaders; readonly method: string },
+  client: ClientResponse,
+  { draining, settings, store }: ProbeServing,
+): Effect.Effect<void> =>
+  Effect.flatMap(store, ({ writes }) => {
+    client.access.isOwn();
+    const refused =
+      method !== "GET" && method !== "HEAD" ? noMethod : isProbeHost(headers, settings) ? undefined : noHost;
+    if (refused !== undefined) {
+      client.refuse(refused, undefined);
+      return client.end;
+    }
+    const { body, status } = verdictOf(probe, { draining: draining(), requireStore: settings.requireStore, writes });
+    const bytes = new TextEncoder().encode(`${JSON.stringify(body)}\n`);
+    client.head({
+      status,
+      statusText: status === 200 ? "OK" : "Service Unavailable",
+      headers: headersOf(bytes.byteLength),
+    });
+    return Effect.andThen(method === "HEAD" ? Effect.void : client.write([bytes]), client.end);
+  });
+
+const headersOf = (length: number): RelayHeaders => [
+  ["content-type", "application/json"],
+  ["content-length", String(length)],
+  ["cache-control", "no-store"],
+  ["x-content-type-options", "nosniff"],
+];
+
+const noMethod: Refused = {
+  status: 405,
+  reason: "method",
+  message: "A probe is a GET or a HEAD.",
+  headers: [["allow", "GET, HEAD"]],
+};
+
+const noHost: Refused = {
+  status: 403,
+  reason: "host",
+  message: "The gateway does not serve this Host; --allow-host names others.",
+};

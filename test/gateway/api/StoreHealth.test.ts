@@ -1,0 +1,113 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Deferred, Effect, Fiber, Layer } from "effect";
+import { TestClock } from "effect/testing";
+import { probeFailingMs, probeIdleMs, StoreHealth, slowWriteMs } from "../../../src/gateway/api/StoreHealth.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+
+type Answer = Effect.Effect<void, RecorderError>;
+
+const failure = (reason: RecorderError["reason"]) => new RecorderError({ reason, run_id: "", message: "no" });
+
+/** A watched recorder whose writes and probes come out as told. */
+const watched = (probing = true) =>
+  Effect.gen(function* () {
+    const play: { write: Answer; probe: Answer; probes: number } = {
+      write: Effect.void,
+      probe: Effect.void,
+      probes: 0,
+    };
+    const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+    const probe = Effect.suspend(() => {
+      play.probes += 1;
+      return play.probe;
+    });
+    const recorder = { ...memory, write: () => Effect.suspend(() => play.write), ...(probing ? { probe } : {}) };
+    const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, recorder)));
+    const { write } = Context.get(services, RunRecorder);
+    return { play, state: Context.get(services, StoreHealth).state, write: Effect.exit(write("run", [])) };
+  });
+
+describe("the store's health", () => {
+  it.effect(
+    "fails with a write that the store did not take, and is well again with the first probe that it takes",
+    () =>
+      Effect.gen(function* () {
+        const { play, state, write } = yield* watched();
+        assert.deepStrictEqual(yield* state, { writes: "ok" });
+        yield* TestClock.setTime(5_000);
+        play.write = Effect.fail(failure("locked"));
+        play.probe = Effect.fail(failure("locked"));
+        yield* write;
+        assert.deepStrictEqual(yield* state, { writes: "failing", reason: "locked", since: 5_000 });
+        yield* TestClock.adjust(3 * probeFailingMs);
+        assert.deepStrictEqual(yield* state, { writes: "failing", reason: "locked", since: 5_000 });
+        assert.isAbove(play.probes, 1);
+        play.probe = Effect.void;
+        yield* TestClock.adjust(probeFailingMs);
+        assert.deepStrictEqual(yield* state, { writes: "ok" });
+        const { probes } = play;
+        // Nothing is probed while nothing is wrong, and what is known is young.
+        yield* TestClock.adjust(10 * probeFailingMs);
+        assert.strictEqual(play.probes, probes);
+      }),
+  );
+
+  it.effect("says nothing of a store because of one run", () =>
+    Effect.gen(function* () {
+      const { play, state, write } = yield* watched();
+      for (const reason of ["fenced", "run_ended", "unknown_run", "invalid", "run_exists"] as const) {
+        play.write = Effect.fail(failure(reason));
+        yield* write;
+        assert.strictEqual((yield* state).writes, "ok", reason);
+      }
+      for (const reason of ["disk_full", "read_only", "unavailable", "full"] as const) {
+        play.write = Effect.fail(failure(reason));
+        yield* write;
+        assert.strictEqual((yield* state).reason, reason);
+        play.write = Effect.void;
+        yield* write;
+      }
+      assert.strictEqual((yield* state).writes, "ok");
+    }),
+  );
+
+  it.effect("fails while a write hangs, and where one was given up or died", () =>
+    Effect.gen(function* () {
+      const { play, state, write } = yield* watched(false);
+      const free = yield* Deferred.make<void>();
+      play.write = Deferred.await(free);
+      const hanging = yield* Effect.forkChild(write, { startImmediately: true });
+      yield* TestClock.adjust(slowWriteMs - 1);
+      assert.strictEqual((yield* state).writes, "ok");
+      yield* TestClock.adjust(1);
+      assert.strictEqual((yield* state).reason, "slow");
+      yield* Deferred.succeed(free, undefined);
+      yield* Fiber.await(hanging);
+      assert.strictEqual((yield* state).writes, "ok");
+      play.write = Effect.never;
+      yield* Fiber.interrupt(yield* Effect.forkChild(write, { startImmediately: true }));
+      assert.strictEqual((yield* state).reason, "unavailable");
+      play.write = Effect.void;
+      yield* write;
+      play.write = Effect.die("a recorder of another author");
+      yield* write;
+      assert.strictEqual((yield* state).reason, "unavailable");
+    }),
+  );
+
+  it.effect("is known of a gateway that has nothing to write, and a probe that hangs is no success", () =>
+    Effect.gen(function* () {
+      const { play, state } = yield* watched();
+      play.probe = Effect.fail(failure("disk_full"));
+      yield* TestClock.adjust(probeIdleMs + probeFailingMs);
+      assert.strictEqual((yield* state).reason, "disk_full");
+      play.probe = Effect.never;
+      yield* TestClock.adjust(probeIdleMs);
+      assert.strictEqual((yield* state).writes, "failing");
+      play.probe = Effect.void;
+      yield* TestClock.adjust(probeIdleMs);
+      assert.strictEqual((yield* state).writes, "ok");
+    }),
+  );
+});
