@@ -21,7 +21,7 @@ export type Way = (typeof ways)[number];
  * How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. Where the fault
  * never stops some agents go on for ever, and the count of their requests says enough after less.
  */
-const turnMs = { once: 90_000, always: 45_000, held: 90_000 };
+const turnMs = { once: 90_000, always: 30_000, held: 90_000 };
 
 /** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
 const patienceMs = 5_000;

@@ -21,6 +21,9 @@ const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
  */
 const refusedMax = 6;
 
+/** What the gateway tries by itself for one request of the agent. */
+const attempts = 4;
+
 /**
  * Judges the turns of a report.
  *
@@ -56,7 +59,7 @@ const dear = (
 ): ReadonlyArray<string> => {
   if (measure !== "always") return [];
   const { requests } = worst(cells);
-  const max = agent?.requestsMax ?? direct?.requests;
+  const max = agent?.requestsMax ?? (direct === undefined ? undefined : Math.max(direct.requests, attempts));
   const most = max === undefined || fault !== "429" ? max : Math.max(max, refusedMax);
   return most !== undefined && requests > most ? [`${requests} requests, and at most ${most} are right`] : [];
 };

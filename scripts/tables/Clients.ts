@@ -32,7 +32,9 @@ export const clients = (): string =>
       each(row, ({ patienceMs }) => seconds(patienceMs)),
       each(row, ({ holdMaxMs }) => (holdMaxMs === undefined ? "" : seconds(holdMaxMs))),
       each(row, ({ status }) => String(status)),
-      each(row, ({ ending, onBreak }) => (onBreak === "tell" ? `${code(onBreak)}, ${ending} end` : code(onBreak))),
+      each(row, ({ ending, mends, onBreak }) =>
+        onBreak === "tell" ? `${left[mends]}${code(onBreak)}, ${ending} end` : code(onBreak),
+      ),
       differing(row, ({ firstNoOp }) => firstNoOp)
         .map(({ id, own }) => `${id}: ${own}`)
         .join("; "),
@@ -54,6 +56,13 @@ export const ownEvents = (): string =>
       ];
     }),
   );
+
+/** What comes before a client is told. */
+const left: Readonly<Record<Treatment["mends"], string>> = {
+  nothing: "",
+  cuts: "a cut is left to it once; ",
+  errors: "left to it once; ",
+};
 
 /** What holds in all protocols; where they differ, what holds of an unknown client, and the others by name. */
 const each = (row: ClientRow, told: (treatment: Treatment) => string): string => {

@@ -17,6 +17,11 @@ export interface Treatment {
   readonly patienceMs: number;
   /** A held response is handed over as live after so long, in milliseconds; undefined is never. */
   readonly holdMaxMs: number | undefined;
+  /**
+   * What it mends by itself where a response of which it has shown a part breaks: it asks again and takes that part back.
+   * `cuts`: where the connection breaks. `errors`: behind a provider's error event too. `nothing`: it ends, or shows the text twice.
+   */
+  readonly mends: "nothing" | "cuts" | "errors";
   /** The status of a run that is given up before its head. */
   readonly status: 400 | 424;
   /** The end of the body behind the error event of `tell`: clean, or a broken connection. */

@@ -20,6 +20,7 @@ export const unknownTreatment: Treatment = {
   holdMaxMs: undefined,
   status: 400,
   ending: "reset",
+  mends: "nothing",
   firstNoOp: "event",
 };
 
@@ -77,7 +78,8 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "0.169",
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
-    told,
+    // Behind a provider's error event it shows its text twice.
+    { ...told, mends: "cuts" },
     // It counts events: with comments alone it gives up after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
   ),
@@ -89,9 +91,12 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
     // It sends a request that got a 400 or a 422 six times.
-    { ...told, status: 424 },
+    { ...told, status: 424, mends: "cuts" },
   ),
-  row({ name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) }, told),
+  row(
+    { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
+    { ...told, mends: "errors" },
+  ),
   row({ name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) }, told),
   row(
     {
@@ -118,6 +123,9 @@ const agents: ReadonlyArray<ClientRow> = [
     { "openai-chat": { reveal: "on_complete" }, "anthropic-messages": { reveal: "on_complete" } },
   ),
 ];
+
+/** pi asks again behind any break and cannot be told from the SDK below it, whose callers get the broken connection as without us. */
+const mending: Difference = { ...told, mends: "errors" };
 
 /** SDKs, and agents that cannot be told from the SDK below them. */
 const sdks: ReadonlyArray<ClientRow> = [
@@ -150,7 +158,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       measured: "JS 7.57, pi 0.73.1",
       matches: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
     },
-    told,
+    mending,
   ),
   row(
     {
@@ -159,7 +167,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       measured: "JS 1.12, pi 0.73.1",
       matches: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
     },
-    told,
+    mending,
   ),
   row(
     {

@@ -39,6 +39,23 @@ export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean =
   return attempts > 1 || (repeated && rule === "budget_exhausted");
 };
 
+/** How a shown response broke. */
+export interface ShownBreak {
+  /** The request repeats one that broke before. */
+  readonly repeated: boolean;
+  /** The provider said it, by an error event of its own or in the stream's place. */
+  readonly said: boolean;
+}
+
+/**
+ * Whether a shown response that broke is left to its client, by a broken connection: the client mends it by asking again, as it
+ * does without a gateway, and one that is told would give its turn up. It is left so once; its repeat is told.
+ */
+export const isLeftToClient = (
+  { mends, onBreak }: Pick<Treatment, "mends" | "onBreak">,
+  { repeated, said }: ShownBreak,
+): boolean => onBreak === "tell" && !repeated && (mends === "errors" || (mends === "cuts" && !said));
+
 /** What the client of a run that was given up is told. */
 export const givenUp = (error: RelayInterrupted): GivenUp => {
   const code = codeOf(error.failure);

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Exit, Schema } from "effect";
 import { ClientOverrides } from "../../../src/gateway/clients/ClientOverrides.ts";
 import { clientRows } from "../../../src/gateway/clients/ClientRows.ts";
+import { isLeftToClient } from "../../../src/gateway/clients/GivenUp.ts";
 import { type Manner, mannerOf } from "../../../src/gateway/clients/Manner.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
 
@@ -65,6 +66,7 @@ describe("a client's manner", () => {
       holdMaxMs: undefined,
       status: 400,
       ending: "reset",
+      mends: "nothing",
       firstNoOp: "event",
     };
     for (const id of protocols.ids) {
@@ -82,6 +84,18 @@ describe("a client's manner", () => {
       assert.strictEqual(ending, client === "stainless-sdk" ? "reset" : "clean", client);
       assert.strictEqual(status, client === "claude-code" ? 424 : 400, client);
     }
+  });
+
+  it("leaves a shown response that broke to a client that mends it by itself, once", () => {
+    const left = (headers: Headers, said: boolean, repeated = false) =>
+      isLeftToClient(manner(headers), { said, repeated });
+    const mending = seen.filter(([, headers]) => left(headers, false)).map(([client]) => client);
+    const always = seen.filter(([, headers]) => left(headers, true)).map(([client]) => client);
+    assert.sameMembers([...new Set(mending)], ["codex", "claude-code", "opencode", "openai-sdk", "anthropic-sdk"]);
+    assert.sameMembers([...new Set(always)], ["opencode", "openai-sdk", "anthropic-sdk"]);
+    for (const [client, headers] of seen) assert.isFalse(left(headers, false, true), `${client}: its repeat is told`);
+    const aborted = { ...manner(agent("codex_exec/0.169.0")), onBreak: "as_provider" } as const;
+    assert.isFalse(isLeftToClient(aborted, { said: false, repeated: false }));
   });
 
   it("keeps codex and qwen-code waiting with events from the start, and others with comments until the response has begun", () => {

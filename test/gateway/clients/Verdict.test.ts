@@ -41,8 +41,11 @@ describe("the verdict on the agents' turns", () => {
 
   it("an agent without a number of its own may cost what it costs directly", () => {
     const of = (way: Way, requests: number) => turn(way, "E", requests, { agent: "cline", measure: "always" });
-    assert.deepStrictEqual(worse([of("direct", 4), of("live", 4)], agents), []);
-    assert.strictEqual(worse([of("direct", 4), of("live", 5)], agents).length, 1);
+    assert.deepStrictEqual(worse([of("direct", 7), of("live", 7)], agents), []);
+    assert.strictEqual(worse([of("direct", 7), of("live", 8)], agents).length, 1);
+    // What the gateway tries by itself is no repeat of the agent's.
+    assert.deepStrictEqual(worse([of("direct", 1), of("live", 4)], agents), []);
+    assert.strictEqual(worse([of("direct", 1), of("live", 5)], agents).length, 1);
   });
 
   it("what was refused as not processed may be asked for up to five times more", () => {
