@@ -64,7 +64,7 @@ const served = (
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
     client.access.asked(method, request.url ?? "");
-    client.access.learned({ client: mannerOf({ headers, protocol: "" }).client });
+    client.access.learned({ client: mannerOf({ headers, protocol: "" }, serving.settings.manner).client });
     const probe = probeOf(request.url ?? "");
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
     const address = addressOf(request.url ?? "");
@@ -74,6 +74,7 @@ const served = (
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
     client.access.learned({ token: admitted.token?.name });
+    serving.meter.admitted(admitted.token?.name);
     if (address.own) client.access.isOwn();
     if (address.own) return own(request, address, { admitted, headers }, client, serving);
     const way = wayOf(address, headers, serving.settings);

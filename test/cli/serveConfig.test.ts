@@ -62,6 +62,7 @@ describe("stream-recovery serve --config", () => {
         STREAM_RECOVERY_MAX_BODY_BYTES: "1000000",
       };
       const served = yield* serve(["--config", path, "--port", "0", "--openai-url", `${three}/v1`], env);
+      assert.notInclude(["1", "2"], new URL(served.url).port);
       const ask = (target: string) => Effect.promise(() => send(`${served.url}${target}`, { body: chat }));
       assert.deepStrictEqual(JSON.parse((yield* ask("/u/one/v1/models")).text), {
         name: "one",

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Redacted } from "effect";
+import { Context, Effect, Redacted } from "effect";
+import { Traffic } from "../../src/gateway/api/Traffic.ts";
 import type { UpstreamSettings } from "../../src/gateway/config/UpstreamSettings.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies, front, paths, protocols, recovery, send, serverOf } from "./GatewayCases.ts";
@@ -184,6 +185,8 @@ describe("tokens of a gateway", () => {
       }
       assert.strictEqual((yield* ask("wrong-token-of-some-length", "/u/a/v1/models")).status, 401);
       assert.lengthOf(seen, 2);
+      const { tokens } = yield* Context.get(gateway.services, Traffic).status;
+      assert.deepStrictEqual(tokens, { default: 1, some: 6 });
     }),
   );
 });

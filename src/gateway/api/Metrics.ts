@@ -49,6 +49,9 @@ const ofProcess = (status: TrafficStatus | undefined): Context.Context<never> =>
   for (const [outcome, count] of Object.entries(status?.requests ?? {})) {
     counter("stream_recovery_gateway_requests_total", "Requests by what became of them", { outcome }, count, context);
   }
+  for (const [token, count] of Object.entries(status?.tokens ?? {})) {
+    counter("stream_recovery_gateway_token_requests_total", "Requests by the token's name", { token }, count, context);
+  }
   return context;
 };
 

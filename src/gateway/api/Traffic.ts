@@ -34,6 +34,8 @@ export interface TrafficStatus {
     readonly passed_through: number;
     readonly refused: number;
   };
+  /** Requests since then by the name of the token that they were admitted by; bounded. */
+  readonly tokens: Readonly<Record<string, number>>;
 }
 
 /** What the server tells its page. */

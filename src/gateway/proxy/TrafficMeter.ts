@@ -12,6 +12,8 @@ export class TrafficMeter extends Context.Service<
     readonly opened: (runId: string) => void;
     readonly closed: (runId: string) => void;
     readonly changed: (change: RunChange) => void;
+    /** A request was admitted by the token of this name; none where the gateway has no tokens. */
+    readonly admitted: (token: string | undefined) => void;
     /** A request came out so. */
     readonly count: (what: "relayed" | "passed_through" | "refused") => void;
     readonly listening: (connections: () => number) => void;
@@ -22,11 +24,15 @@ export class TrafficMeter extends Context.Service<
   static readonly layer: Layer.Layer<Traffic | TrafficMeter> = Layer.effectContext(Effect.suspend(() => make));
 }
 
+/** Names of tokens that are counted: a configuration that is read again and again may bring ever new ones. */
+const tokensMax = 128;
+
 const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
   const changes = yield* PubSub.sliding<RunChange>(changesMax);
   const live = new Set<string>();
   const requests = { relayed: 0, passed_through: 0, refused: 0 };
+  const tokens = new Map<string, number>();
   let since = clock.currentTimeMillisUnsafe();
   let draining = false;
   let connections = (): number => 0;
@@ -41,6 +47,11 @@ const make = Effect.gen(function* () {
       changed({ run_id, what: "closed" });
     },
     changed,
+    admitted: (token) => {
+      if (token === undefined) return;
+      const name = tokens.has(token) || tokens.size < tokensMax ? token : "other";
+      tokens.set(name, (tokens.get(name) ?? 0) + 1);
+    },
     count: (what) => {
       requests[what] += 1;
     },
@@ -59,6 +70,7 @@ const make = Effect.gen(function* () {
       draining,
       since,
       requests: { ...requests },
+      tokens: Object.fromEntries(tokens),
     })),
     changes: Stream.fromPubSub(changes),
   });

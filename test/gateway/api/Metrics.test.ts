@@ -124,6 +124,7 @@ describe("the metrics", () => {
         draining: false,
         since: 0,
         requests: { relayed: 5, passed_through: 3, refused: 1 },
+        tokens: { ci: 4 },
       };
       const families = yield* scraped(context, status);
       const value = (name: string) => families.get(name)?.samples[0]?.value ?? Number.NaN;
@@ -144,6 +145,8 @@ describe("the metrics", () => {
           ["refused", 1],
         ],
       );
+      const [byToken] = families.get("stream_recovery_gateway_token_requests_total")?.samples ?? [];
+      assert.deepStrictEqual([byToken?.labels.token, byToken?.value], ["ci", 4]);
       assert.strictEqual(Context.get(context, Metric.MetricRegistry).size, 0);
     }),
   );
