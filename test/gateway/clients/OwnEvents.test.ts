@@ -1,6 +1,6 @@
 /**
  * What the gateway writes into a response by itself is read by the official SDKs over real sockets: a no-op changes nothing of
- * what they put together, and each ending makes them throw with our sentence.
+ * what they put together, a status is not asked for again, and each ending makes them throw with our sentence.
  */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as passed } from "node:timers/promises";
 import { afterAll, assert, beforeAll, describe, it } from "vitest";
 import * as Json from "../../../src/domain/Json.ts";
-import { givenUp } from "../../../src/gateway/clients/GivenUp.ts";
+import { type GivenUpRefusal, givenUp, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
 import { mannerOf } from "../../../src/gateway/clients/Manner.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { written } from "../../../src/provider/protocol/StreamEvent.ts";
@@ -19,9 +19,20 @@ import { sdkReaders } from "./SdkReaders.ts";
 /** What the server writes for the next request. */
 let play: (response: ServerResponse, agent: string) => Promise<void> = async () => {};
 
+let requests = 0;
+
+/** What is answered before a head; undefined answers by a stream. */
+let refusal: GivenUpRefusal | undefined;
+
 const server = createServer((request, response) => {
   request.resume();
   request.on("end", () => {
+    requests += 1;
+    if (refusal !== undefined) {
+      response.writeHead(refusal.status, [["content-type", "application/json"], ...refusal.headers].flat());
+      response.end(JSON.stringify(refusal.document));
+      return;
+    }
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
     void play(response, request.headers["user-agent"] ?? "");
@@ -88,9 +99,9 @@ describe("a no-op", () => {
     for (const recording of recordings[protocol].filter((it) => !fails.includes(it))) {
       it(`changes nothing of what ${name} puts together of ${protocol}/${recording}`, async () => {
         play = pieces(events(protocol, recording));
-        const whole = await read(origin);
+        const whole = await read(origin, 0);
         play = (response, agent) => pieces(interleaved(protocol, recording, agent))(response);
-        assert.deepStrictEqual(await read(origin), whole);
+        assert.deepStrictEqual(await read(origin, 0), whole);
         assert.isAbove(JSON.stringify(whole).length, 200, "something was read");
       });
     }
@@ -107,6 +118,19 @@ const thrown = async (read: Promise<unknown>): Promise<string> => {
     return `${message} ${JSON.stringify(error)}`;
   }
 };
+
+describe("a status before the head", () => {
+  for (const { name, protocol, read } of sdkReaders) {
+    it(`is asked once by ${name}, which throws our sentence (${protocol})`, async () => {
+      refusal = refusalOf(told, protocols.get(protocol), { status: 400 });
+      requests = 0;
+      const said = await thrown(read(origin, 3));
+      refusal = undefined;
+      assert.include(said, told.message);
+      assert.strictEqual(requests, 1);
+    });
+  }
+});
 
 describe("an ending", () => {
   for (const end of ["clean", "reset"] as const) {
@@ -127,7 +151,7 @@ describe("an ending", () => {
             if (end === "clean") response.end();
             else response.socket?.resetAndDestroy();
           };
-          assert.include(await thrown(read(origin)), told.message);
+          assert.include(await thrown(read(origin, 0)), told.message);
         });
       }
     }

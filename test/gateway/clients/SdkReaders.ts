@@ -1,5 +1,5 @@
 /**
- * The official SDKs as readers of a stream: what each puts together, or the error that it throws. None repeats a request.
+ * The official SDKs as readers of a stream: what each puts together, or the error that it throws.
  */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
@@ -20,19 +20,20 @@ export interface SdkReader {
   /** Recordings that it cannot read as they are. */
   readonly fails?: ReadonlyArray<string>;
   /**
-   * Asks once and reads to the end.
+   * Asks and reads to the end.
    *
    * @param origin of the server, without a path
+   * @param retries how often the SDK may ask again by itself
    * @returns what it put together, as plain data
    */
-  readonly read: (origin: string) => Promise<unknown>;
+  readonly read: (origin: string, retries: number) => Promise<unknown>;
 }
 
 const model = "m";
 const apiKey = "k";
 const messages = [{ role: "user" as const, content: "hi" }];
-const openai = (origin: string) => new OpenAI({ apiKey, baseURL: `${origin}/v1`, maxRetries: 0 });
-const anthropic = (origin: string) => new Anthropic({ apiKey, baseURL: origin, maxRetries: 0 });
+const openai = (origin: string, maxRetries: number) => new OpenAI({ apiKey, baseURL: `${origin}/v1`, maxRetries });
+const anthropic = (origin: string, maxRetries: number) => new Anthropic({ apiKey, baseURL: origin, maxRetries });
 const asked = { model, max_tokens: 99, messages };
 
 /** All chunks as they came, without those that say nothing. */
@@ -49,8 +50,8 @@ const chatSays = ({ choices, usage }: OpenAI.ChatCompletionChunk): boolean =>
 /** What differs from one reading to the next: times, and names that the SDK makes. */
 const measured = new Set(["performance", "request", "headers", "timestamp", "toolCallId", "messageId"]);
 
-const aiSdk = async (chosen: LanguageModel): Promise<unknown> => {
-  const result = streamText({ model: chosen, prompt: "hi", maxRetries: 0, onError: () => undefined });
+const aiSdk = async (chosen: LanguageModel, maxRetries: number): Promise<unknown> => {
+  const result = streamText({ model: chosen, prompt: "hi", maxRetries, onError: () => undefined });
   const parts: Array<unknown> = [];
   // Where a text begins and ends is a part too: a no-op must not close and open one.
   for await (const part of result.fullStream) {
@@ -67,9 +68,9 @@ const aiSdk = async (chosen: LanguageModel): Promise<unknown> => {
   );
 };
 
-const langchain = async (origin: string, useResponsesApi: boolean): Promise<unknown> => {
+const langchain = async (origin: string, maxRetries: number, useResponsesApi: boolean): Promise<unknown> => {
   const configuration = { baseURL: `${origin}/v1` };
-  const chat = new ChatOpenAI({ model, apiKey, configuration, maxRetries: 0, useResponsesApi });
+  const chat = new ChatOpenAI({ model, apiKey, configuration, maxRetries, useResponsesApi });
   let all: AIMessageChunk | undefined;
   for await (const chunk of await chat.stream("hi")) all = all === undefined ? chunk : all.concat(chunk);
   const { content, id, response_metadata, tool_calls, usage_metadata } = all ?? new AIMessageChunk("");
@@ -81,64 +82,67 @@ export const sdkReaders: ReadonlyArray<SdkReader> = [
   {
     name: "openai, raw",
     protocol: "openai-chat",
-    read: async (origin) =>
-      chunksOf(await openai(origin).chat.completions.create({ model, messages, stream: true }), chatSays),
+    read: async (origin, retries) =>
+      chunksOf(await openai(origin, retries).chat.completions.create({ model, messages, stream: true }), chatSays),
   },
   {
     name: "openai, chat.completions.stream()",
     protocol: "openai-chat",
-    read: (origin) => openai(origin).chat.completions.stream({ model, messages }).finalChatCompletion(),
+    read: (origin, retries) =>
+      openai(origin, retries).chat.completions.stream({ model, messages }).finalChatCompletion(),
   },
   {
     name: "AI SDK, openai.chat",
     protocol: "openai-chat",
-    read: (origin) => aiSdk(createOpenAI({ apiKey, baseURL: `${origin}/v1` }).chat(model)),
+    read: (origin, retries) => aiSdk(createOpenAI({ apiKey, baseURL: `${origin}/v1` }).chat(model), retries),
   },
   {
     name: "AI SDK, openai-compatible",
     protocol: "openai-chat",
-    read: (origin) => aiSdk(createOpenAICompatible({ name: "c", apiKey, baseURL: `${origin}/v1` })(model)),
+    read: (origin, retries) =>
+      aiSdk(createOpenAICompatible({ name: "c", apiKey, baseURL: `${origin}/v1` })(model), retries),
   },
-  { name: "LangChain", protocol: "openai-chat", read: (origin) => langchain(origin, false) },
+  { name: "LangChain", protocol: "openai-chat", read: (origin, retries) => langchain(origin, retries, false) },
   {
     name: "openai, raw",
     protocol: "openai-responses",
-    read: async (origin) =>
+    read: async (origin, retries) =>
       chunksOf(
-        await openai(origin).responses.create({ model, input: "hi", stream: true }),
+        await openai(origin, retries).responses.create({ model, input: "hi", stream: true }),
         ({ type }) => (type as string) !== "keepalive", // its types do not have the event that OpenAI sends
       ),
   },
   {
     name: "openai, responses.stream()",
     protocol: "openai-responses",
-    read: (origin) => openai(origin).responses.stream({ model, input: "hi" }).finalResponse(),
+    read: (origin, retries) => openai(origin, retries).responses.stream({ model, input: "hi" }).finalResponse(),
   },
   {
     name: "AI SDK, openai.responses",
     protocol: "openai-responses",
-    read: (origin) => aiSdk(createOpenAI({ apiKey, baseURL: `${origin}/v1` }).responses(model)),
+    read: (origin, retries) => aiSdk(createOpenAI({ apiKey, baseURL: `${origin}/v1` }).responses(model), retries),
   },
   {
     name: "LangChain",
     protocol: "openai-responses",
     fails: ["reasoning-text"], // it looks for a summary that the recorded reasoning does not have
-    read: (origin) => langchain(origin, true),
+    read: (origin, retries) => langchain(origin, retries, true),
   },
   {
     name: "anthropic, raw",
     protocol: "anthropic-messages",
-    read: async (origin) => chunksOf(await anthropic(origin).messages.create({ ...asked, stream: true }), () => true),
+    read: async (origin, retries) =>
+      chunksOf(await anthropic(origin, retries).messages.create({ ...asked, stream: true }), () => true),
   },
   {
     name: "anthropic, messages.stream()",
     protocol: "anthropic-messages",
-    read: (origin) => anthropic(origin).messages.stream(asked).finalMessage(),
+    read: (origin, retries) => anthropic(origin, retries).messages.stream(asked).finalMessage(),
   },
   {
     name: "AI SDK, anthropic",
     protocol: "anthropic-messages",
-    read: (origin) => aiSdk(createAnthropic({ apiKey, baseURL: `${origin}/v1` })(model)),
+    read: (origin, retries) => aiSdk(createAnthropic({ apiKey, baseURL: `${origin}/v1` })(model), retries),
   },
   {
     name: "google-genai",
@@ -157,6 +161,6 @@ export const sdkReaders: ReadonlyArray<SdkReader> = [
   {
     name: "AI SDK, google",
     protocol: "google-gemini",
-    read: (origin) => aiSdk(createGoogleGenerativeAI({ apiKey, baseURL: `${origin}/v1beta` })(model)),
+    read: (origin, retries) => aiSdk(createGoogleGenerativeAI({ apiKey, baseURL: `${origin}/v1beta` })(model), retries),
   },
 ];
