@@ -155,7 +155,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "openai-sdk",
       marks: "user agent `OpenAI/JS …`, `AsyncOpenAI/Python …` and the like",
-      measured: "JS 7.57, pi 0.73.1",
+      measured: "JS 7.57, pi 0.73.1; Python read in its sources",
       matches: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
     },
     mending,
@@ -164,7 +164,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "anthropic-sdk",
       marks: "user agent `Anthropic/JS …`, `AsyncAnthropic/Python …` and the like",
-      measured: "JS 1.12, pi 0.73.1",
+      measured: "JS 1.12, pi 0.73.1; Python read in its sources",
       matches: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
     },
     mending,
@@ -173,7 +173,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "google-genai-sdk",
       marks: "user agent or `x-goog-api-client` `google-genai-sdk/…`",
-      measured: "JS 3.1",
+      measured: "JS 3.1; Python read in its sources",
       matches: either(agent(/^google-genai-sdk\//), header("x-goog-api-client", /^google-genai-sdk\//)),
     },
     told,
