@@ -9,8 +9,10 @@ import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { mannerOf } from "./clients/Manner.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
+import type { Access } from "./log/AccessRecord.ts";
 import { logged } from "./log/Defect.ts";
 import { accessLine } from "./log/GatewayLog.ts";
+import * as RequestMeasures from "./log/RequestMeasures.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
@@ -52,7 +54,13 @@ export const take = (
         ? client.settle
         : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
     ),
-    Effect.ensuring(Effect.suspend(() => (serving.settings.accessLog ? accessLine(client.access) : Effect.void))),
+    Effect.ensuring(Effect.suspend(() => accounted(client.access, serving.settings.accessLog))),
+  );
+
+const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> =>
+  Effect.andThen(
+    access.own ? Effect.void : RequestMeasures.count(access.record),
+    isLogged ? accessLine(access) : Effect.void,
   );
 
 const served = (

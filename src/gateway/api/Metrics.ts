@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
+import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
 /** The content type of the text. */
@@ -13,12 +14,13 @@ export const contentType = "text/plain; version=0.0.4; charset=utf-8";
  * The text of all metrics.
  *
  * @param status what the gateway does now; left out, its metrics are left out
+ * @param store how the writes of runs go; left out, nothing is said of them
  */
-export const text = (status?: TrafficStatus): Effect.Effect<string> =>
+export const text = (status?: TrafficStatus, store?: StoreState): Effect.Effect<string> =>
   Effect.map(Effect.context<never>(), (context) => {
     const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
     const own = PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
-    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status))}`;
+    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status, store))}`;
   });
 
 /** `stream_recovery.runs` is `stream_recovery_runs_total`, `stream_recovery.recovery_time` ends with its unit. */
@@ -30,7 +32,7 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
 };
 
 /** A registry of its own: what is read here is not kept, and no exporter of the program sees it twice. */
-const ofProcess = (status: TrafficStatus | undefined): Context.Context<never> => {
+const ofProcess = (status: TrafficStatus | undefined, store: StoreState | undefined): Context.Context<never> => {
   const context = Context.make(Metric.MetricRegistry, new Map());
   const memory = process.memoryUsage();
   const { system, user } = process.cpuUsage();
@@ -42,6 +44,7 @@ const ofProcess = (status: TrafficStatus | undefined): Context.Context<never> =>
     ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
     ["nodejs_external_memory_bytes", "Memory of buffers outside of the heap", memory.external],
     ...(status === undefined ? [] : ofTraffic(status)),
+    ...(store === undefined ? [] : ofStore(store)),
   ] as const) {
     Metric.gauge(name, { description }).updateUnsafe(value, context);
   }
@@ -54,6 +57,9 @@ const ofProcess = (status: TrafficStatus | undefined): Context.Context<never> =>
   }
   return context;
 };
+
+const ofStore = ({ writes }: StoreState) =>
+  [["stream_recovery_gateway_store_failing", "Whether the store takes no writes", writes === "ok" ? 0 : 1]] as const;
 
 const ofTraffic = (status: TrafficStatus) =>
   [

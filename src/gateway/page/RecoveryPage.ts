@@ -11,6 +11,7 @@ import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
 import * as RunSearch from "../api/RunSearch.ts";
+import { StoreHealth } from "../api/StoreHealth.ts";
 import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
@@ -107,7 +108,9 @@ const views: Readonly<Record<string, View>> = {
   "/metrics": ({ traffic }) =>
     Effect.gen(function* () {
       const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
-      return respond(yield* Metrics.text(status), { type: Metrics.contentType });
+      const store = Option.getOrUndefined(yield* Effect.serviceOption(StoreHealth));
+      const writes = store === undefined ? undefined : yield* store.state;
+      return respond(yield* Metrics.text(status, writes), { type: Metrics.contentType });
     }),
 };
 

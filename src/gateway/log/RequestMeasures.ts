@@ -1,0 +1,82 @@
+/**
+ * Counts requests that are over, as Effect metrics: by upstream, client and outcome. Each label has a bound, so that neither a
+ * client's words nor a long configuration makes series without end (L11).
+ */
+import { Context, Effect, Metric } from "effect";
+import { measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
+import type { AccessRecord } from "./AccessRecord.ts";
+
+/** Requests that are over. `reason` is the rule of a run that was given up, or why a request was refused. */
+export const served = Metric.counter("stream_recovery.gateway.served", {
+  description: "Requests of clients that are over",
+  incremental: true,
+});
+
+/** From a request to the first bytes of its response's body: what was held back until then is part of it. */
+export const firstBytes = Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
+  description: "From a request to the first bytes of its response",
+  attributes: { unit: "seconds" },
+  boundaries: secondsBoundaries,
+});
+
+/** Events and comments of the gateway's own. */
+export const noOps = Metric.counter("stream_recovery.gateway.no_ops", {
+  description: "Events and comments that kept a client waiting",
+  incremental: true,
+});
+
+/** Most values of one label; further ones are `other`. There are about 20 clients, 40 rules and a dozen refusals. */
+export const labelValuesMax = 64;
+
+/** Most series of `served`; a further one is counted as `other` in each label but the outcome. */
+export const seriesMax = 512;
+
+const other = "other";
+
+/** The values that have series, by registry: each program has its own. */
+class Labels {
+  readonly #values = new Map<string, Set<string>>();
+  readonly #series = new Set<string>();
+
+  /** The value, or `other` where the label has too many. */
+  of(label: string, value: string | undefined): string {
+    if (value === undefined) return "none";
+    const known = this.#values.get(label) ?? new Set();
+    this.#values.set(label, known);
+    return taken(known, value, labelValuesMax) ? value : other;
+  }
+
+  /** Whether a combination has a series of its own. */
+  has(labels: Readonly<Record<string, string>>): boolean {
+    return taken(this.#series, JSON.stringify(labels), seriesMax);
+  }
+}
+
+const taken = (known: Set<string>, value: string, max: number): boolean => {
+  if (known.has(value)) return true;
+  if (known.size >= max) return false;
+  known.add(value);
+  return true;
+};
+
+const registries = new WeakMap<object, Labels>();
+
+/** Counts a request that is over. */
+export const count = (record: AccessRecord): Effect.Effect<void> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const registry = Context.get(context, Metric.MetricRegistry);
+    const labels = registries.get(registry) ?? new Labels();
+    registries.set(registry, labels);
+    const outcome = record.outcome;
+    const own = {
+      upstream: labels.of("upstream", record.upstream),
+      client: labels.of("client", record.client),
+      outcome,
+      reason: labels.of("reason", outcome === "given_up" ? record.rule : record.refused),
+    };
+    const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
+    measure(served, 1, told, context);
+    const { upstream } = told;
+    if (record.first_ms !== undefined) measure(firstBytes, record.first_ms / 1_000, { upstream, outcome }, context);
+    if (record.no_ops !== undefined) measure(noOps, record.no_ops, { upstream }, context);
+  });
