@@ -38,6 +38,7 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/page/Tabs.test.ts",
   "test/kill/Kill.test.ts",
   "test/matrix/Matrix.test.ts",
+  "test/operation.test.ts",
   "test/package.test.ts",
   "test/portable/*.test.ts",
   "test/provider/Recordings.test.ts",

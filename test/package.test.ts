@@ -1,7 +1,8 @@
 /**
  * Installs the package from its tarball into a project of its own, and uses it from there.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
@@ -88,6 +89,20 @@ describe("the packed package", () => {
       assert.include(stdout, manifest.version, stderr);
       assert.strictEqual(status, 0);
     }
+  });
+});
+
+describe("the packed package's gateway", () => {
+  it("serves, says that it lives, and ends with 0 when it is stopped", async () => {
+    const link = join(consumer.folder, "node_modules", ".bin", "stream-recovery");
+    const env = { ...consumer.environment, STREAM_RECOVERY_PORT: "0", STREAM_RECOVERY_DB: "memory" };
+    const child = spawn(link, ["serve"], { cwd: consumer.folder, env, stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = await once(child.stdout, "data");
+    const url = /^listening on (http:\/\/\S+)\n/.exec(String(line))?.[1];
+    const response = await fetch(`${url}/livez`);
+    assert.strictEqual(`${response.status} ${await response.text()}`, '200 {"status":"ok"}\n');
+    child.kill("SIGTERM");
+    assert.deepStrictEqual(await once(child, "close"), [0, null]);
   });
 });
 

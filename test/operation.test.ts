@@ -1,0 +1,122 @@
+/**
+ * Tries the image and the service that the package's repository has, as far as a machine without either can: their files are
+ * read, and what they start is started as they say.
+ */
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { limitsDefault } from "../src/gateway/config/GatewayOptions.ts";
+import { folder, serve } from "./cli/ServeProcess.ts";
+import { manifest } from "./package/Consumer.ts";
+
+const read = (name: string) => readFileSync(new URL(`../scripts/${name}`, import.meta.url), "utf8");
+
+const token = "a-token-of-24-characters";
+
+/** The instructions of the image's last stage, in order. */
+const stage = read("Dockerfile")
+  .split(/^FROM /m)
+  .at(-1)
+  ?.split("\n")
+  .flatMap((line) => {
+    const [, word, rest] = /^([A-Z]+) (.*)$/.exec(line) ?? [];
+    return word === undefined || rest === undefined ? [] : [{ word, rest }];
+  });
+
+const valuesOf = (word: string): ReadonlyArray<string> =>
+  (stage ?? []).flatMap((it) => (it.word === word ? [it.rest] : []));
+
+/** A command of the image in its JSON form. */
+const command = (text: string): ReadonlyArray<string> => JSON.parse(text.slice(text.indexOf("[")));
+
+const imageEnv = (port: number, db: string): Record<string, string> => ({
+  ...Object.fromEntries(valuesOf("ENV").map((pair) => pair.split("=") as [string, string])),
+  STREAM_RECOVERY_PORT: String(port),
+  STREAM_RECOVERY_DB: db,
+});
+
+const freePort: Effect.Effect<number> = Effect.promise(async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // A server that listens on a port has an address of this kind.
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+});
+
+describe("the image", () => {
+  it("runs the package's command as a user of its own, keeps its runs in a volume, and says when it is not well", () => {
+    const [entry] = valuesOf("ENTRYPOINT");
+    const bin = Object.values(manifest.bin)[0];
+    assert.deepStrictEqual(command(entry ?? "[]"), ["node", `/app/node_modules/${manifest.name}/${bin}`]);
+    assert.deepStrictEqual(command(valuesOf("CMD")[0] ?? "[]"), ["serve"]);
+    assert.deepStrictEqual(valuesOf("USER"), ["node"]);
+    const env = imageEnv(8787, "");
+    assert.strictEqual(env.STREAM_RECOVERY_HOST, "0.0.0.0");
+    const [volume] = command(valuesOf("VOLUME")[0] ?? "[]");
+    assert.isTrue(valuesOf("ENV").some((pair) => pair.startsWith(`STREAM_RECOVERY_DB=${volume}/`)));
+    assert.deepStrictEqual(valuesOf("EXPOSE"), ["8787"]);
+    assert.isTrue(read("Dockerfile.dockerignore").split("\n").includes(".git"));
+  });
+
+  it.live("does not start without a token, and says so", () =>
+    Effect.gen(function* () {
+      const served = yield* serve([], imageEnv(yield* freePort, "memory"));
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
+      assert.match(served.stderr(), /^serve: token: needed for any host but this machine's own/);
+    }),
+  );
+
+  it.live("is well while it serves, and ends with 0 when it is stopped, also under an open page behind its token", () =>
+    Effect.gen(function* () {
+      const port = yield* freePort;
+      const env = imageEnv(port, join(yield* folder, "runs.db"));
+      const served = yield* serve([], { ...env, STREAM_RECOVERY_TOKEN: token });
+      const [program, ...args] = command(valuesOf("HEALTHCHECK")[0] ?? "[]");
+      const probed = () =>
+        spawnSync(program === "node" ? process.execPath : "", args, { env: { ...process.env, ...env } }).status;
+      assert.strictEqual(probed(), 0);
+      const page = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/t/${token}/recovery/api/events`));
+      assert.strictEqual(page.status, 200);
+      served.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+      yield* Effect.promise(() => page.body?.cancel().catch(() => undefined) ?? Promise.resolve());
+      assert.strictEqual(probed(), 1);
+      // Each line of its log is an object.
+      for (const line of served
+        .stderr()
+        .split("\n")
+        .filter((it) => it !== ""))
+        assert.isString(JSON.parse(line).level);
+      assert.notInclude(served.stderr(), token);
+    }),
+  );
+});
+
+describe("the service", () => {
+  const unit = read("stream-recovery.service");
+  const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
+
+  it("is given time to finish what runs, is reloaded by its signal, and is not restarted where that changes nothing", () => {
+    assert.isAbove(Number(settingOf("TimeoutStopSec")) * 1_000, limitsDefault.drainMs + 5_000);
+    assert.strictEqual(settingOf("ExecReload"), "/bin/kill -HUP $MAINPID");
+    assert.strictEqual(settingOf("RestartPreventExitStatus"), "2");
+    assert.strictEqual(settingOf("Restart"), "on-failure");
+    assert.include(settingOf("ExecStart"), `${Object.keys(manifest.bin)[0]} serve`);
+    assert.include(unit, `Environment=STREAM_RECOVERY_DB=%S/${settingOf("StateDirectory")}/`);
+  });
+
+  const analyze = "/usr/bin/systemd-analyze";
+
+  it.skipIf(!existsSync(analyze))("is a unit that systemd understands", () => {
+    const file = new URL("../scripts/stream-recovery.service", import.meta.url).pathname;
+    const { status, stderr } = spawnSync(analyze, ["verify", file], { encoding: "utf8" });
+    assert.strictEqual(status, 0, stderr);
+    assert.notInclude(stderr, "stream-recovery.service:");
+  });
+});
