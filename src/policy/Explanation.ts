@@ -21,7 +21,7 @@ import { type RuleEntry, rules } from "./Rules.ts";
 export const explain = (decision: Decision, given: Failure, facts: AttemptFacts): string => {
   const failure = FailureReading.read(given);
   const late = decision.rule === "already_complete" && !isMalformed(failure);
-  const happened = late ? "The answer had already ended when the stream failed" : whatHappened(failure);
+  const happened = late ? "The answer had already ended when the stream failed" : whatHappened(failure, facts);
   return `${happened}; ${whatIsDone(decision, failure, facts)}`;
 };
 
@@ -33,14 +33,17 @@ const whatIsDone = ({ rule }: Decision, failure: Failure, facts: AttemptFacts): 
   return typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ failure, facts, tools });
 };
 
-const whatHappened = (failure: Failure): string => {
+const whatHappened = (failure: Failure, { delivery, progress }: AttemptFacts): string => {
   switch (failure.kind) {
     case "transport":
-      return failure.operation === "connect"
+      // A request of which nothing was sent has lost no connection.
+      return failure.operation === "connect" || delivery === "not_sent"
         ? "The connection to the model provider could not be made"
         : "The connection to the model provider was lost";
     case "truncated":
-      return "The model's answer ended early, without the provider's end marker";
+      return progress === "none"
+        ? "The model provider's response had nothing in it"
+        : "The model's answer ended early, without the provider's end marker";
     case "stalled":
       return stalls[failure.clock];
     case "rate_limited":
@@ -64,7 +67,9 @@ const whatHappened = (failure: Failure): string => {
     case "caller_failed":
       return "The program that reads the answer failed";
     case "crashed":
-      return "The process ended in the middle of the answer";
+      return progress === "none"
+        ? "The process ended before the answer began"
+        : "The process ended in the middle of the answer";
     case "unknown":
       return "The stream failed in a way that is not known";
   }

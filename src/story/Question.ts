@@ -26,6 +26,8 @@ export interface OpenQuestion {
   readonly message: string;
   /** What is taken when it expires. */
   readonly unattended: Choice;
+  /** The same as `repeats`, as the keys and words that programs read; all of them. */
+  readonly mayRepeat: ReadonlyArray<string>;
   /** What a `retry` could run again; undefined where that is nothing. */
   readonly repeats: RepeatableCalls | undefined;
 }
@@ -35,12 +37,14 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
   const question = openQuestion(record);
   if (question === undefined) return undefined;
   const incident = incidentOf(record, question);
+  const mayRepeat = mayRepeatOf(question, incident);
   return {
     question,
     incident,
     message: incident?.message ?? `The rule ${question.rule} asks.`,
     unattended: question.default_choice ?? "stop",
-    repeats: question.choices.includes("retry") && incident !== undefined ? repeatsOf(incident) : undefined,
+    mayRepeat,
+    repeats: repeatsOf(mayRepeat, incident),
   };
 };
 
@@ -48,12 +52,17 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
 export const incidentOf = (record: RunRecord, question: QuestionRecord): RunIncident | undefined =>
   record.incidents.find(({ id }) => id === question.incident);
 
-const repeatsOf = (incident: RunIncident): RepeatableCalls | undefined => {
-  const all = Choices.mayRepeat(incident);
+/** What a record does not tell any more is taken at its worst: its retry has to be confirmed too. */
+const mayRepeatOf = ({ choices }: QuestionRecord, incident: RunIncident | undefined): ReadonlyArray<string> => {
+  if (!choices.includes("retry")) return [];
+  return incident === undefined ? [Choices.unknownTools] : Choices.mayRepeat(incident);
+};
+
+const repeatsOf = (all: ReadonlyArray<string>, incident: RunIncident | undefined): RepeatableCalls | undefined => {
   if (all.length === 0) return undefined;
   const named = all.slice(0, namedMax).map((call) => ({
     call,
-    tool: incident.decision.calls?.find((it) => it.call === call)?.tool,
+    tool: incident?.decision.calls?.find((it) => it.call === call)?.tool,
   }));
   return { named, more: all.length - named.length };
 };

@@ -12,6 +12,7 @@ import {
   type RunRecord,
 } from "../recorder/RunRecord.ts";
 import { amounts, known } from "./FactWords.ts";
+import { failureWord, stopWords } from "./FailureWords.ts";
 import { incidentOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
@@ -48,6 +49,8 @@ export interface RunStory {
   readonly calls: ReadonlyArray<CallStory>;
   /** The end, in a sentence; undefined while there is none. */
   readonly end: string | undefined;
+  /** Why it stopped, without a capital; undefined where its end says all of it. */
+  readonly why: string | undefined;
 }
 
 /** How an attempt ended. */
@@ -69,6 +72,8 @@ export interface AttemptStory {
   readonly from: number;
   readonly to: number;
   readonly end: AttemptEnd;
+  /** How it ended, in a word that fits its failure. */
+  readonly said: { readonly word: string; readonly tone: Tone };
   /** What was known of it, in sentences. */
   readonly known: ReadonlyArray<string>;
   readonly amounts: ReadonlyArray<string>;
@@ -85,7 +90,7 @@ export interface AttemptStory {
 export interface IncidentStory {
   readonly incident: RunIncident;
   readonly at: number;
-  /** `It broke`, or `Decided anew`. */
+  /** `It broke`, or what else fits the failure; `Decided anew` where it was decided before. */
   readonly title: string;
   readonly failure: string;
   /** What broke, without a full stop. */
@@ -156,6 +161,7 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     answers,
     calls: record.calls.map((call) => callStory(call, record)),
     end: endSentence(record, lasted),
+    why: record.end === undefined ? undefined : stopWords(record, record.end),
   };
 };
 
@@ -168,17 +174,20 @@ const attemptStory = (
   const { lasted, ...parts } = own;
   const from = attempt.started_ms;
   const over = parts.evidence.find(({ event }) => event === "failure" || event === "source_ended")?.at_ms;
-  const broke = parts.incidents[0]?.at;
+  const [first] = parts.incidents;
+  const broke = first?.at;
   const isRunning = next === undefined && record.state === "live" && broke === undefined && over === undefined;
   const to = over ?? broke ?? next?.started_ms ?? (isRunning || record.end !== undefined ? lasted : from);
   const open = openQuestion(record);
+  const end = endOf(record, broke !== undefined, isRunning, next);
   return {
     ...parts,
     record: attempt,
     sent: requestOf(attempt),
     from,
     to: Math.max(from, to),
-    end: endOf(record, broke !== undefined, isRunning, next),
+    end,
+    said: first === undefined ? attemptEnds[end] : failureWord(first.incident),
     known: known(attempt.facts),
     amounts: amounts(attempt.facts),
     asks: open !== undefined && parts.incidents.some(({ incident }) => incident.id === open.incident),
@@ -211,7 +220,7 @@ const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory 
   return {
     incident,
     at: Math.max(0, incident.at - record.started_at),
-    title: isAnew ? "Decided anew" : "It broke",
+    title: isAnew ? "Decided anew" : failureWord(incident).title,
     failure: failureName(failure),
     ...incidentWords(incident),
     action: actions[decision.action],
@@ -247,8 +256,10 @@ const callStory = (call: CallRecord, record: RunRecord): CallStory => {
   };
 };
 
-const endSentence = ({ end }: RunRecord, lasted: number): string | undefined => {
+const endSentence = (record: RunRecord, lasted: number): string | undefined => {
+  const { end } = record;
   if (end === undefined) return undefined;
+  const why = stopWords(record, end);
   const what = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
-  return `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}.`;
+  return `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
 };

@@ -35,7 +35,8 @@ describe("explain", () => {
 
   it("reads no ledger for a sentence that says nothing of tools: facts of plain JavaScript may have none", () => {
     // A caller without types.
-    const none = {} as AttemptFacts;
+    const { tools: _, ...rest } = facts;
+    const none = rest as AttemptFacts;
     for (const rule of ["user_cancelled", "nothing_shown", "tool_ran", "already_complete"] as const)
       assert.strictEqual(
         explain(decision(rule), { kind: "transport" }, none),

@@ -1,8 +1,9 @@
 /**
  * Prints an open question: what happened, what may be answered, what each answer does, and what to type.
  */
+
+import { choiceDoes } from "../../story/FailureWords.ts";
 import { expiryOf, type OpenQuestion, repeatsText } from "../../story/Question.ts";
-import { choices } from "../../story/Words.ts";
 import { broken, paragraph } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 
@@ -18,7 +19,7 @@ export const questionText = (runId: string, open: OpenQuestion, { columns, ink, 
       const repeats = choice === "retry" ? open.repeats : undefined;
       const risk = repeats === undefined ? "" : `. May run again: ${repeatsText(repeats)}`;
       const tone = repeats === undefined ? "strong" : "ask";
-      return paragraph(choice, `${choices[choice].does}${risk}`, layout, ink, tone);
+      return paragraph(choice, `${choiceDoes(choice, open.incident)}${risk}`, layout, ink, tone);
     }),
     "",
     paragraph(

@@ -4,7 +4,6 @@
 import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
-import * as Choices from "../../policy/Choices.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -164,7 +163,7 @@ const summaryOf = (record: RunRecord): RunSummary => {
 const questionOf = (record: RunRecord): OpenQuestion | undefined => {
   const open = openQuestionOf(record);
   if (open === undefined) return undefined;
-  const { incident, question, unattended } = open;
+  const { incident, mayRepeat, question, unattended } = open;
   const { asked_at, choices, expires_at, revision, rule } = question;
   return {
     run_id: record.run_id,
@@ -176,7 +175,7 @@ const questionOf = (record: RunRecord): OpenQuestion | undefined => {
     default_choice: unattended,
     ...(asked_at === undefined ? {} : { asked_at }),
     ...(expires_at === undefined ? {} : { expires_at }),
-    may_repeat: incident === undefined ? [] : Choices.mayRepeat(incident),
+    may_repeat: mayRepeat,
     calls: incident?.decision.calls ?? [],
   };
 };

@@ -6,7 +6,7 @@ import { Evidence } from "../../domain/RunIncident.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type Grown, growth } from "../../story/FactWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
-import { type AttemptStory, attemptEnds, type IncidentStory } from "../../story/RunStory.ts";
+import type { AttemptStory, IncidentStory } from "../../story/RunStory.ts";
 import { lasting } from "../../story/Times.ts";
 import { effects, events, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -18,7 +18,7 @@ const callsMax = 40;
 /** The view of an attempt. */
 export const attemptView = (record: RunRecord, story: AttemptStory, place: QuestionPlace): Html => {
   const { facts } = story.record;
-  const { tone, word } = attemptEnds[story.end];
+  const { tone, word } = story.said;
   const open = story.asks ? openQuestionOf(record) : undefined;
   return html`<li class="attempt ${tone}" id="attempt-${story.record.attempt}">
     <header><h3>Attempt ${story.record.attempt} <small>${story.sent}</small></h3><p><span class="chip ${tone}">${word}</span> <span class="took">${lasting(story.to - story.from)}</span></p></header>

@@ -119,11 +119,12 @@ const row = (record: RunRecord, now: number): Html => {
   const { provider, run_id, started_at } = record;
   const attempts = attemptsOf(record);
   const rule = lastRuleOf(record);
+  const code = record.incidents.at(-1)?.failure.code;
   return html`<li id="run-${run_id}"><a href="${runAddress(run_id)}">
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
-    <span class="what">${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}</span>
+    <span class="what">${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
     <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
   </a></li>`;
 };

@@ -4,6 +4,7 @@
 import type { Choice } from "../../domain/Decision.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { amounts } from "../../story/FactWords.ts";
+import { choiceDoes } from "../../story/FailureWords.ts";
 import { type OpenQuestion, type RepeatableCalls, repeatsText } from "../../story/Question.ts";
 import type { AnswerStory } from "../../story/RunStory.ts";
 import { lasting, momentUtc, relative } from "../../story/Times.ts";
@@ -38,7 +39,7 @@ export const questionBox = (record: RunRecord, open: OpenQuestion, place: Questi
     <ul class="choices">${inOrder(question.choices, isRisky).map((choice) => {
       const risk = isRisky(choice) ? repeats : undefined;
       return html`<li>${place.answers ? button(record, open, choice, risk) : html`<b>${choices[choice].title}</b>`}
-        <span id="does-${record.run_id}-${choice}">${capital(choices[choice].does)}.${risk !== undefined && html` <em class="risk">May run again: ${repeatsList(risk)}</em>`}</span></li>`;
+        <span id="does-${record.run_id}-${choice}">${capital(choiceDoes(choice, open.incident))}.${risk !== undefined && html` <em class="risk">May run again: ${repeatsList(risk)}</em>`}</span></li>`;
     })}</ul>
   </section>`;
 };

@@ -35,7 +35,7 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
 
 const head = (
   record: RunRecord,
-  { lasted, status }: RunStory,
+  { lasted, status, why }: RunStory,
   { now }: QuestionPlace,
   link: ((runId: string) => string) | undefined,
 ): Html => {
@@ -48,7 +48,7 @@ const head = (
       <div><dt>Provider</dt><dd>${label(provider.id)}</dd></div>
       <div><dt>Started</dt><dd>${momentUtc(started_at)} <small>${relative(started_at, now)}</small></dd></div>
       <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${lasting(lasted)}</dd></div>
-      ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code></dd></div>`}
+      ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code>${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${often(resumes)}</dd></div>`}
       ${retry_of !== undefined && html`<div><dt>Client’s retry of</dt><dd class="mono">${link === undefined ? label(retry_of) : html`<a href="${link(retry_of)}">${label(retry_of)}</a>`}</dd></div>`}

@@ -2,7 +2,7 @@
  * Draws a timeline as SVG: every place is in percent, so that one drawing fits a phone and a wide screen without scaling its text.
  */
 import type { Evidence } from "../../domain/RunIncident.ts";
-import { type AttemptStory, attemptEnds } from "../../story/RunStory.ts";
+import type { AttemptStory } from "../../story/RunStory.ts";
 import { counted, lasting } from "../../story/Times.ts";
 import { events } from "../../story/Words.ts";
 import { type Html, html, none } from "./Html.ts";
@@ -25,7 +25,7 @@ export const timelineFigure = (timeline: Timeline): Html => {
 
 /** The figure in words, for a screen reader. */
 const spoken = ({ bars, total }: Timeline): string =>
-  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${attemptEnds[bar.end].word}`).join("; ")}`;
+  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
 
 const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
     <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${lasting(bar.to - bar.from)}</span></span>
@@ -147,7 +147,7 @@ const clocksOf = (evidence: ReadonlyArray<Evidence>): string =>
 /** A run as one line of a list: its bars and breaks, without an axis. */
 export const sparkline = (timeline: Timeline): Html =>
   html`<svg class="spark" height="14" role="img" aria-label="${timeline.bars
-    .map((bar) => `${bar.sent}: ${attemptEnds[bar.end].word}`)
+    .map((bar) => `${bar.sent}: ${bar.said.word}`)
     .join("; ")}">${timeline.gaps.map(
     ({ from, to, what }) =>
       html`<line class="gap ${what}" x1="${percent(timeline.place(from))}" x2="${percent(timeline.place(to))}" y1="7" y2="7"/>`,

@@ -1,0 +1,135 @@
+/**
+ * Says in a word or two how an attempt failed, and in a sentence why a run ended: words that fit what happened, for each kind of
+ * failure and each end.
+ */
+import type { Choice } from "../domain/Decision.ts";
+import type { Failure } from "../domain/Failure.ts";
+import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
+import type { QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
+import { answerers, choices, type Tone } from "./Words.ts";
+
+/** How an attempt failed. `word` stands on a chip, `title` before the sentence of the incident. */
+export interface FailureWord {
+  readonly word: string;
+  readonly title: string;
+  readonly tone: Tone;
+}
+
+const said = (word: string, title: string, tone: Tone = "bad"): FailureWord => ({ word, title, tone });
+
+const broke = said("broke", "It broke");
+const refused = said("refused", "It was refused");
+const turnedAway = said("turned away", "It was turned away");
+const notUsable = said("not usable", "What came is not usable");
+
+/** A connection that was never made broke nowhere: no part of the request had left. */
+const notReached = said("not reached", "It did not reach the provider");
+
+const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>["by"], FailureWord>> = {
+  user: said("cancelled", "It was cancelled", "quiet"),
+  lifecycle: said("closed", "Its session was closed", "quiet"),
+  caller: said("interrupted", "It was interrupted", "quiet"),
+  provider: said("cancelled", "The provider cancelled it"),
+};
+
+/** The client of a gateway is its user: it went away, which need not be a cancel. */
+const clientLeft = said("client left", "Its client left", "quiet");
+
+/** How the id of a gateway's run begins. */
+const ofGateway = /^gw_/;
+
+/**
+ * How an attempt failed.
+ *
+ * @param incident what is on record of it
+ */
+export const failureWord = ({
+  facts,
+  failure,
+  run_id,
+}: Pick<RunIncident, "facts" | "failure" | "run_id">): FailureWord => {
+  switch (failure.kind) {
+    case "transport":
+      return isUnsent(failure, facts) ? notReached : broke;
+    case "stalled":
+      return failure.clock === "connect" ? notReached : said("stalled", "It stalled");
+    case "rate_limited":
+    case "overloaded":
+      return turnedAway;
+    case "rejected":
+      return refused;
+    case "server_error":
+      return facts.progress === "none" ? refused : broke;
+    case "truncated":
+      return facts.progress === "none"
+        ? said("no response", "No response came")
+        : said("ended early", "It ended early");
+    case "protocol":
+      return said("damaged", "What came is damaged");
+    case "invalid_tool_input":
+    case "empty":
+      return notUsable;
+    case "cancelled":
+      return failure.by === "user" && ofGateway.test(run_id) ? clientLeft : cancels[failure.by];
+    case "caller_failed":
+      return said("reader failed", "Its reader failed");
+    case "crashed":
+      return said("process ended", "Its process ended");
+    case "unknown":
+      return broke;
+  }
+};
+
+const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean =>
+  failure.kind === "transport" && (failure.operation === "connect" || delivery === "not_sent");
+
+/** Ends that no rule has. */
+const ends: Readonly<Record<string, string>> = {
+  accepted_partial: "the part of the response that was there was accepted",
+  record_failed: "the record did not take what had to be on it before the run could go on",
+  consumer_finished: "its reader had all that it wanted",
+  not_started: "its process ended before anything was sent",
+  not_resumable: "no program could go on with it",
+  client_gone: "its client was gone",
+  taken_over: "another process took it over",
+  defect: "a fault of the program ended it",
+};
+
+/**
+ * Why a run stopped, without a capital and a full stop; undefined where the reason of its end says all of it, as a completed run's.
+ *
+ * @param end its end
+ */
+export const stopWords = ({ incidents, questions }: RunRecord, end: RunEnd): string | undefined => {
+  if (end.state === "completed") return undefined;
+  const own = ends[end.reason];
+  if (own !== undefined) return own;
+  const incident = incidents.find(({ id }) => id === end.incident);
+  const question = questions.findLast((it) => it.incident === end.incident);
+  if (question?.answer !== undefined) return answered(question.answer, question);
+  if (incident === undefined) return undefined;
+  if (incident.decision.action === "ask_user") return "it needed an answer, and there was no one to ask";
+  return incident.decision.action === "do_not_retry" ? lowered(reasonOf(incident)) : undefined;
+};
+
+const answered = (answer: Choice, { answered_by }: QuestionRecord): string =>
+  answered_by === "expiry"
+    ? `its question was not answered in time, which takes “${choices[answer].title}”`
+    : `${answerers[answered_by ?? "program"]} answered “${choices[answer].title}”`;
+
+/** What an incident's sentence says behind what happened. */
+const reasonOf = ({ message }: RunIncident): string => {
+  const [first = "", ...why] = message.split("; ");
+  return why.length === 0 ? first : why.join("; ");
+};
+
+const lowered = (text: string): string => text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+
+/**
+ * What a choice does for this incident: where nothing was shown, nothing is withdrawn.
+ *
+ * @param incident what is asked about; undefined where the record has dropped it
+ */
+export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): string => {
+  return choice === "retry" && incident?.facts.shown === "nothing" ? "ask again from the start" : choices[choice].does;
+};
