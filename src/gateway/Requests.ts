@@ -119,12 +119,13 @@ const modelRequest = Effect.fnUntraced(function* (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const { headers, method, server, upstream, url } = asked;
+  const { headers, method, outgoing, server, upstream, url } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
   const plan = yield* Effect.scoped(recognised({ method, url, headers, body }, body, serving));
   if (plan === undefined) {
     serving.meter.count("passed_through");
-    return yield* pass({ method, url, headers, body, length: undefined }, upstream, client, serving.reach(server));
+    const sent = { method, ...outgoing(asked), body, length: undefined };
+    return yield* pass(sent, upstream, client, serving.reach(server));
   }
   serving.meter.count("relayed");
   yield* relay(plan, asked, client, relaying(asked, serving));
@@ -156,21 +157,26 @@ const through = (
   serving.meter.count("passed_through");
   client.invite();
   const body = hasBody(request) ? counted(request, maxPassedBytes) : undefined;
-  const { headers, method, url } = asked;
   return pass(
-    { method, url, headers, body, length: body === undefined ? undefined : length },
+    { method: asked.method, ...asked.outgoing(asked), body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
     serving.reach(asked.server),
   );
 };
 
-/** What an upstream has of its own takes the place of what holds for all. */
-const relaying = ({ server }: RoutedRequest, serving: RequestServing): RelayServing => ({
-  ...serving,
-  transport: serving.reach(server).transport,
-  options: { ...serving.options, ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }) },
-});
+/**
+ * What an upstream has of its own takes the place of what holds for all. Its headers and its credential are put in where a
+ * request leaves: until then it is its client's, by whose credential a repeat is known.
+ */
+const relaying = ({ outgoing, server }: RoutedRequest, serving: RequestServing): RelayServing => {
+  const { transport } = serving.reach(server);
+  return {
+    ...serving,
+    transport: { open: (request, reporters) => transport.open({ ...request, ...outgoing(request) }, reporters) },
+    options: { ...serving.options, ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }) },
+  };
+};
 
 const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });
 

@@ -75,6 +75,40 @@ describe("a gateway with named upstreams", () => {
     }),
   );
 
+  it.live("sends an upstream's own credential with each attempt, and knows its client's repeat by the client's", () =>
+    Effect.gen(function* () {
+      const seen: Array<IncomingHttpHeaders> = [];
+      const url = yield* serverOf((request, response) => {
+        seen.push(request.headers);
+        response.writeHead(503, { "content-type": "application/json" });
+        response.end('{"error":{"message":"busy"}}');
+      });
+      const credential = Redacted.make("sk-mine");
+      const gateway = yield* front("http://127.0.0.1:9", {
+        named: [upstream("a", `${url}/v1`, { credential, headers: [["user-agent", "us/1"]] })],
+        budget: { max_auto_retries: 1, max_not_processed: 1 },
+      });
+      const ask = (key: string) =>
+        Effect.promise(() =>
+          send(`${gateway.url}/u/a${path}`, {
+            body: chat,
+            headers: { authorization: `Bearer ${key}`, "x-api-key": "SECRET" },
+          }),
+        );
+      for (const key of ["one", "two", "one"]) yield* ask(key);
+      assert.isAtLeast(seen.length, 4);
+      for (const headers of seen) {
+        assert.deepInclude(headers, { authorization: "Bearer sk-mine", "user-agent": "us/1" });
+        assert.notProperty(headers, "x-api-key");
+      }
+      const runs = (yield* gateway.runs).toReversed();
+      assert.deepStrictEqual(
+        runs.map(({ retry_of }) => retry_of),
+        [undefined, undefined, runs[0]?.run_id],
+      );
+    }),
+  );
+
   it.live("takes what one upstream ends with for whole, and not what another does", () =>
     Effect.gen(function* () {
       const chunk = JSON.stringify({ choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: null }] });

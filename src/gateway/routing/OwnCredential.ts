@@ -26,7 +26,7 @@ export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings,
  */
 export const outgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
   const { credential } = server;
-  if (!hasOwnCredential(server)) return { ...request, headers: replaced(request.headers, server.headers) };
+  if (!hasOwnCredential(server)) return { url: request.url, headers: replaced(request.headers, server.headers) };
   const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
   return {
     url: withoutKeys(request.url),

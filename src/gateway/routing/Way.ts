@@ -8,7 +8,7 @@ import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
 import { namedRouteOf } from "./NamedRoute.ts";
-import { hasOwnCredential, outgoing } from "./OwnCredential.ts";
+import { hasOwnCredential, type Outgoing, outgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
 /** Where a request goes, and how. */
@@ -16,9 +16,12 @@ export interface Way {
   readonly server: UpstreamSettings;
   /** The vendor whose protocols it speaks: an error of ours is in that vendor's words. */
   readonly upstream: UpstreamName;
+  /** The address there, with the query as its client sent it. */
   readonly url: string;
-  /** What is sent, but for the headers of one hop. */
+  /** As the client sent them: by them it is recognised, and its own repeat too. */
   readonly headers: RelayHeaders;
+  /** What leaves for the upstream in their place, with the upstream's own headers and credential. */
+  readonly outgoing: (request: Outgoing) => Outgoing;
   /** What the request asks for by its path, else by its header. */
   readonly asked: "live" | "on_complete" | undefined;
 }
@@ -43,8 +46,8 @@ export const wayOf = (
       ...{ name: route.upstream, url: upstreams[route.upstream], headers: [] },
     };
   return {
-    ...outgoing({ url: route.url, headers }, through, route.upstream),
-    ...{ server: through, upstream: route.upstream, asked },
+    ...{ server: through, upstream: route.upstream, url: route.url, headers, asked },
+    outgoing: (request) => outgoing(request, through, route.upstream),
   };
 };
 

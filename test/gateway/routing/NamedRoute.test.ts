@@ -194,7 +194,8 @@ describe("an upstream with a credential of its own", () => {
   const sent = (path: string, more: Partial<UpstreamSettings> = {}, headers: RelayHeaders = [...client, ...kept]) => {
     const way = wayOn(`/u/a${path}`, headers, [upstream({ credential: mine, ...more })]);
     if ("refused" in way) throw new Error(way.refused.message);
-    return way;
+    assert.strictEqual(way.headers, headers);
+    return way.outgoing(way);
   };
 
   it("gets no credential of the client, whatever it is called, and the rest as it came", () => {
@@ -249,10 +250,10 @@ describe("an upstream with a credential of its own", () => {
   it("may be one of the three that need no prefix", () => {
     const named = [upstream({ name: "openai", credential: mine })];
     const way = wayOn("/v1/chat/completions", bearer("sk-ant-placeholder"), named);
-    assert.deepStrictEqual("url" in way ? [way.url, way.headers] : way, [
-      `${own}/chat/completions`,
-      [["authorization", "Bearer sk-mine"]],
-    ]);
+    assert.deepStrictEqual("url" in way ? way.outgoing(way) : way, {
+      url: `${own}/chat/completions`,
+      headers: [["authorization", "Bearer sk-mine"]],
+    });
   });
 });
 
