@@ -49,6 +49,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "when a new run begins" }],
   },
   {
+    name: "a client is told of another tenant's run",
+    breaks: "what is one tenant's is told to no other",
+    within: "digest",
+    find: "request.tenant ?? null, request.method",
+    replace: "request.method",
+    proofs: [{ test: "test/adapters/relay/RelayRepeats.test.ts", named: "no tenant repeats" }],
+  },
+  {
     name: "a request that says nothing is told from memory for a minute",
     breaks: "a user who asks again is asked for again",
     within: "recall",

@@ -92,7 +92,7 @@ const served = (
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
     const barred = forbidden(admitted.token, { upstream: way.server.name });
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
-    const asked: RoutedRequest = { method, ...way };
+    const asked: RoutedRequest = { method, tenant: admitted.token?.name, ...way };
     if (!mayBeRelayed(method, way.url, way.headers)) return through(request, asked, client, serving);
     return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, way.upstream, client, serving)),
@@ -108,7 +108,7 @@ const spokenBy = (
 ): UpstreamName | undefined =>
   refused?.status === 426 || refused?.status === 405 ? wayOf(address, headers, settings).upstream : undefined;
 
-type RoutedRequest = Way & Pick<RelayRequest, "method">;
+type RoutedRequest = Way & Pick<RelayRequest, "method" | "tenant">;
 
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
@@ -119,9 +119,9 @@ const modelRequest = Effect.fnUntraced(function* (
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const { headers, method, outgoing, server, upstream, url } = asked;
+  const { headers, method, outgoing, server, tenant, upstream, url } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
-  const plan = yield* Effect.scoped(recognised({ method, url, headers, body }, body, serving));
+  const plan = yield* Effect.scoped(recognised({ method, url, headers, body, tenant }, body, serving));
   if (plan === undefined) {
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };

@@ -6,7 +6,7 @@
  * repeat is a new run with what is left. A request that says it repeats a run which was given up, or comes at its heels, is
  * told the same again and nothing is sent. Identical requests that run side by side are separate.
  *
- * A request is known by a digest of its address, its credentials and its canonical body, so that no key and no prompt is kept.
+ * A request is known by a digest of its tenant, its address, its credentials and its canonical body, so that no key and no prompt is kept.
  * The digest is made once a request, and only where something is remembered or is to be.
  */
 import { Effect } from "effect";
@@ -194,7 +194,9 @@ const digest = async (request: RelayRequest): Promise<string> => {
   const body = form ?? sent;
   const given = credentials.map((name) => headerOf(request.headers, name) ?? "");
   // JSON that ends where it ends, so that no head and body are those of another request.
-  const head = text.encode(JSON.stringify([form === undefined, request.method, request.url, ...given]));
+  const head = text.encode(
+    JSON.stringify([form === undefined, request.tenant ?? null, request.method, request.url, ...given]),
+  );
   const all = new Uint8Array(head.byteLength + body.byteLength);
   all.set(head);
   all.set(body, head.byteLength);

@@ -16,6 +16,8 @@ export interface RelayRequest {
   readonly headers: RelayHeaders;
   /** Sent as it is with every attempt. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
+  /** Whose it is, where one credential serves many: no client repeats another one's request. It is not sent. */
+  readonly tenant?: string | undefined;
 }
 
 /** A response head as the provider sent it. */

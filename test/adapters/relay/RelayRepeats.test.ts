@@ -118,6 +118,18 @@ describe("RelayRepeats", () => {
     }),
   );
 
+  it.effect("no tenant repeats another one's request, whose credential may be the same", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      const of = (tenant?: string) => ({ ...request("{}"), ...(tenant === undefined ? {} : { tenant }) });
+      yield* Effect.all([repeats.put(of("red"), failed), repeats.tell(of("red"), told)]);
+      for (const other of [of("blue"), of("")]) assert.isUndefined(yield* repeats.recall(other));
+      assert.isUndefined(yield* repeats.take(of()));
+      assert.isDefined(yield* repeats.recall(of("red")));
+      assert.isDefined(yield* repeats.take(of("red")));
+    }),
+  );
+
   it.effect("forgets what a client was told when a new run begins, which may end otherwise", () =>
     Effect.gen(function* () {
       const repeats = new RelayRepeats();
