@@ -62,7 +62,7 @@ export interface ConnectorOptions {
   /** Of the origin: private certificate authority and client certificate. */
   readonly tls: TlsOptions;
   /** Authorities beside those that Node trusts, in PEM. */
-  readonly moreCa?: string;
+  readonly moreCa?: string | undefined;
   /** The egress proxy of each target. */
   readonly proxy: ProxyChoice;
   /** Offers HTTP/2 before HTTP/1.1. */
@@ -74,24 +74,15 @@ const current = new AsyncLocalStorage<Waiting>();
 
 /** Makes a connector. */
 export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: ConnectorOptions): Connector => {
-  const beside = moreCa ?? tls.ca;
-  // One context for all connections: reading some hundred and fifty certificates takes milliseconds.
-  const both = beside === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(beside) }) };
-  // undici's own connect timer is off: it counts in steps of half a second and more.
-  const toOrigin = buildConnector({
-    ...tls,
-    ...(moreCa === undefined ? {} : both),
-    allowH2: http2,
-    preferH2: http2,
-    timeout: 0,
-  });
-  // The proxy sees no client certificate of the origin's, and none of its server names.
-  const toProxy = buildConnector({ ...both, allowH2: false, timeout: 0 });
+  // Made when the first connection needs them: a certificate that cannot be read is a failure to connect. One context serves all
+  // connections, because reading some hundred and fifty certificates takes milliseconds.
+  const toOrigin = once(() => originConnector({ http2, moreCa, tls }));
+  const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
     const { hostname, port, protocol } = options;
     const chosen = proxy({ protocol, hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) });
-    if (chosen === undefined) return toOrigin(options, settle);
-    return new Tunnel(chosen, options, { toProxy, toOrigin }, settle);
+    if (chosen === undefined) return toOrigin()(options, settle);
+    return new Tunnel(chosen, options, { toProxy: toProxy(), toOrigin: toOrigin() }, settle);
   };
   const clocked = (
     options: Undici.buildConnector.Options,
@@ -125,14 +116,34 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
   };
 };
 
-/** Whether a text holds certificates in PEM that can be read, and nothing that cannot. */
-export const isCertificates = (pem: string): boolean => {
-  try {
-    Tls.createSecureContext({ ca: pem });
-    return /-----BEGIN CERTIFICATE-----/.test(pem);
-  } catch {
-    return false;
-  }
+const originConnector = ({ http2, moreCa, tls }: Pick<ConnectorOptions, "http2" | "moreCa" | "tls">) => {
+  const { cert, key, servername } = tls;
+  const shown = { ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
+  const context = moreCa === undefined ? undefined : Tls.createSecureContext({ ...shown, ca: besideNode(moreCa) });
+  return buildConnector({
+    ...(context === undefined ? tls : { secureContext: context }),
+    ...(servername === undefined ? {} : { servername }),
+    allowH2: http2 === true,
+    preferH2: http2 === true,
+    // undici's own connect timer is off: it counts in steps of half a second and more.
+    timeout: 0,
+  });
+};
+
+/** The proxy sees no client certificate of the origin's, and none of its server names. */
+const proxyConnector = (ca: TlsOptions["ca"]) =>
+  buildConnector({
+    ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(ca) }) }),
+    allowH2: false,
+    timeout: 0,
+  });
+
+const once = <A>(make: () => A): (() => A) => {
+  let made: { readonly value: A } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 };
 
 /** Certificates beside those that Node trusts already, `NODE_EXTRA_CA_CERTS` among them. */

@@ -137,20 +137,26 @@ class Lane {
       this.#opening = undefined;
       this.#failAll(error);
     };
-    this.#opening = connector.open(target, (error, socket) => {
+    const opened = (error: Error | null, socket: Socket | null | undefined): void => {
       if (socket === null || socket === undefined) {
         failed(error ?? new ConnectStalled());
         return;
       }
-      if (!("alpnProtocol" in socket) || socket.alpnProtocol !== "h2") {
-        socket.on("error", () => undefined).destroy();
-        this.#opening = undefined;
-        this.#http1 = true;
-        this.#flow();
+      if ("alpnProtocol" in socket && socket.alpnProtocol === "h2") {
+        this.#settle(socket, Math.max(1, connectMs - (now() - begunAt)), failed);
         return;
       }
-      this.#settle(socket, Math.max(1, connectMs - (now() - begunAt)), failed);
-    });
+      socket.on("error", () => undefined).destroy();
+      this.#opening = undefined;
+      this.#http1 = true;
+      this.#flow();
+    };
+    try {
+      this.#opening = connector.open(target, opened);
+    } catch (error) {
+      // A certificate that cannot be read.
+      failed(error instanceof Error ? error : new ConnectStalled());
+    }
   }
 
   /** Waits for the peer's SETTINGS within what is left of the connect clock. */

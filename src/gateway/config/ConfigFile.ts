@@ -4,6 +4,7 @@
  */
 import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { clientsOf, optionsOf } from "./ConfigOptions.ts";
@@ -15,7 +16,7 @@ import { type GatewayToken, type ListenTls, problemOfToken, problemOfUrl } from 
 import { type JsonPath, readJson } from "./JsonText.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
-import type { UpstreamSettings } from "./UpstreamSettings.ts";
+import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** What was read. */
 export type ConfigRead =
@@ -105,12 +106,14 @@ class Reader {
     const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
     const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
     const ca = it.ca === undefined ? undefined : this.#pem([...at, "ca"], it.ca, "CERTIFICATE");
+    const clientCert = it.client_cert === undefined ? undefined : this.#pair([...at, "client_cert"], it.client_cert);
     return {
       ...{ name, url: it.url, headers: this.#headers(at, it.headers ?? {}) },
       ...(it.protocols === undefined ? {} : { protocols: it.protocols }),
       ...(credential === undefined ? {} : { credential }),
       ...(proxy === undefined ? {} : { proxy }),
       ...(ca === undefined ? {} : { ca }),
+      ...(clientCert === undefined ? {} : { clientCert }),
       ...(it.http === undefined ? {} : { http: it.http }),
       ...(it.tolerance?.done_without_finish === undefined
         ? {}
@@ -139,7 +142,7 @@ class Reader {
     const literal = typeof value === "string";
     const secret = literal && !/@/.test(value) ? value : this.#text(path, value);
     if (secret === undefined) return undefined;
-    if (!isProxy(secret)) this.#say(path, "expected http(s)://[user:password@]host[:port], or direct");
+    if (EgressProxy.read(secret) === undefined) this.#say(path, `expected ${EgressProxy.proxyForm}, or direct`);
     return Redacted.make(secret);
   }
 
@@ -166,8 +169,12 @@ class Reader {
 
   #tls({ listen }: ConfigSchema): ListenTls | undefined {
     if (listen?.tls === undefined) return undefined;
-    const cert = this.#pem(["listen", "tls", "cert"], listen.tls.cert, "CERTIFICATE");
-    const key = this.#pem(["listen", "tls", "key"], listen.tls.key, "PRIVATE KEY");
+    return this.#pair(["listen", "tls"], listen.tls);
+  }
+
+  #pair(path: JsonPath, files: { readonly cert: string; readonly key: string }): CertificatePair | undefined {
+    const cert = this.#pem([...path, "cert"], files.cert, "CERTIFICATE");
+    const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
     return cert === undefined || key === undefined ? undefined : { cert, key: Redacted.make(key) };
   }
 
@@ -224,12 +231,6 @@ const decodeClients = Schema.decodeUnknownResult(ClientOverrides, { errors: "all
 /** Headers that say how a message is carried, or that the gateway itself reads. */
 const ofConnection =
   /^(?:connection|content-length|cookie2?|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-recovery-.*)$/i;
-
-const isProxy = (text: string): boolean => {
-  if (!URL.canParse(text)) return false;
-  const { hash, hostname, pathname, protocol, search } = new URL(text);
-  return /^https?:$/.test(protocol) && hostname !== "" && /^\/?$/.test(pathname) && search === "" && hash === "";
-};
 
 /** What is wrong with one rule of a policy; undefined where it is stricter than the default policy's. */
 export const problemOfRule = (stricter: StricterRules): string | undefined => {

@@ -46,6 +46,12 @@ const upstream = Schema.Struct({
     ),
   ),
   ca: Schema.optionalKey(text("File of certificates (PEM) that are trusted beside Node's own")),
+  client_cert: Schema.optionalKey(
+    Schema.Struct({
+      cert: text("File of the certificate and its chain (PEM)"),
+      key: text("File of its key (PEM)"),
+    }).annotate(said("Shown to a server that asks for a client's certificate")),
+  ),
   http: Schema.optionalKey(Schema.Literals([1, 2]).annotate(said("HTTP version; 1 where it is left out"))),
   tolerance: Schema.optionalKey(
     Schema.Struct({

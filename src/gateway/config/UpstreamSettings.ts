@@ -6,6 +6,12 @@ import type { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId, Tolerance } from "../../provider/Protocols.ts";
 
+/** A certificate with its chain, and its key, as PEM text. */
+export interface CertificatePair {
+  readonly cert: string;
+  readonly key: Redacted.Redacted<string>;
+}
+
 /** One upstream, read and checked. Its files were read and its variables looked up: nothing here is a reference. */
 export interface UpstreamSettings {
   /** `openai`, `anthropic` and `gemini` are the three that need no prefix; any other is reached under `/u/NAME/`. */
@@ -22,6 +28,8 @@ export interface UpstreamSettings {
   readonly proxy?: Redacted.Redacted<string> | "direct";
   /** Certificates that are trusted beside Node's own, as PEM text. */
   readonly ca?: string;
+  /** Shown to a server that asks for a client's certificate. */
+  readonly clientCert?: CertificatePair;
   /** HTTP version; 1 by default. */
   readonly http?: 1 | 2;
   /** How its healthy streams differ from its protocol. */

@@ -17,7 +17,7 @@ import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
 /** What makes the way to one server differ from that to another. */
-export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "http">;
+export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "http">;
 
 /** The ways to all upstreams. */
 export interface Upstreams {
@@ -78,9 +78,10 @@ class Way {
 
   constructor(server: WaySettings, { environment, keepAliveMs, ...times }: Shared, retiredWays: Set<Way>) {
     this.#retiredWays = retiredWays;
+    const { clientCert } = server;
     const way = {
       connectMs: connectMsDefault,
-      tls: {},
+      tls: clientCert === undefined ? {} : { cert: clientCert.cert, key: Redacted.value(clientCert.key) },
       proxy: proxyOf(server, environment),
       ...(server.ca === undefined ? {} : { moreCa: server.ca }),
     };
@@ -132,5 +133,10 @@ const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): 
 };
 
 /** Equal for equal settings. It holds a proxy's password, and stays in this module. */
-const keyOf = ({ ca, http, proxy }: WaySettings): string =>
-  JSON.stringify([proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)], ca, http ?? 1]);
+const keyOf = ({ ca, clientCert, http, proxy }: WaySettings): string =>
+  JSON.stringify([
+    proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],
+    ca,
+    clientCert === undefined ? undefined : [clientCert.cert, Redacted.value(clientCert.key)],
+    http ?? 1,
+  ]);

@@ -1,4 +1,5 @@
-import { createServer as createHttps } from "node:https";
+import { createServer as createHttps, type ServerOptions } from "node:https";
+import { TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Redacted } from "effect";
 import type { RelayReporters } from "../../../src/adapters/relay/RelayTransport.ts";
@@ -36,22 +37,26 @@ const until = (holds: () => boolean) =>
     while (!holds()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)));
   });
 
-const secureServer = Effect.acquireRelease(
-  Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
-    const server = createHttps({ key, cert: localhost }, (_, response) => void response.end("secure"));
-    server.on("tlsClientError", () => undefined);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      const stop = (): void => {
-        server.closeAllConnections();
-        server.close();
-      };
-      resume(Effect.succeed({ url: `https://localhost:${port}`, stop }));
-    });
-  }),
-  ({ stop }) => Effect.sync(stop),
-);
+const secureServer = (options: ServerOptions = {}, shown: Array<string> = []) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
+      const server = createHttps({ key, cert: localhost, ...options }, ({ socket }, response) => {
+        if (socket instanceof TLSSocket) shown.push(String(socket.getPeerCertificate().subject?.CN));
+        response.end("secure");
+      });
+      server.on("tlsClientError", () => undefined);
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address();
+        const port = typeof address === "object" && address !== null ? address.port : 0;
+        const stop = (): void => {
+          server.closeAllConnections();
+          server.close();
+        };
+        resume(Effect.succeed({ url: `https://localhost:${port}`, stop }));
+      });
+    }),
+    ({ stop }) => Effect.sync(stop),
+  );
 
 const environment = (values: Record<string, string>) =>
   Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(values)));
@@ -60,7 +65,7 @@ describe("the ways to several upstreams", () => {
   it.live("differ in proxy and certificates, and nothing of one is on the way of another", () =>
     Effect.gen(function* () {
       const plain = yield* serverOf((_, response) => void response.end("plain"));
-      const secure = yield* secureServer;
+      const secure = yield* secureServer();
       const named = yield* proxyServer({ login: "a:b" });
       const common = yield* proxyServer({ names: { "common.test": Number(new URL(plain).port) } });
       const upstreams = yield* Upstreams.make.pipe(environment({ HTTP_PROXY: common.url }));
@@ -80,6 +85,22 @@ describe("the ways to several upstreams", () => {
         code: "DEPTH_ZERO_SELF_SIGNED_CERT",
         retryable: false,
       });
+    }),
+  );
+
+  it.live("show a server that asks for one the certificate of their own, and no other server", () =>
+    Effect.gen(function* () {
+      const shown: Array<string> = [];
+      const { url } = yield* secureServer({ ca: localhost, requestCert: true, rejectUnauthorized: true }, shown);
+      const upstreams = yield* Upstreams.make.pipe(environment({}));
+      const clientCert = { cert: localhost, key: Redacted.make(key) };
+      for (const http of [1, 2] as const) {
+        const own = upstreams.reach({ ca: localhost, clientCert, http });
+        assert.deepStrictEqual(yield* asked(own, `${url}/`), { status: 200, text: "secure" });
+      }
+      assert.deepStrictEqual(shown, ["test only, valid", "test only, valid"]);
+      const without = yield* failed(upstreams.reach({ ca: localhost }), `${url}/`);
+      assert.deepInclude(without, { kind: "transport" });
     }),
   );
 
