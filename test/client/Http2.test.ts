@@ -1,8 +1,9 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { createServer as createHttps } from "node:https";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber } from "effect";
+import { Effect, Fiber, Stream } from "effect";
 import { type ExchangeRecord, ProviderClient, type ProviderClientOptions } from "../../src/client/index.ts";
+import type { Delivery } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { key, localhost } from "../failure/provoked/Certificates.ts";
 import { attempt, turns } from "./Attempt.ts";
@@ -107,31 +108,31 @@ describe("ProviderClient over HTTP/2", () => {
 
   it.live("does not send what the peer has no room for until there is room", () =>
     Effect.gen(function* () {
-      const held: Array<ServerHttp2Stream> = [];
-      const server = yield* http2Server((stream) => void held.push(stream), { settings: { maxConcurrentStreams: 1 } });
+      const server = yield* http2Server(() => undefined, { settings: { maxConcurrentStreams: 1 } });
       const client = yield* clientOf();
-      const call = attempt(client, chat, { url: server.url });
-      const both = yield* Effect.forkChild(Effect.all([call, call], { concurrency: 2 }));
-      yield* until(() => held.length === 1);
-      const waiting: Array<string> = [];
-      const third = yield* Effect.forkChild(
-        Effect.flip(
-          Effect.scoped(
-            Effect.gen(function* () {
-              const seen = yield* call;
-              waiting.push(...seen.deliveries);
-              return yield* Effect.fail(seen);
-            }),
-          ),
-        ),
-      );
+      const said: Array<Array<Delivery>> = [[], [], []];
+      const call = (number: number) =>
+        Stream.runDrain(
+          client.stream({ protocol: chat, url: server.url, body: {}, delivery: (now) => void said[number]?.push(now) }),
+        );
+      const first = yield* Effect.forkChild(call(0));
+      yield* until(() => server.streams.length === 1);
+      const second = yield* Effect.forkChild(call(1));
+      const third = yield* Effect.forkChild(call(2));
+      yield* until(() => said[2]?.length === 1);
+      yield* turns(20);
+      assert.deepStrictEqual(said, [["not_sent", "ambiguous"], ["not_sent"], ["not_sent"]]);
       yield* Fiber.interrupt(third);
-      if (held[0] !== undefined) whole(held[0]);
-      yield* until(() => held.length === 2);
-      if (held[1] !== undefined) whole(held[1]);
-      for (const seen of yield* Fiber.join(both)) assert.isUndefined(seen.error);
+      for (const number of [0, 1]) {
+        yield* until(() => server.streams.length === number + 1);
+        const held = server.streams[number];
+        if (held !== undefined) whole(held.stream);
+      }
+      yield* Fiber.join(first);
+      yield* Fiber.join(second);
       assert.strictEqual(server.sessions.length, 1);
-      assert.strictEqual(server.streams.length, 2, "a request that was given up while it waited was never sent");
+      assert.strictEqual(server.streams.length, 2, "what was given up while it waited was never sent");
+      assert.deepStrictEqual(said[2], ["not_sent"]);
     }),
   );
 
@@ -185,6 +186,25 @@ describe("ProviderClient over HTTP/2", () => {
       }),
     );
   }
+
+  it.live("tells a CANCEL behind the head, which node:http2 tells as an end", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream) => {
+        // `close` ends no response that waits for its trailers, while the request is not read to its end.
+        stream.removeAllListeners("data").pause();
+        stream.respond(head, { waitForTrailers: true });
+        stream.write(`${first}\n\n`);
+        arrived(stream, () => stream.close(constants.NGHTTP2_CANCEL));
+      });
+      const { error } = yield* attempt(yield* clientOf(), chat, { url: server.url });
+      assert.deepInclude(error?.reason, {
+        kind: "transport",
+        operation: "body",
+        http2_code: "CANCEL",
+        retryable: true,
+      });
+    }),
+  );
 
   it.live("takes a reset without a word for no whole response", () =>
     Effect.gen(function* () {
@@ -259,6 +279,21 @@ describe("ProviderClient over HTTP/2", () => {
         assert.deepInclude(error?.reason, { kind: "transport", operation: "body", retryable: true });
         assert.strictEqual(cut.streams.length, 1);
       }
+    }),
+  );
+
+  it.live("tells of a request above the last stream of a GOAWAY with a code too that it was not processed", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream, number) => {
+        if (number === 2) stream.session?.goaway(constants.NGHTTP2_INTERNAL_ERROR, 1);
+      });
+      const client = yield* clientOf();
+      const call = attempt(client, chat, { url: server.url });
+      const taken = yield* Effect.forkChild(call);
+      yield* until(() => server.streams.length === 1);
+      const above = { kind: "transport", http2_code: "INTERNAL_ERROR", not_processed: true } as const;
+      assert.deepInclude((yield* call).error?.reason, above);
+      assert.deepInclude((yield* Fiber.join(taken)).error?.reason, { ...above, not_processed: false });
     }),
   );
 

@@ -84,9 +84,10 @@ class Lane {
 
   destroy(): void {
     this.#destroyed = true;
-    this.#opening?.destroy(new Error("The client was closed"));
-    this.#failAll(new Error("The client was closed"));
-    for (const session of this.#sessions) session.destroy();
+    const closed = new Error("The client was closed");
+    this.#opening?.destroy(closed);
+    this.#failAll(closed);
+    for (const session of this.#sessions) session.destroy(closed);
   }
 
   /** Writes what may be written now. */

@@ -154,8 +154,8 @@ export class Http2Session implements KeptConnection {
     this.#session.destroy();
   }
 
-  /** Closes the connection with all that is on it. */
-  destroy(error?: Error): void {
+  /** Closes the connection with all that is on it; each of its streams fails by the error. */
+  destroy(error: Error): void {
     this.#error ??= error;
     this.#draining = true;
     this.#session.destroy(error);
