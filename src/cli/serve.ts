@@ -1,7 +1,7 @@
 /**
  * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
  */
-import { Console, Effect, Layer, Queue } from "effect";
+import { Console, Effect, Layer, Option, Queue } from "effect";
 import { Command } from "effect/cli";
 import { GatewayError, settingsOf } from "../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../gateway/config/ProgramOptions.ts";
@@ -26,7 +26,7 @@ export const serveCommand = Command.make(
   Effect.fn("serve")(function* (given) {
     const read = yield* programOf(given);
     // A configuration is a file that a person mends: its exit code is that of a check.
-    const reason = given.check || given.config._tag === "Some" ? "negative" : "refused";
+    const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* refused(reason, read.wrong);
     const { program } = read;
     const foreign = foreignStore(program.db ?? defaultFile());
@@ -62,6 +62,9 @@ export const serveCommand = Command.make(
   ]),
 );
 
+/** An empty variable names no file. */
+const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
+
 /** One line a problem, so that all can be mended at once. */
 const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -80,7 +83,7 @@ const listening = Effect.fnUntraced(function* (given: Given, program: ProgramOpt
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
     }),
   );
-  if (given.config._tag === "Some") yield* Effect.forkScoped(rereading(given, program, gateway));
+  if (isConfigured(given)) yield* Effect.forkScoped(rereading(given, program, gateway));
   yield* Console.log(`listening on ${gateway.url}`);
   yield* Signals.deserted;
 });

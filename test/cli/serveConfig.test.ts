@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -129,6 +129,56 @@ describe("stream-recovery serve --config", () => {
       const page = yield* Effect.promise(() => send(`${served.url}/t/${secret}/recovery/`));
       assert.strictEqual(page.status, 200);
       assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
+    }),
+  );
+
+  it.live("leaves no secret of the file or of a client in its store or its log", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const [mine, theirs, token, team] = [
+        "SECRET-mine-1",
+        "SECRET-theirs-2",
+        "SECRET-token-3-of-many",
+        "SECRET-team-4",
+      ];
+      const server = yield* FaultProvider.make({
+        script: {
+          answers: [
+            { break: { kind: "rst", at: "before_head" } },
+            { content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } },
+            { status: 401, body: { error: { message: theirs } } },
+          ],
+        },
+      });
+      const { path } = yield* configured({
+        ...{ listen: { port: 0 }, db: join(dir, "runs.db") },
+        upstreams: {
+          a: { url: `${server.url}/v1`, credential: { env: "MINE" }, headers: { "x-team-key": { env: "TEAM" } } },
+        },
+        tokens: { t: { token: { env: "TOKEN" } } },
+      });
+      const served = yield* serve(["--config", path, "--log-level", "all"], { MINE: mine, TOKEN: token, TEAM: team });
+      const headers = { "x-api-key": theirs, authorization: `Bearer ${theirs}`, "content-type": "application/json" };
+      const targets = [
+        "/u/a/v1/chat/completions",
+        "/on_complete/u/a/v1/chat/completions",
+        "/u/none/v1/x",
+        "/u/a/v1/messages",
+      ];
+      for (const target of targets) {
+        const url = `${served.url}/t/${token}${target}?key=${theirs}`;
+        yield* Effect.promise(() => send(url, { headers, body: chat }));
+      }
+      yield* Effect.promise(() => send(`${served.url}/t/${token}/T/${token}/v1/models`, { headers }));
+      served.child.kill("SIGHUP");
+      yield* Effect.promise(() => said(served, /was read again/));
+      served.child.kill("SIGTERM");
+      yield* Effect.promise(() => served.exited);
+      assert.match(served.stderr() + served.stdout(), /token=t\b/);
+      const kept = readdirSync(dir).map((name) => readFileSync(join(dir, name), "latin1"));
+      assert.isAbove(kept.join("").length, 0);
+      for (const place of [served.stdout(), served.stderr(), ...kept])
+        for (const secret of [mine, theirs, token, team]) assert.notInclude(place, secret);
     }),
   );
 

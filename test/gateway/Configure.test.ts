@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { connect } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Redacted } from "effect";
 import { Traffic } from "../../src/gateway/api/Traffic.ts";
 import type { UpstreamSettings } from "../../src/gateway/config/UpstreamSettings.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import * as Certificates from "../failure/provoked/Certificates.ts";
 import { bodies, front, paths, protocols, recovery, send, serverOf } from "./GatewayCases.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);
@@ -150,6 +152,36 @@ describe("Gateway.configure", () => {
         send(`${gateway.url}/t/a-token-of-24-characters/u/a${path}`, { body: chat }),
       );
       assert.deepStrictEqual([gone.status, recovery(gone, "refused")], [404, "address"]);
+    }),
+  );
+
+  it.live("listens with a certificate that was renewed, and keeps the one it has where the new one is none", () =>
+    Effect.gen(function* () {
+      const { url } = yield* named("one");
+      const tls = (cert: string) => ({ cert, key: Redacted.make(Certificates.key) });
+      const gateway = yield* front(url, { tls: tls(Certificates.localhost) });
+      const nameNow = () =>
+        Effect.promise(
+          () =>
+            new Promise<string | undefined>((resolve, reject) => {
+              const socket = connect(
+                { port: gateway.gateway.port, host: "127.0.0.1", rejectUnauthorized: false },
+                () => {
+                  resolve(String(socket.getPeerCertificate().subject.CN));
+                  socket.destroy();
+                },
+              );
+              socket.on("error", reject);
+            }),
+        );
+      assert.match(gateway.url, /^https:/);
+      assert.strictEqual(yield* nameNow(), "test only, valid");
+      yield* gateway.gateway.configure({ port: 0, tls: tls(Certificates.elsewhere) });
+      assert.strictEqual(yield* nameNow(), "test only, elsewhere");
+      const failed = yield* Effect.flip(gateway.gateway.configure({ port: 0, tls: tls("no certificate") }));
+      assert.strictEqual(failed.message, "tls: expected a certificate and its key (PEM)");
+      assert.strictEqual(yield* nameNow(), "test only, elsewhere");
+      assert.deepStrictEqual(yield* gateway.gateway.configure({ port: 0 }), ["tls"]);
     }),
   );
 
