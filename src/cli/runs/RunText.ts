@@ -95,7 +95,7 @@ const attemptScene = ({ from, known, record: { attempt }, sent }: AttemptStory, 
 });
 
 const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
-  const { action, at, became, broke, incident, next, policy, title, why } = story;
+  const { action, at, became, broke, failure, incident, next, policy, title, why } = story;
   const { decision } = incident;
   const retry = next === undefined ? "" : `, ${next}`;
   const own = policy === undefined ? "" : ` (policy ${policy})`;
@@ -104,6 +104,8 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
     order: incident.attempt * 10 + 5,
     text: [
       `${timed(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
+      // The provider's own word for it, or the system's: what an operator looks up.
+      body("Failure", `${failure}.`, screen),
       body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
       body("Why", why, screen),
       body("Because", decision.because.join(", "), screen),
