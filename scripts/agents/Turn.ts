@@ -110,7 +110,7 @@ const before = (
     Effect.promise(() => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
       const waiting = measure === "held" ? ["--comment-ms", String(noOpMs)] : [];
-      const args = [gateway, "serve", "--port", "0", "--db", "memory", "--reveal", reveal, ...waiting, ...upstreams];
+      const args = [gateway, "serve", "--port", "0", "--db", "memory", ...(reveal === "on_complete" ? ["--reveal", reveal] : []), ...waiting, ...upstreams];
       return background({ command: process.execPath, args: ["--no-warnings", ...args], cwd, env }, gatewayMs);
     }),
     ({ stop }) => Effect.promise(stop),

@@ -13,11 +13,15 @@ const words: ReadonlyArray<RegExp> = [
   /network.?error|connection.?(?:error|refused|lost|reset|closed|aborted)|websocket.?(?:closed|error)/,
   /other side closed|fetch failed|upstream.?(?:connect|request)|reset before headers|socket.?hang.?up|ended (?:without|before)/,
   /http2 request did not|timed?.?out|terminated|premature|aborted|stream stall|no error details/,
+  /rate increased too quickly/,
   /(?:retry|try|repeat) (?:your|the|this) request|try again|please retry|retry.?(?:delay|after)/,
   /context.?(?:length|window)|maximum context|too many tokens|prompt is too long|exceeds the/,
 ];
 
 const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 
+/** Codes of Node: at one in a message, or anywhere in a document, opencode asks again without end, whatever the status. */
+const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
+
 /** Whether a client takes a text for that of a fault that passes, so that it asks again. */
-export const saysPassing = (text: string): boolean => passing.test(text);
+export const saysPassing = (text: string): boolean => passing.test(text) || codes.test(text);

@@ -68,7 +68,7 @@ describe("the words of a run that was given up", () => {
   });
 
   it("say the code on the screen, in the document and in a header", () => {
-    for (const code of ["ECONNREFUSED", "CERT_HAS_EXPIRED"]) {
+    for (const code of ["EPROTO", "CERT_HAS_EXPIRED"]) {
       const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
       assert.include(told.message, `the model provider could not be reached (${code}).`);
       assert.strictEqual(headerOf(told.headers, "x-recovery-code"), code);
@@ -89,6 +89,13 @@ describe("the words of a run that was given up", () => {
     const named = givenUp(interruptedRun({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
     assert.strictEqual(headerOf(named.headers, "x-recovery-code"), "UND_ERR_CONNECT_TIMEOUT");
     assert.notInclude(named.message, "TIMEOUT");
+    // opencode reads all of a refusal for the codes of Node, and asks again without end.
+    const refused = givenUp(
+      interruptedRun({ failure: { kind: "transport", operation: "connect", code: "ECONNREFUSED" } }),
+    );
+    const { document } = refusalOf(refused, protocols.get("openai-responses"), { status: 400 });
+    assert.strictEqual(headerOf(refused.headers, "x-recovery-code"), "ECONNREFUSED");
+    assert.notInclude(JSON.stringify(document), "ECONNREFUSED");
     const foreign = givenUp(interruptedRun({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
     assert.strictEqual(headerOf(foreign.headers, "x-recovery-code"), "transport");
     assert.notInclude(foreign.message, "evil");
@@ -110,7 +117,9 @@ describe("the words of a run that was given up", () => {
     assert.isTrue(saysPassing("The model provider is overloaded"));
     assert.isTrue(saysPassing("The model provider had an internal error (status 502)"));
     assert.isTrue(saysPassing("the connection lost its way: connection lost"));
-    assert.isFalse(saysPassing("the model provider could not be reached (ECONNREFUSED)."));
+    assert.isFalse(saysPassing("the model provider could not be reached (CERT_HAS_EXPIRED)."));
+    for (const code of ["ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"])
+      assert.isTrue(saysPassing(code), code);
   });
 });
 
