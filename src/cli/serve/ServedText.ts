@@ -30,7 +30,7 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
 
 const upstreamLine = (server: UpstreamSettings): string => {
-  const { ca, http, name, protocols, proxy, state, tolerance, url } = server;
+  const { ca, clientCert, http, name, protocols, proxy, state, tolerance, url } = server;
   return [
     `${name}: ${url}`,
     `at ${isDefault(name) ? "/ and " : ""}/u/${name}/`,
@@ -39,6 +39,7 @@ const upstreamLine = (server: UpstreamSettings): string => {
     ...(server.headers.length === 0 ? [] : [`headers ${server.headers.map(([header]) => header).join(" ")}`]),
     ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "a proxy of its own"]),
     ...(ca === undefined ? [] : ["certificates of its own"]),
+    ...(clientCert === undefined ? [] : ["a client's certificate"]),
     ...(http === 2 ? ["HTTP/2"] : []),
     ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
     ...(state === undefined ? [] : [`state ${state}`]),
