@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
+import { proxyServer } from "../client/EgressProxyServer.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
 import { bodies, recovery, send, serverOf } from "../gateway/GatewayCases.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
@@ -75,6 +76,33 @@ describe("stream-recovery serve --config", () => {
       assert.deepInclude(JSON.parse((yield* ask("/v1/models")).text), { name: "three" });
       assert.strictEqual((yield* ask("/u/three/v1/models")).status, 404);
     }),
+  );
+
+  it.live(
+    "reaches two upstreams of one protocol, one through a proxy of its own with a password and one directly",
+    () =>
+      Effect.gen(function* () {
+        const proxy = yield* proxyServer({ login: "us:SECRET-5" });
+        const [one, two] = [yield* named("one"), yield* named("two")];
+        const { path } = yield* configured({
+          ...small,
+          upstreams: {
+            one: { url: `${one}/v1`, proxy: { env: "PROXY" } },
+            two: { url: `${two}/v1`, proxy: "direct" },
+          },
+        });
+        const env = { PROXY: proxy.url.replace("://", "://us:SECRET-5@"), HTTP_PROXY: "http://127.0.0.1:9" };
+        const served = yield* serve(["--config", path], env);
+        const ask = (name: string) => Effect.promise(() => send(`${served.url}/u/${name}/v1/models`));
+        const [first, second] = yield* Effect.all([ask("one"), ask("two")], { concurrency: 2 });
+        assert.deepInclude(JSON.parse(first.text), { name: "one" });
+        assert.deepInclude(JSON.parse(second.text), { name: "two" });
+        assert.deepStrictEqual(
+          proxy.asked.map(({ target }) => target),
+          [new URL(one).host],
+        );
+        assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
+      }),
   );
 
   it.live("checks: all that is wrong in a line each, and exit code 1; what would be served, without its secrets", () =>
