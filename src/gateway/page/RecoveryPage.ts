@@ -108,9 +108,7 @@ const views: Readonly<Record<string, View>> = {
   "/metrics": ({ traffic }) =>
     Effect.gen(function* () {
       const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
-      const store = Option.getOrUndefined(yield* Effect.serviceOption(StoreHealth));
-      const writes = store === undefined ? undefined : yield* store.state;
-      return respond(yield* Metrics.text(status, writes), { type: Metrics.contentType });
+      return respond(yield* Metrics.text(status, yield* storeState), { type: Metrics.contentType });
     }),
 };
 
@@ -134,6 +132,11 @@ const guarding = {
 const respond = (body: string | ReadableStream<Uint8Array>, { more, status = 200, type }: Head): Response =>
   new Response(body, { status, headers: { ...guarding, "content-type": type, ...more } });
 
+/** How the store's writes go; undefined where it is not watched. */
+const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
+  Option.isNone(health) ? Effect.undefined : health.value.state,
+);
+
 const overviewPage: View = ({ recorder, totals }, query) =>
   Effect.gen(function* () {
     const asked = askedOf(query);
@@ -150,6 +153,7 @@ const overviewPage: View = ({ recorder, totals }, query) =>
       asksMore: asking.length > askingMax,
       asked,
       found,
+      store: yield* storeState,
     });
     const grows = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
     const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${view}`, grows);

@@ -113,6 +113,10 @@ describe("probes", () => {
         "200 degraded store failing",
       );
       assert.isString(said.store.reason);
+      const page = yield* Effect.promise(() => send(`${url}/recovery/`));
+      assert.match(page.text, /The store takes no writes now/);
+      const scraped = yield* Effect.promise(() => send(`${url}/metrics`));
+      assert.match(scraped.text, /^stream_recovery_gateway_store_failing 1$/m);
       lock.exec("ROLLBACK");
       lock.close();
       assert.strictEqual(yield* untilSaid(url, "/readyz", "ok"), 200);
