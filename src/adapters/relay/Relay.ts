@@ -25,26 +25,32 @@
  *
  * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what they
  * would see without the relay; a run that then fails breaks the connection. With `head: "content"` the head waits for the first
- * bytes and is that of their attempt, and a failure before them keeps its status and body.
+ * bytes and is that of their attempt, and a failure before them keeps its status and body. With `head: { withinMs }` the head of
+ * a stream waits as with `content`, but no longer than that: then it is that of the newest attempt's stream or, where no attempt
+ * has one, one of our own with `x-recovery-waiting`.
  *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
- * the connection breaks. A finish whose call cannot be read is handed on with the rest of its response where the run does not
- * repeat it. The relay writes no bytes of its own but the comments of `keepAliveMs`.
+ * the connection breaks; `ending` says otherwise. A finish whose call cannot be read is handed on with the rest of its response
+ * where the run does not repeat it. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
+ * waits for what is held or for what becomes of the run, between events only, and are never a terminal marker (L5).
  */
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
+import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
+import { written } from "../../provider/protocol/StreamEvent.ts";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { KeepAlive, type Pulse } from "./KeepAlive.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
-import { keptAlive, type RelayBytes, type RelayEvent, RelayReader } from "./RelayReader.ts";
+import { type RelayBytes, type RelayEnding, type RelayEvent, RelayReader } from "./RelayReader.ts";
 import { type FailedRequest, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
@@ -55,8 +61,17 @@ export interface RelayOptions {
   readonly transport: RelayTransport;
   /** What is held back from the client. Default `live`. */
   readonly reveal?: "live" | "on_complete";
-  /** When the head goes to the client: with the provider's (`first`, the default), or with the first content (`content`). */
-  readonly head?: "first" | "content";
+  /**
+   * When the head goes to the client: with the provider's (`first`, the default), with the first content (`content`), or so for
+   * a stream at the latest after so many milliseconds.
+   */
+  readonly head?: "first" | "content" | { readonly withinMs: number };
+  /** A response that is held whole goes on as `live` after so many milliseconds; no limit by default. */
+  readonly holdMaxMs?: number;
+  /** What a run that breaks for good behind its head ends with. Default `break`. */
+  readonly ending?: RelayEnding;
+  /** Asks a person only where an answer changes something for the client. Default `always`. */
+  readonly asks?: "always" | "if_it_matters";
   /** What a run may spend; left-out fields have the defaults. */
   readonly budget?: Partial<Budget>;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
@@ -69,8 +84,15 @@ export interface RelayOptions {
   readonly signal?: AbortSignal;
   /** Remembers failed requests, so that a client's own retries share a budget. One for all requests. */
   readonly repeats?: RelayRepeats;
-  /** Milliseconds between two comments while bytes are held back; none for a protocol whose clients refuse them. */
+  /** After so many milliseconds without a byte a client that waits for what is held gets its protocol's no-op. */
   readonly keepAliveMs?: number;
+  /**
+   * What that is before an event of the response has left: a comment line (the default, where the protocol's clients take them),
+   * or the no-op, for clients that count events.
+   */
+  readonly firstNoOp?: "event" | "comment";
+  /** Called with every keep-alive that goes to the client; it must not throw. */
+  readonly onKeepAlive?: () => void;
   /** Begins the id of every run; default `run_`. */
   readonly runIdPrefix?: string;
   /** Called synchronously with every event of the run but its parts; an error that it throws is logged. */
@@ -90,6 +112,12 @@ export interface RelayResponse extends RelayRun {
   /** The provider's head with `x-recovery-run` and `x-recovery-attempts` (so far) behind its own headers. */
   readonly head: RelayHead;
   readonly read: Effect.Effect<RelayBytes, RelayInterrupted>;
+  /** The data of the last event that has left, where it is JSON: what an ending of the embedder's own goes on from. */
+  readonly last: () => Json.JsonRecord | undefined;
+  /** Whether something of the response itself has left. */
+  readonly begun: () => boolean;
+  /** Whether the provider's own error event was handed on. */
+  readonly handedOn: () => boolean;
   /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
   readonly cancel: Effect.Effect<boolean>;
 }
@@ -110,24 +138,33 @@ export const open = Effect.fn("Relay.open")(function* (
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const pull = yield* Stream.toPull(processor.run(yield* runOptions(run, options, heads, repeated)));
-  const reader = new RelayReader(pull, heads, observe === undefined ? undefined : (event) => observe(event, run));
+  const reader = new RelayReader(pull, heads, {
+    observe: observe === undefined ? undefined : (event) => observe(event, run),
+    ending: options.ending ?? "break",
+    withholds: typeof options.head === "object",
+    repeats: repeated !== undefined,
+  });
   const failing = (error: RunInterrupted) =>
     Effect.flatMap(spend(run, options, repeated, reader.attempts, error.failure.kind === "cancelled"), () =>
-      Effect.fail(interrupted(error, reader.attempts)),
+      Effect.fail(interrupted(error, reader.attempts, run.retry_of)),
     );
   const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
   const given = Effect.suspend(() => spend(run, options, repeated, reader.attempts, true));
-  const head = yield* firstHead(first, heads, options).pipe(
+  const head = yield* firstHead(first, heads, plan, options).pipe(
     Effect.catch(failing),
     // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
     Effect.onInterrupt(() => given),
   );
-  const take = reading(reader, first, plan, options);
+  heads.sent = plan.streaming;
+  const read = yield* reading(reader, first, run, options);
   const extra = recoveryHeaders(run.run_id, heads.attempt, undefined);
   return {
     ...run,
     head: { ...head, headers: [...head.headers, ...extra] },
-    read: Effect.catch(yield* take, failing),
+    read: Effect.catch(read, failing),
+    last: () => reader.last,
+    begun: () => reader.begun,
+    handedOn: () => reader.handedOn,
     cancel: Effect.suspend(() =>
       reader.terminal || reader.ended ? Effect.succeed(false) : processor.cancel(run.run_id),
     ),
@@ -173,6 +210,8 @@ const runOptions = Effect.fnUntraced(function* (
     sizeOf: (part) => part.bytes.byteLength,
     discardable: false,
     reveal: options.reveal ?? "live",
+    ...(options.holdMaxMs === undefined ? {} : { holdMaxMs: options.holdMaxMs }),
+    ...(options.asks === undefined ? {} : { asks: options.asks }),
     streaming: plan.streaming,
     budget: remainingBudget(options.budget ?? {}, repeated),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -188,33 +227,71 @@ type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"
 const firstHead = Effect.fnUntraced(function* (
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   heads: RelayHeads,
-  options: RelayOptions,
+  { streaming }: RelayPlan,
+  { head = "first" }: RelayOptions,
 ) {
   const content = Effect.flatMap(Fiber.join(first), () =>
     // Bytes come after a head of their attempt, and a clean end after its marker.
     heads.head === undefined ? Effect.die(new Error("A body came before its head")) : Effect.succeed(heads.head),
   );
-  if (options.head === "content") return yield* content;
-  return yield* Effect.raceFirst(Deferred.await(heads.released), content);
+  if (head === "first") return yield* Effect.raceFirst(Deferred.await(heads.released), content);
+  if (head === "content" || !streaming) return yield* content;
+  return yield* Effect.timeoutOrElse(content, {
+    duration: head.withinMs,
+    orElse: () => Effect.sync(() => heads.stream ?? ownHead),
+  });
 });
 
+/** The head of a stream that no attempt has a head for yet. */
+const ownHead: RelayHead = {
+  status: 200,
+  statusText: "OK",
+  headers: [
+    ["content-type", "text/event-stream; charset=utf-8"],
+    ["cache-control", "no-cache"],
+    ["x-recovery-waiting", "true"],
+  ],
+};
+
 /** The reads of a response: the first bytes were taken when the run began, all others are taken on demand. */
-const reading = (
+const reading = Effect.fnUntraced(function* (
   reader: RelayReader,
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,
-  plan: RelayPlan,
+  run: RelayRun,
   options: RelayOptions,
-) => {
+) {
+  if (options.keepAliveMs !== undefined && run.plan.streaming) {
+    const pulse = pulseOf(reader, run, options);
+    return (yield* KeepAlive.make(Fiber.join(first), reader.take, options.keepAliveMs, pulse)).read;
+  }
   let began = false;
-  const take = Effect.suspend(() => {
+  return Effect.suspend(() => {
     if (began) return reader.take;
     began = true;
     return Fiber.join(first);
   });
-  if (options.keepAliveMs === undefined || !plan.streaming || !plan.protocol.takesComments) return Effect.succeed(take);
-  return keptAlive(take, reader, options.keepAliveMs, comment);
+});
+
+/** What keeps a client waiting: nothing where it waits for its provider alone, nor inside an event. */
+const pulseOf = (
+  reader: RelayReader,
+  { plan: { protocol, provider }, run_id }: RelayRun,
+  { firstNoOp = "comment", onKeepAlive }: RelayOptions,
+): Pulse => {
+  const model = provider.model === undefined ? {} : { model: provider.model };
+  return () => {
+    const { lastByte } = reader;
+    if (!reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR)) return undefined;
+    onKeepAlive?.();
+    if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
+    const event = written(protocol.noOp(reader.last, { id: run_id, ...model }));
+    // The second half of a line end may still come: it stands for itself then.
+    return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
+  };
 };
 
+const LF = 10;
+const CR = 13;
 const comment = new TextEncoder().encode(": keep-alive\n\n");
 
 /** Remembers what a failed run has spent, for the client's own repeat of its request. */

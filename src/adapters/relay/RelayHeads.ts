@@ -15,6 +15,12 @@ export class RelayHeads {
   head: RelayHead | undefined;
   /** A call has begun in the newest attempt, so that all following events are held. */
   calling = false;
+  /** The newest attempt's body has ended cleanly. */
+  endedCleanly = false;
+  /** The head of a stream has gone to the client: no other kind of response can follow. */
+  sent = false;
+  /** The newest attempt's head is that of a stream. */
+  #streams = false;
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
@@ -23,6 +29,8 @@ export class RelayHeads {
     this.attempt = attempt;
     this.head = undefined;
     this.calling = false;
+    this.endedCleanly = false;
+    this.#streams = false;
     this.#waiting.clear();
   }
 
@@ -51,7 +59,18 @@ export class RelayHeads {
 
   /** The newest head is that of a stream: it may go to the client. */
   release(attempt: number): void {
-    if (attempt === this.attempt && this.head !== undefined)
-      Deferred.doneUnsafe(this.released, Effect.succeed(this.head));
+    if (attempt !== this.attempt || this.head === undefined) return;
+    this.#streams = true;
+    Deferred.doneUnsafe(this.released, Effect.succeed(this.head));
+  }
+
+  /** The newest attempt's head, once it is known to be that of a stream. */
+  get stream(): RelayHead | undefined {
+    return this.#streams ? this.head : undefined;
+  }
+
+  /** The body of an attempt has ended cleanly. */
+  ended(attempt: number): void {
+    if (attempt === this.attempt) this.endedCleanly = true;
   }
 }

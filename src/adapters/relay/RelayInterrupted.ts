@@ -18,6 +18,8 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
+  /** The failed run that the client repeated with this one. */
+  retry_of: Schema.optionalKey(Schema.String),
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Unknown),
 }) {
@@ -37,14 +39,19 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   }
 }
 
-/** Makes it from the run's own error. */
-export const interrupted = (error: RunInterrupted, attempts: number): RelayInterrupted =>
+/**
+ * Makes it from the run's own error.
+ *
+ * @param retryOf the failed run that the client repeated with this one
+ */
+export const interrupted = (error: RunInterrupted, attempts: number, retryOf: string | undefined): RelayInterrupted =>
   new RelayInterrupted({
     reason: error.reason,
     run_id: error.run_id,
     rule: error.rule,
     failure: error.failure,
     attempts: Math.max(error.attempts, attempts),
+    ...(retryOf === undefined ? {} : { retry_of: retryOf }),
     message: error.message,
     ...(error.cause === undefined ? {} : { cause: error.cause }),
   });

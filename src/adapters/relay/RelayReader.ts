@@ -1,7 +1,8 @@
 /**
  * Takes the parts that a run hands over, as bytes that may leave, and knows which of them have left.
  */
-import { Cause, Effect, Fiber, Option, Predicate, type Pull, type Scope } from "effect";
+import { Cause, Effect, Predicate, type Pull } from "effect";
+import * as Json from "../../domain/Json.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { coalesced, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
@@ -14,6 +15,24 @@ export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
 type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
+/**
+ * What a client gets where its run breaks for good behind a head. `break`: the provider's own error event where there is one,
+ * and then a broken connection. `tell`: the embedder says it in events of its own, so that an error event goes only where it is
+ * the provider's last word. `as_provider`: a clean end where the provider ended cleanly, else as `break`.
+ */
+export type RelayEnding = "break" | "tell" | "as_provider";
+
+/** How a reader ends. */
+export interface ReaderOptions {
+  /** Called with every event but the parts; an error that it throws is logged and changes nothing. */
+  readonly observe?: ((event: RelayEvent) => void) | undefined;
+  readonly ending: RelayEnding;
+  /** Until a head has gone, a run that ends can still be told by a status: no error event that may pass is handed on. */
+  readonly withholds: boolean;
+  /** The request repeats one whose run has failed. */
+  readonly repeats: boolean;
+}
+
 /** Takes bytes from one run for its one sink. */
 export class RelayReader {
   /** Attempts of the run so far. */
@@ -23,23 +42,41 @@ export class RelayReader {
   /** The terminal marker has left: a client that goes away now has cancelled nothing. */
   terminal = false;
   ended = false;
+  /** The provider's own error event was handed on. */
+  handedOn = false;
+  /** The run is between two attempts, or asks a question: nothing comes, whatever the provider does. */
+  #waits = false;
+  /** The last event of the response that has left. */
+  #lastLeft: Uint8Array | undefined;
   readonly #pull: Events;
-  readonly #observe: ((event: RelayEvent) => void) | undefined;
+  readonly #options: ReaderOptions;
   readonly #heads: RelayHeads;
   #last: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
   #broken: RunInterrupted | undefined;
+  /** The run has broken, and its provider's own clean end is what the client gets. */
+  #endsAsProvider = false;
   readonly #thrown: Array<unknown> = [];
 
-  /** @param observe called with every event but the parts; an error that it throws is logged and changes nothing */
-  constructor(pull: Events, heads: RelayHeads, observe: ((event: RelayEvent) => void) | undefined) {
+  constructor(pull: Events, heads: RelayHeads, options: ReaderOptions) {
     this.#pull = pull;
     this.#heads = heads;
-    this.#observe = observe;
+    this.#options = options;
   }
 
-  /** Whether bytes are held back that the client waits for. */
+  /** Whether the client waits for bytes that are held back, or for what becomes of the run. */
   get holding(): boolean {
-    return !this.begun || (this.#heads.calling && !this.terminal);
+    if (this.terminal || this.ended || this.#broken !== undefined) return false;
+    return !this.begun || this.#waits || this.#heads.calling;
+  }
+
+  /** The data of the last event that has left, where it is JSON. It is parsed only here. */
+  get last(): Json.JsonRecord | undefined {
+    return this.#lastLeft === undefined ? undefined : dataOf(this.#lastLeft);
+  }
+
+  /** The last byte that has left; undefined before the first. */
+  get lastByte(): number | undefined {
+    return this.#lastLeft?.at(-1);
   }
 
   /** The next bytes; it fails where the connection to the client has to break. */
@@ -81,10 +118,31 @@ export class RelayReader {
    * connection breaks: the client reads what the provider sent, and nothing else. A call before the event stays held.
    */
   #break(broken: RunInterrupted): Effect.Effect<RelayBytes, RunInterrupted> {
-    if (this.#last !== undefined) return Effect.fail(broken);
+    if (this.#last !== undefined) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
     const { cause } = broken;
-    this.#last = isErrorEvent(cause) ? coalesced([...this.#heads.beforeError(), cause.bytes]) : [];
-    return this.#last.length > 0 ? Effect.succeed(this.#last) : Effect.fail(broken);
+    const event = isErrorEvent(cause) && this.#handsOn(broken) ? cause.bytes : undefined;
+    const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;
+    this.#last = event === undefined && !ends ? [] : coalesced([...this.#heads.beforeError(), event ?? nothing]);
+    this.#endsAsProvider = ends && (this.begun || this.#last.length > 0);
+    if (this.#last.length === 0) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
+    this.#lastLeft = event ?? this.#lastLeft;
+    this.handedOn = event !== undefined;
+    return Effect.succeed(this.#last);
+  }
+
+  readonly #cleanEnd: Effect.Effect<undefined> = Effect.sync(() => {
+    this.ended = true;
+    return undefined;
+  });
+
+  /**
+   * Whether the provider's error event is handed on. One that was asked again, or would be, is not where the client can be told
+   * in better words: by a status before the head, by events of the embedder's own behind it.
+   */
+  #handsOn({ rule }: RunInterrupted): boolean {
+    const { ending, repeats, withholds } = this.#options;
+    if (rule === "not_retryable") return true;
+    return withholds && !this.#heads.sent ? this.attempts <= 1 && !repeats : ending !== "tell";
   }
 
   #bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
@@ -92,11 +150,14 @@ export class RelayReader {
     for (const event of events) {
       if (event._tag !== "Part") {
         if (event._tag === "AttemptStarted") this.attempts = event.attempt;
+        this.#waits ||= waitsAt.has(event._tag);
         this.#notify(event);
         continue;
       }
       const { observation } = event.part;
       this.begun = true;
+      this.#waits = false;
+      if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
       this.#heads.left(event.part);
       this.terminal ||= observation.terminal;
       // Gemini's last chunk is the marker once nothing follows it; a client that has it needs no more.
@@ -108,39 +169,24 @@ export class RelayReader {
 
   #notify(event: RelayEvent): void {
     try {
-      this.#observe?.(event);
+      this.#options.observe?.(event);
     } catch (error) {
       this.#thrown.push(error);
     }
   }
 }
 
-/**
- * Reads that give a keep-alive comment where bytes are held back for long.
- *
- * @param take gives the next bytes
- * @param everyMs milliseconds without a byte
- * @param comment whole lines of a server-sent-event comment
- */
-export const keptAlive = (
-  take: Effect.Effect<RelayBytes, RunInterrupted>,
-  reader: RelayReader,
-  everyMs: number,
-  comment: Uint8Array<ArrayBuffer>,
-): Effect.Effect<Effect.Effect<RelayBytes, RunInterrupted>, never, Scope.Scope> =>
-  Effect.map(Effect.scope, (scope) => {
-    let waiting: Fiber.Fiber<RelayBytes, RunInterrupted> | undefined;
-    const read: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
-      Effect.gen(function* () {
-        waiting ??= yield* Effect.forkIn(take, scope, { startImmediately: true });
-        const exit = yield* Effect.timeoutOption(Fiber.await(waiting), everyMs);
-        if (Option.isNone(exit)) return reader.holding ? [comment] : yield* read;
-        waiting = undefined;
-        return yield* exit.value;
-      }),
-    );
-    return read;
-  });
+/** Events of a run after which nothing comes until the next attempt has content. */
+const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set(["RetryScheduled", "AttemptDiscarded", "QuestionAsked"]);
+
+const nothing = new Uint8Array(0);
+
+/** The data of an event, where it is a JSON object. */
+const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {
+  const lines = new TextDecoder().decode(event).split(/\r\n|\r|\n/);
+  const data = lines.flatMap((line) => (line.startsWith("data:") ? [line.slice("data:".length)] : []));
+  return Json.record(Json.parse(data.join("\n"))?.json);
+};
 
 /** Whether a run ended with an error event, and neither with a damaged frame nor with a finish that is the marker too. */
 const isErrorEvent = (cause: unknown): cause is RelayPart =>

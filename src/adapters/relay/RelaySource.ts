@@ -133,6 +133,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
 
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const { chunks, whole } = await readDocument(this.#exchange, first);
+    // Behind the head of a stream, the client could not read it.
+    if (this.#options.heads.sent) throw relayError({ kind: "protocol", reason: "not_a_stream" });
     if (!whole) {
       this.#streamsDocument = true;
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
@@ -158,6 +160,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     const { context, heads } = this.#options;
     let late: ReturnType<RelayFrames["end"]> | undefined;
     if (chunks === undefined) {
+      heads.ended(context.attempt);
       late = this.#frames.end();
       this.#add(late.parts);
     }
@@ -203,6 +206,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
       const chunks = await this.#exchange.read();
       if (this.#failure !== undefined) return;
       if (chunks === undefined) {
+        this.#options.heads.ended(this.#options.context.attempt);
         this.#frames.end();
         return;
       }

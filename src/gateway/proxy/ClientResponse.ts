@@ -167,21 +167,30 @@ export class ClientResponse {
     extra: RelayHead["headers"] = [],
   ): void {
     if (this.#gone || this.begun) return;
-    const body = Buffer.from(JSON.stringify(errorBody({ status, reason, message }, upstream)));
+    const document = errorBody({ status, reason, message }, upstream);
+    this.access.learned({ refused: reason });
+    this.answer(status, document, [["x-recovery-refused", reason], ...demanded, ...extra]);
+  }
+
+  /**
+   * Responds with a document.
+   *
+   * @param own headers beside those of its type and length
+   */
+  answer(status: number, document: object, own: RelayHead["headers"]): void {
+    if (this.#gone || this.begun) return;
+    const body = Buffer.from(JSON.stringify(document));
     const unread = isUnread(this.#response.req);
     this.#over = true;
     this.#lingers = unread;
-    this.access.learned({ refused: reason });
     this.access.ended("whole");
     const headers: RelayHead["headers"] = [
       ["content-type", "application/json"],
       ["content-length", String(body.byteLength)],
       ["x-content-type-options", "nosniff"],
-      ["x-recovery-refused", reason],
-      ...demanded,
-      ...extra,
+      ...own,
       // What is left of a body that was not read would be taken for the next request.
-      ...(!unread || demanded.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
+      ...(!unread || own.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];
     this.#response.writeHead(status, sendable(headers).flat());
     this.access.headed(status);

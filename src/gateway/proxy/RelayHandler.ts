@@ -3,19 +3,18 @@
  */
 import { Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
-import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
-import type { RelayRefusal, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import type { RelayTransport } from "../../adapters/relay/RelayTransport.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
-import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
+import { type Manner, mannerOf } from "../clients/Manner.ts";
+import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
 import { logged } from "../log/Defect.ts";
-import type { Refused } from "../routing/Admission.ts";
 import type { Way } from "../routing/Way.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
-import { errorEvent } from "./ErrorEvent.ts";
+import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEnding.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
@@ -65,15 +64,20 @@ const relayed = Effect.fnUntraced(function* (
   const told = reporting(meter, client.access);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
+  const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
+  const request: EndedRequest = { plan, manner, upstream, client, repeats: options.repeats };
+  if (yield* fromMemory(request)) return;
   const opening = Relay.open(plan, {
     ...options,
+    ...heldFor(manner),
     transport,
-    reveal: asked ?? settings.manner.reveal ?? "live",
+    asks: "if_it_matters",
+    onKeepAlive: () => client.access.waited(),
     runIdPrefix,
     onEvent: told.event,
   });
   const response = yield* Scope.provide(opening, scope).pipe(
-    Effect.catchTag("RelayInterrupted", (error) => Effect.as(refused(error, upstream, client), undefined)),
+    Effect.catchTag("RelayInterrupted", (error) => Effect.as(beforeHead(error, request), undefined)),
   );
   if (response === undefined) return;
   // Once the marker has left, a client that goes away cancels nothing: the run is over, as its reader is.
@@ -83,13 +87,16 @@ const relayed = Effect.fnUntraced(function* (
   const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
   client.whenGone(() => void Effect.runForkWith(services)(left));
   client.head(response.head, plan.streaming);
-  yield* Effect.catchTag(copied(response, client), "RelayInterrupted", (error) => {
-    const tells = settings.manner.onBreak === "tell" && plan.streaming;
-    // The provider's own error event was handed on already.
-    return tells && error.failure.in_band !== true
-      ? Effect.andThen(client.write([errorEvent(plan.protocol, error)]), client.break)
-      : client.break;
-  });
+  yield* Effect.catchTag(copied(response, client), "RelayInterrupted", (error) => behindHead(error, request, response));
+});
+
+/** What the relay holds back from a client, how it keeps it waiting, and what it ends with. */
+const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
+  reveal,
+  firstNoOp,
+  head: { withinMs: patienceMs },
+  ending: onBreak === "abort" ? ("break" as const) : onBreak,
+  ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
 });
 
 const copied = Effect.fnUntraced(function* (response: Relay.RelayResponse, client: ClientResponse) {
@@ -99,29 +106,6 @@ const copied = Effect.fnUntraced(function* (response: Relay.RelayResponse, clien
     yield* client.write(chunks);
   }
 });
-
-/** A run that ended before a head: the provider's own response where there is one. */
-const refused = (error: RelayInterrupted, upstream: UpstreamName, client: ClientResponse): Effect.Effect<void> => {
-  const { headers, response } = error;
-  if (response !== undefined) return handedOn(response, headers, client);
-  return Effect.sync(() => client.refuse(wordsOf(error), upstream, headers));
-};
-
-const handedOn = (
-  { body, head, whole }: RelayRefusal,
-  extra: RelayRefusal["head"]["headers"],
-  client: ClientResponse,
-) =>
-  Effect.suspend(() => {
-    client.head({ ...head, headers: [...head.headers, ...extra] });
-    return Effect.andThen(client.write(body), whole ? client.end : client.break);
-  });
-
-const wordsOf = ({ failure, message, reason, rule }: RelayInterrupted): Refused => {
-  if (rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed")
-    return { status: 503, reason: "unavailable", message };
-  return { status: failure.kind === "stalled" ? 504 : 502, reason: "upstream_failed", message };
-};
 
 const userGone = Context.make(InterruptSignature, "user");
 

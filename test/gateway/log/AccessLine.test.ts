@@ -85,7 +85,7 @@ describe("the access line", () => {
       });
       yield* post(url, "openai-chat");
       const [line] = yield* accessed(1);
-      assert.deepInclude(line, { status: 502, outcome: "given_up", failure: "transport", code: "ECONNREFUSED" });
+      assert.deepInclude(line, { status: 400, outcome: "given_up", failure: "transport", code: "ECONNREFUSED" });
       assert.isTrue(lines.some((it) => it.level === "warn" && it.code === "ECONNREFUSED"));
       yield* Effect.promise(() => send(`${url}/v1/files`));
       const [, passed] = yield* accessed(2);

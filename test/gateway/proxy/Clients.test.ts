@@ -1,8 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect } from "effect";
+import { Effect } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { moments, sent } from "../../ClientAborts.ts";
 import { seeded } from "../../Seeded.ts";
 import { bodies, front, fronted, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
@@ -17,8 +16,6 @@ const client = (url: string, protocol: (typeof protocols)[number], headers: Reco
 };
 
 const ended = (runs: ReadonlyArray<RunRecord>): string | undefined => runs[0]?.end?.reason;
-
-const comment = ": keep-alive\n\n";
 
 describe("Gateway, its clients", () => {
   for (const protocol of protocols) {
@@ -96,12 +93,15 @@ describe("Gateway, its clients", () => {
 
   it.live("takes an identical request after a failed one for its client's retry, which shares the budget", () =>
     Effect.gen(function* () {
+      const reset = { break: { kind: "rst", at: "before_head" } } as const;
+      const shown = { content: [{ text: 4 }], break: { kind: "rst", at: "terminal" } } as const;
       const { runs, server, url } = yield* fronted(
-        { answers: [{ break: { kind: "rst", at: "before_head" } }] },
+        { answers: [reset, reset, shown, reset] },
         { budget: { max_auto_retries: 2, max_not_processed: 2 } },
       );
+      // The response broke behind what was shown: its client is told nothing, and asks again by itself.
       const first = yield* post(url, "openai-chat");
-      assert.strictEqual(recovery(first, "attempts"), "3");
+      assert.isTrue(first.broken);
       const again = yield* post(url, "openai-chat");
       assert.strictEqual(recovery(again, "attempts"), "1");
       assert.lengthOf(yield* server.log, 4);
@@ -109,6 +109,24 @@ describe("Gateway, its clients", () => {
       const other = yield* post(url, "openai-chat", { headers: { authorization: "Bearer other" } });
       assert.strictEqual(recovery(other, "attempts"), "3");
       assert.isUndefined((yield* runs)[0]?.retry_of);
+    }),
+  );
+
+  it.live("answers the repeat of a run that was just given up from memory, with its age and without a request", () =>
+    Effect.gen(function* () {
+      const { runs, server, url } = yield* fronted({ answers: [{ break: { kind: "rst", at: "before_head" } }] });
+      const first = yield* post(url, "openai-chat");
+      const requests = (yield* server.log).length;
+      const again = yield* post(url, "openai-chat");
+      assert.deepStrictEqual([first.status, again.status], [400, 400]);
+      assert.match(String(again.headers["x-recovery-age"]), /^\d+$/);
+      assert.strictEqual(recovery(again, "run"), recovery(first, "run"));
+      assert.strictEqual(again.headers["x-should-retry"], "false");
+      assert.lengthOf(yield* server.log, requests);
+      assert.lengthOf(yield* runs, 1);
+      const other = JSON.stringify({ ...bodies["openai-chat"], model: "another" });
+      yield* post(url, "openai-chat", { body: other });
+      assert.lengthOf(yield* runs, 2);
     }),
   );
 
@@ -134,68 +152,6 @@ describe("Gateway, its clients", () => {
       });
       assert.strictEqual(new Set(all.map((got) => recovery(got, "run"))).size, 3);
       for (const run of yield* runs) assert.isUndefined(run.retry_of);
-    }),
-  );
-
-  for (const protocol of protocols) {
-    const none = protocol === "google-gemini";
-    it.live(`keeps a ${protocol} client that waits alive ${none ? "without" : "with"} comments`, () =>
-      Effect.gen(function* () {
-        const { url } = yield* fronted(
-          { answers: [{ content: [{ tool: "pay" }], delay_ms: 25 }] },
-          { keepAliveMs: 10 },
-        );
-        const got = yield* post(url, protocol);
-        assert.strictEqual(got.text.includes(comment), !none);
-      }),
-    );
-  }
-
-  it.live("on_complete gives the head with the upstream's, and comments until the answer is proven", () =>
-    Effect.gen(function* () {
-      const { server, url } = yield* fronted(
-        { answers: [{ content: [{ text: 5 }], delay_ms: 25 }] },
-        { keepAliveMs: 10, reveal: "on_complete" },
-      );
-      const { response } = client(url, "anthropic-messages");
-      yield* Effect.promise(() => response);
-      assert.strictEqual((yield* server.log)[0]?.outcome, "open");
-      const got = yield* post(url, "anthropic-messages");
-      assert.isTrue(got.text.startsWith(comment));
-      assert.notInclude(got.text.replaceAll(comment, "").slice(1), comment);
-    }),
-  );
-
-  it.live("holds a client over a question until it is answered, and goes on with the answer", () =>
-    Effect.gen(function* () {
-      const { services, until, url } = yield* fronted(
-        { answers: [{ content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } }] },
-        { onQuestion: "hold", keepAliveMs: 10 },
-      );
-      const recorder = Context.get(services, RunRecorder);
-      const answered = until((runs) => runs[0]?.questions[0]).pipe(
-        Effect.flatMap(({ choices, revision }) =>
-          Effect.gen(function* () {
-            assert.include(choices, "stop");
-            const [run] = yield* recorder.runs();
-            yield* recorder.answer({ run_id: run?.run_id ?? "", revision, choice: "stop", by: "person" });
-          }),
-        ),
-      );
-      const [got] = yield* Effect.all([post(url, "openai-chat"), answered], { concurrency: 2 });
-      assert.isTrue(got.broken);
-      assert.strictEqual(yield* until(ended), "text_shown");
-    }),
-  );
-
-  it.live("stops a held question when its time is over", () =>
-    Effect.gen(function* () {
-      const { until, url } = yield* fronted(
-        { answers: [{ content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } }] },
-        { onQuestion: "hold", holdMs: 50 },
-      );
-      assert.isTrue((yield* post(url, "openai-chat")).broken);
-      assert.strictEqual(yield* until((runs) => runs[0]?.questions[0]?.answered_by), "expiry");
     }),
   );
 

@@ -59,7 +59,8 @@ describe("Gateway, what it recovers", () => {
         const decoder = Decoder.make(decoders.get(protocol));
         const parts = decoder.push(new TextEncoder().encode(got.text));
         assert.isFalse(parts.some(({ observation }) => observation.terminal));
-        assert.isTrue(parts.some(({ observation }) => observation.failure !== undefined));
+        const failed = parts.some(({ observation }) => observation.failure !== undefined);
+        assert.isTrue(failed || decoder.failure !== undefined);
         const silent = yield* fronted(script);
         assert.notInclude((yield* post(silent.url, protocol)).text, "stream-recovery gateway");
       }),
@@ -77,7 +78,7 @@ describe("Gateway, what it recovers", () => {
         });
         const got = yield* post(url, protocol);
         assert.isFalse(got.broken);
-        assert.strictEqual(got.text.split('"pay"').length - 1, protocol === "openai-responses" ? 2 : 1);
+        assert.strictEqual(got.text.split('"pay"').length - 1, protocol === "openai-responses" ? 3 : 1);
         assert.lengthOf(yield* server.log, 3);
       }),
     );
@@ -117,11 +118,13 @@ describe("Gateway, what it recovers", () => {
     }),
   );
 
-  it.live("says in the provider's words that it could not be reached", () =>
+  it.live("says in the provider's words that a run was given up, and that asking again is of no use", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({ answers: [{ break: { kind: "rst", at: "before_head" } }] });
       const got = yield* post(url, "anthropic-messages");
-      assert.strictEqual(got.status, 502);
+      assert.strictEqual(got.status, 400);
+      assert.strictEqual(got.headers["x-should-retry"], "false");
+      assert.strictEqual(recovery(got, "refused"), "upstream_failed");
       assert.strictEqual(JSON.parse(got.text).type, "error");
       assert.strictEqual(recovery(got, "rule"), "budget_exhausted");
       assert.strictEqual(recovery(got, "attempts"), String((yield* server.log).length));

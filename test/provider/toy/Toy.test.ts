@@ -9,7 +9,6 @@ import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import { RelayInterrupted } from "../../../src/adapters/relay/RelayInterrupted.ts";
 import { recognise } from "../../../src/adapters/relay/RelayPlan.ts";
 import { ProviderClient } from "../../../src/client/index.ts";
-import { errorEvent } from "../../../src/gateway/proxy/ErrorEvent.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
 import { protocols, registry, type WireProtocol } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
@@ -114,7 +113,8 @@ describe("a protocol of one folder and one line", () => {
       const error = Exit.isFailure(end) ? end.cause.reasons.find((it) => it._tag === "Fail")?.error : undefined;
       if (!(error instanceof RelayInterrupted)) return assert.fail("the run is interrupted");
       const decoder = Decoder.make(toy);
-      decoder.push(errorEvent(toy, error));
+      const words = toy.givenUp.ending("it broke", undefined, { id: error.run_id });
+      decoder.push(new TextEncoder().encode(words.map((write) => write.text).join("")));
       assert.deepStrictEqual(decoder.failure, { kind: "server_error", in_band: true });
     }),
   );

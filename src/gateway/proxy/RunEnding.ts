@@ -1,0 +1,107 @@
+/**
+ * Ends the response of a run that broke for good: by a status where no head has left, and behind a head in words that its
+ * client takes for an error, or by a broken connection.
+ *
+ * What a provider refuses and no run retried passes unchanged. What the gateway gave up is told once: a repeat of the request is
+ * answered from memory.
+ */
+import { Effect } from "effect";
+import type { RelayResponse } from "../../adapters/relay/Relay.ts";
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
+import type { RelayRepeats } from "../../adapters/relay/RelayRepeats.ts";
+import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
+import { type GivenUp, givenUp, isGivenUp, isLeftToClient, recalled, refusalOf } from "../clients/GivenUp.ts";
+import type { Manner } from "../clients/Manner.ts";
+import type { UpstreamName } from "../config/GatewayOptions.ts";
+import type { Refused } from "../routing/Admission.ts";
+import type { ClientResponse } from "./ClientResponse.ts";
+
+/** The request whose run has ended, and its client. */
+export interface EndedRequest {
+  readonly plan: RelayPlan;
+  readonly manner: Manner;
+  /** Whose words an error of ours is in. */
+  readonly upstream: UpstreamName;
+  readonly client: ClientResponse;
+  /** Remembers what the client was told. */
+  readonly repeats: RelayRepeats | undefined;
+}
+
+/**
+ * Answers a request that repeats one whose run was given up a moment ago. Nothing is sent for it.
+ *
+ * @returns whether it was answered
+ */
+export const fromMemory = Effect.fnUntraced(function* (request: EndedRequest) {
+  const found = request.repeats === undefined ? undefined : yield* request.repeats.recall(request.plan.request);
+  if (found === undefined) return false;
+  request.client.access.learned({ memory_ms: Math.round(found.ageMs) });
+  refuse(request, recalled(found));
+  return true;
+});
+
+/** Ends a response of which nothing has left. */
+export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
+  const { client, upstream } = request;
+  if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
+  if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
+  client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, error.headers);
+});
+
+/**
+ * Ends a response whose head has left. A gateway that closes, or cannot record, breaks the connection: its client is to ask again.
+ * So does a first break of what was shown where the client mends that by itself.
+ *
+ * @param response the words go on from its last event. Behind an error event of the provider's own they say once more that it
+ *   failed, for clients that do not read that event; it is the provider's word that stands, and nothing is remembered
+ */
+export const behindHead = Effect.fnUntraced(function* (
+  error: RelayInterrupted,
+  request: EndedRequest,
+  response: Pick<RelayResponse, "begun" | "handedOn" | "last" | "run_id">,
+) {
+  const { client, manner, plan } = request;
+  const repeated = error.retry_of !== undefined;
+  const said = error.failure.in_band === true || error.response !== undefined;
+  const isLeft = response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
+  if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
+  const isTold = isGivenUp(error, repeated) && !response.handedOn();
+  const { message } = isTold ? yield* remembered(error, request) : givenUp(error);
+  const { model } = plan.provider;
+  const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
+  for (const { pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
+    yield* client.write([new TextEncoder().encode(text)]);
+    yield* Effect.sleep(pauseMs);
+  }
+  yield* manner.ending === "clean" ? client.end : client.break;
+});
+
+/** The run ended by this gateway's own doing, which says nothing of the request. */
+const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>
+  rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
+
+const remembered = (error: RelayInterrupted, { plan, repeats }: EndedRequest): Effect.Effect<GivenUp> => {
+  const told = givenUp(error);
+  return repeats === undefined ? Effect.succeed(told) : Effect.as(repeats.tell(plan.request, told), told);
+};
+
+const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
+  const { document, headers, status } = refusalOf(told, plan.protocol, manner);
+  client.access.learned({ refused: reason });
+  client.answer(status, document, [refusedBy, ...headers]);
+};
+
+const reason = "upstream_failed" satisfies Refused["reason"];
+
+const refusedBy = ["x-recovery-refused", reason] as const;
+
+const handedOn = (
+  { body, head, whole }: RelayRefusal,
+  extra: RelayRefusal["head"]["headers"],
+  client: ClientResponse,
+) =>
+  Effect.suspend(() => {
+    client.head({ ...head, headers: [...head.headers, ...extra] });
+    return Effect.andThen(client.write(body), whole ? client.end : client.break);
+  });
