@@ -41,9 +41,12 @@ export const messageOf = ({ attempts, failure, rule }: GivenUpFacts): string => 
 const whatHappened = (failure: Failure): string => {
   switch (failure.kind) {
     case "transport":
-      return failure.operation === "connect"
-        ? "the model provider could not be reached"
-        : "the way to the model provider broke";
+      return (
+        plainly.get(failure.code ?? "") ??
+        (failure.operation === "connect"
+          ? "the model provider could not be reached"
+          : "the way to the model provider broke")
+      );
     case "stalled":
       return failure.clock === "connect"
         ? "the model provider could not be reached"
@@ -54,6 +57,13 @@ const whatHappened = (failure: Failure): string => {
       return happenings[failure.kind];
   }
 };
+
+/** The commonest codes of Node in plain words, because opencode asks again where it reads one. */
+const plainly: ReadonlyMap<string, string> = new Map([
+  ["ECONNREFUSED", "the model provider could not be reached: nothing listens at its address"],
+  ["ENOTFOUND", "the model provider could not be reached: its name is not known"],
+  ["EAI_AGAIN", "the model provider could not be reached: its name could not be looked up"],
+]);
 
 const happenings: Readonly<Record<Exclude<FailureKind, "transport" | "stalled" | "rejected">, string>> = {
   truncated: "the model's response stopped before its end",

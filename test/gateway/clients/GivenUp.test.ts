@@ -96,6 +96,7 @@ describe("the words of a run that was given up", () => {
     const { document } = refusalOf(refused, protocols.get("openai-responses"), { status: 400 });
     assert.strictEqual(headerOf(refused.headers, "x-recovery-code"), "ECONNREFUSED");
     assert.notInclude(JSON.stringify(document), "ECONNREFUSED");
+    assert.include(refused.message, "nothing listens at its address.");
     const foreign = givenUp(interruptedRun({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
     assert.strictEqual(headerOf(foreign.headers, "x-recovery-code"), "transport");
     assert.notInclude(foreign.message, "evil");
