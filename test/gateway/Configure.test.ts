@@ -97,17 +97,18 @@ describe("a gateway with named upstreams", () => {
             headers: { authorization: `Bearer ${key}`, "x-api-key": "SECRET" },
           }),
         );
-      for (const key of ["one", "two", "one"]) yield* ask(key);
-      assert.isAtLeast(seen.length, 4);
+      yield* ask("one");
+      yield* ask("two");
+      const sent = seen.length;
+      assert.isAtLeast(sent, 4);
+      // The first client's own repeat is answered from memory; another client's same request was a run of its own.
+      yield* ask("one");
+      assert.lengthOf(seen, sent);
+      assert.lengthOf(yield* gateway.runs, 2);
       for (const headers of seen) {
         assert.deepInclude(headers, { authorization: "Bearer sk-mine", "user-agent": "us/1" });
         assert.notProperty(headers, "x-api-key");
       }
-      const runs = (yield* gateway.runs).toReversed();
-      assert.deepStrictEqual(
-        runs.map(({ retry_of }) => retry_of),
-        [undefined, undefined, runs[0]?.run_id],
-      );
     }),
   );
 
