@@ -9,6 +9,7 @@ import type * as Undici from "@effect/platform-node/Undici";
 import { type Connector, ConnectStalled, type Waiting } from "./Connector.ts";
 import { Exchange } from "./Exchange.ts";
 import { Http2Session, type SessionHost } from "./Http2Session.ts";
+import { originsMax } from "./Origin.ts";
 import type { Opening } from "./Tunnel.ts";
 import { Dispatcher } from "./Undici.ts";
 
@@ -46,8 +47,18 @@ export class Http2Dispatcher extends Dispatcher {
     if (!origin.startsWith("https:") || this.#closed) return this.#options.http1.dispatch(options, handler);
     const lane = this.#lanes.get(origin) ?? new Lane(origin, this.#options);
     this.#lanes.set(origin, lane);
+    if (this.#lanes.size > originsMax) this.#forget();
     lane.send({ options, handler, waiting: this.#options.connector.waiting() });
     return true;
+  }
+
+  /** Drops the first origin that nothing is under way to; that it speaks no HTTP/2 is found again. */
+  #forget(): void {
+    for (const [origin, lane] of this.#lanes) {
+      if (!lane.idle) continue;
+      this.#lanes.delete(origin);
+      return;
+    }
   }
 
   // undici's signature has a callback's form too, which no caller here uses.
@@ -73,6 +84,11 @@ class Lane {
   constructor(origin: string, options: Http2Options) {
     this.#origin = origin;
     this.#options = options;
+  }
+
+  /** Nothing waits, nothing is being opened, no connection is open. */
+  get idle(): boolean {
+    return this.#pending.length === 0 && this.#opening === undefined && this.#sessions.size === 0;
   }
 
   send(pending: Pending): void {
