@@ -14,7 +14,6 @@ export const anthropicMessages = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
-  errorEvent: (message) => ({ event: "error", data: { type: "error", error: { type: "api_error", message } } }),
   noOp,
   givenUp: { document, ending },
   takesComments: true,

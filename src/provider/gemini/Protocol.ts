@@ -14,7 +14,6 @@ export const googleGemini = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
-  errorEvent: (message) => ({ data: { error: { code: 502, message, status: "UNAVAILABLE" } } }),
   noOp,
   givenUp: { document, ending },
   takesComments: false,

@@ -14,7 +14,6 @@ export const openAiChat = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
-  errorEvent: (message, code) => ({ data: { error: { message, type: "gateway_interrupted", param: null, code } } }),
   noOp,
   givenUp: { document, ending },
   takesComments: true,

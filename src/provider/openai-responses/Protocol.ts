@@ -14,7 +14,6 @@ export const openAiResponses = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
-  errorEvent: (message, code) => ({ event: "error", data: { type: "error", code, message, param: null } }),
   noOp,
   givenUp: { document, ending },
   takesComments: true,

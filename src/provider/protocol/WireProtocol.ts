@@ -9,7 +9,7 @@ import type { TurnForm } from "../continuation/Turn.ts";
 import type { Protocol } from "../stream/Protocol.ts";
 import type { Address } from "./Address.ts";
 import type { Opening } from "./Opening.ts";
-import type { GivenUpForm, NoOp, StreamEvent } from "./StreamEvent.ts";
+import type { GivenUpForm, NoOp } from "./StreamEvent.ts";
 
 /** A wire protocol. As a fold it is what `Decoder.make` takes. */
 export interface WireProtocol<Id extends string = string> extends Protocol<unknown, Id> {
@@ -19,8 +19,6 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   /** The request before the user's first words. */
   readonly opened: (opening: Opening) => Json.JsonRecord;
   readonly continuation: ContinuationForm;
-  /** How a provider says inside a stream that it has failed. */
-  readonly errorEvent: (message: string, code: string) => StreamEvent;
   /** The event that its clients count and show nothing of. */
   readonly noOp: NoOp;
   readonly givenUp: GivenUpForm;

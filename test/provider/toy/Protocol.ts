@@ -13,7 +13,6 @@ export const toy = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
-  errorEvent: (message) => ({ data: { t: "error", message } }),
   noOp: () => ({ data: { t: "wait" } }),
   givenUp: {
     document: (message, code) => ({ error: message, ...(code === undefined ? {} : { code }) }),
