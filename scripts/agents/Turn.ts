@@ -21,7 +21,7 @@ export type Way = (typeof ways)[number];
  * How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. Where the fault
  * never stops some agents go on for ever, and the count of their requests says enough after less.
  */
-const turnMs = { once: 90_000, always: 30_000, held: 90_000 };
+const turnMs = { once: 90_000, always: 40_000, held: 90_000 };
 
 /** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
 const patienceMs = 5_000;
@@ -110,7 +110,17 @@ const before = (
     Effect.promise(() => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
       const waiting = measure === "held" ? ["--comment-ms", String(noOpMs)] : [];
-      const args = [gateway, "serve", "--port", "0", "--db", "memory", ...(reveal === "on_complete" ? ["--reveal", reveal] : []), ...waiting, ...upstreams];
+      const args = [
+        gateway,
+        "serve",
+        "--port",
+        "0",
+        "--db",
+        "memory",
+        ...(reveal === "on_complete" ? ["--reveal", reveal] : []),
+        ...waiting,
+        ...upstreams,
+      ];
       return background({ command: process.execPath, args: ["--no-warnings", ...args], cwd, env }, gatewayMs);
     }),
     ({ stop }) => Effect.promise(stop),
