@@ -10,7 +10,6 @@ import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
 import { counted, grouped, lasting, momentUtc, relative } from "../../story/Times.ts";
 import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
-import type { StoreState } from "../api/StoreHealth.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { questionCard } from "./QuestionBox.ts";
@@ -31,8 +30,6 @@ export interface OverviewModel {
   readonly asked: Asked;
   /** A page of runs, newest first; an error names the field of the form that could not be read. */
   readonly found: Result.Result<Found, ApiInvalid>;
-  /** How the store's writes go; left out where that is not known. */
-  readonly store?: StoreState | undefined;
 }
 
 /** Most questions that are put out at once; the list has all of them. */
@@ -40,16 +37,10 @@ export const questionsMax = 10;
 
 /** The overview. */
 export const overview = (model: OverviewModel): Html => html`
-  ${storeNote(model.store)}
   ${totalsTiles(model.totals)}
   ${model.asked.before === undefined && questions(model)}
   ${runs(model)}
   ${totalsTables(model.totals)}`;
-
-/** Says that what runs now is not on record, which no run of the list can tell. */
-const storeNote = (store: StoreState | undefined): Html | false =>
-  store?.writes === "failing" &&
-  html`<p class="card empty" role="alert">The store takes no writes now (${label(store.reason ?? "unknown")}): responses go on, unrecorded, and nothing is retried.</p>`;
 
 /** The address of a run's picture, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;

@@ -6,17 +6,18 @@ import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { relative } from "../../story/Times.ts";
 import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
 import * as RunSearch from "../api/RunSearch.ts";
-import { StoreHealth } from "../api/StoreHealth.ts";
+import { StoreHealth, type StoreState } from "../api/StoreHealth.ts";
 import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
 import * as BrowserScript from "./BrowserScript.ts";
-import { html } from "./Html.ts";
+import { type Html, html } from "./Html.ts";
 import { overview } from "./Overview.ts";
 import { contentSecurityPolicy, pageFrame } from "./PageFrame.ts";
 import { runDocument } from "./RunDocument.ts";
@@ -137,8 +138,9 @@ const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? Effect.undefined : health.value.state,
 );
 
-const overviewPage: View = ({ recorder, totals }, query) =>
+const overviewPage: View = (sources, query) =>
   Effect.gen(function* () {
+    const { recorder, totals } = sources;
     const asked = askedOf(query);
     const now = yield* Clock.currentTimeMillis;
     const search = RunSearch.parse(searchOf(asked), { byDefault: pageRuns, max: pageRuns }, now);
@@ -153,25 +155,37 @@ const overviewPage: View = ({ recorder, totals }, query) =>
       asksMore: asking.length > askingMax,
       asked,
       found,
-      store: yield* storeState,
     });
     const grows = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
-    const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${view}`, grows);
+    const notices = yield* noticesOf(sources, now);
+    const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
+
+/** What an operator has to know of the gateway as a whole: nothing, where all is well. */
+const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =>
+  Effect.gen(function* () {
+    const { reason, since = now, writes } = (yield* storeState) ?? wellStored;
+    const isDraining = Option.isSome(traffic) && (yield* traffic.value.status).draining;
+    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store takes no writes now${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses are passed on; nothing is recorded, asked or sent again.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down: it takes no new request, and ends what is under way.</p>`}`;
+  });
+
+const wellStored: StoreState = { writes: "ok" };
 
 /** The title of the window: it tells how many questions are open where the page itself is not seen. */
 const titled = (title: string, asking: number): string =>
   asking === 0 ? title : `(${asking > askingMax ? `${askingMax}+` : asking}) ${title}`;
 
-const runPage = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
+const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
   Effect.gen(function* () {
+    const { recorder } = sources;
     const record = yield* recorder.run(runId);
     const now = yield* Clock.currentTimeMillis;
     if (record === undefined) return notFound();
     const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
     const title = titled(`Run ${record.run_id}`, asking.length);
-    return respond(pageFrame(title, runView(record, now), record.state === "live"), { type: document });
+    const view = html`${yield* noticesOf(sources, now)}${runView(record, now)}`;
+    return respond(pageFrame(title, view, record.state === "live"), { type: document });
   });
 
 const pictureFile = ({ recorder }: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>

@@ -2,7 +2,9 @@
  * Asks for every address of the page, by every method.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Effect, Stream } from "effect";
+import { StoreHealth, type StoreState } from "../../../src/gateway/api/StoreHealth.ts";
+import { Traffic, type TrafficStatus } from "../../../src/gateway/api/Traffic.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Runs from "./PageRuns.ts";
 import { pageServer, put } from "./Server.ts";
@@ -167,5 +169,31 @@ describe("the page", () => {
       assert.include(card, 'data-of="gpt-5.1-codex, run run_new"');
       assert.include(text, "then it takes “Stop”");
     }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
+  it.effect(
+    "says on every view that the store takes no writes, and that the gateway shuts down; else nothing of either",
+    () =>
+      Effect.gen(function* () {
+        yield* put([Runs.calm("run_a", Runs.now)]);
+        const failing: StoreState = { writes: "failing", reason: "disk_full", since: 0 };
+        const draining: TrafficStatus = {
+          live: [],
+          connections: 1,
+          draining: true,
+          since: 0,
+          requests: { relayed: 0, passed_through: 0, refused: 0 },
+          tokens: {},
+        };
+        for (const path of ["/recovery/", "/recovery/?run=run_a"]) {
+          assert.notInclude((yield* got(path))?.text, 'class="notice');
+          const told = yield* got(path).pipe(
+            Effect.provideService(StoreHealth, { state: Effect.succeed(failing) }),
+            Effect.provideService(Traffic, { status: Effect.succeed(draining), changes: Stream.empty }),
+          );
+          assert.include(told?.text, "takes no writes now (<code>disk_full</code>)");
+          assert.include(told?.text, "The gateway is shutting down");
+        }
+      }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 });

@@ -68,6 +68,8 @@ const shell = `
 .feed[data-feed="lost"] { color: var(--bad); font-weight: 600; }
 .feed[data-feed="lost"]::before { background: var(--bad); }
 .feed small:empty { display: none; }
+.notice { border-radius: 10px; padding: .6rem .95rem; margin-bottom: .8rem; font-size: .92rem; font-weight: 600; }
+.notice.bad { color: var(--bad); background: var(--bad-wash); } .notice.ask { color: var(--ask); background: var(--ask-wash); }
 nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content: space-between; margin-bottom: .9rem; font-size: .9rem; }
 .totals { display: grid; grid-template-columns: repeat(5, 1fr); gap: 1px; background: var(--line); border: 1px solid var(--line); border-radius: 12px; overflow: hidden; }
 .totals > div { background: var(--card); padding: .8rem 1.1rem; display: flex; flex-direction: column-reverse; justify-content: flex-end; }
