@@ -82,3 +82,13 @@ describe("the story of a run", () => {
     );
   });
 });
+
+describe("a question whose incident the record has dropped", () => {
+  it("has a retry that may run anything again", () => {
+    const whole = folded(Runs.asking());
+    assert.deepStrictEqual(openQuestionOf(whole)?.mayRepeat, ["0.0", "0.1"]);
+    const open = openQuestionOf({ ...whole, incidents: [] });
+    assert.deepStrictEqual(open?.mayRepeat, ["tools of unknown effect"]);
+    assert.strictEqual(open?.repeats && repeatsText(open.repeats), "tools of unknown effect");
+  });
+});
