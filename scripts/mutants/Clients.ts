@@ -84,8 +84,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a request's own wait does not shorten the patience for its head",
     breaks: "a gateway never makes it worse",
     within: "patienceOf",
-    find: "Math.min(configured ?? patienceMaxMs, patienceMaxMs, waits * row.patienceShare)",
-    replace: "Math.min(configured ?? patienceMaxMs, patienceMaxMs, Math.max(45_000, waits * row.patienceShare))",
+    find: "Math.min(configured ?? shipped.patienceMs, waits * row.patienceShare)",
+    replace: "Math.min(configured ?? shipped.patienceMs, Math.max(45_000, waits * row.patienceShare))",
     proofs: [{ test: "test/gateway/clients/Manner.test.ts", named: "no longer than its client waits" }],
   },
 ];

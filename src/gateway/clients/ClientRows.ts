@@ -119,8 +119,12 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(header("x-initiator"), header("x-interaction-type")),
     },
     told,
-    // Nothing in these streams ends it: it asks six times and shows the part of the response six times.
-    { "openai-chat": { reveal: "on_complete" }, "anthropic-messages": { reveal: "on_complete" } },
+    // Nothing in these streams ends it: it asks six times and shows the part of the response six times. Before the head a plain
+    // status does, and its SDK waits 600 s for one.
+    {
+      "openai-chat": { reveal: "on_complete", patienceMs: 240_000 },
+      "anthropic-messages": { reveal: "on_complete", patienceMs: 240_000 },
+    },
   ),
 ];
 

@@ -4,7 +4,7 @@
  * It chooses among treatments that are each right for some client. It is no security: a header is a client's own word.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { type ClientOverrides, patienceMaxMs } from "./ClientOverrides.ts";
+import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
 
@@ -60,7 +60,7 @@ const none: ClientOverrides = {};
 const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
   const configured = row.configured.patienceMs;
   if (waits === undefined) return configured ?? shipped.patienceMs;
-  return Math.floor(Math.min(configured ?? patienceMaxMs, patienceMaxMs, waits * row.patienceShare));
+  return Math.floor(Math.min(configured ?? shipped.patienceMs, waits * row.patienceShare));
 };
 
 /** OpenAI's and Anthropic's SDKs say what they wait for a head, in seconds; those in Python what they wait for bytes. */

@@ -131,9 +131,16 @@ describe("a client's manner", () => {
     assert.strictEqual(patience({ ...qwen, "x-stainless-timeout": "120" }), 100_000);
     assert.strictEqual(patience({ ...qwen, "x-stainless-timeout": "30" }), 25_000);
     assert.strictEqual(patience({ "x-initiator": "user", "x-stainless-timeout": "600" }), 240_000);
+    assert.strictEqual(patience({ "x-initiator": "user", "x-stainless-timeout": "60" }), 30_000);
+    // Its in-stream ending is right, and what stands between it and the gateway may cut a silent connection after 60 s.
+    assert.strictEqual(
+      patience({ ...agent("claude-cli/2.1.330 (external, sdk-cli)"), "x-stainless-timeout": "600" }),
+      45_000,
+    );
     assert.strictEqual(patience({ "x-stainless-timeout": "60" }), 30_000);
     assert.strictEqual(patience({ "x-stainless-timeout": "0" }), 0);
-    assert.strictEqual(patience({ "x-stainless-read-timeout": "600.0" }), 240_000);
+    assert.strictEqual(patience({ "x-stainless-read-timeout": "600.0" }), 45_000);
+    assert.strictEqual(patience({ "x-stainless-read-timeout": "6.5" }), 3_250);
     for (const strange of ["", "-1", "1e9", "Infinity", "NaN", "9".repeat(400), "1,2", " 5"])
       assert.strictEqual(patience({ "x-stainless-timeout": strange }), 45_000, strange);
     assert.strictEqual(patience({}, 90_000), 90_000);
