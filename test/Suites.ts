@@ -31,6 +31,8 @@ export const long: ReadonlyArray<string> = [
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",
   "test/gateway/clients/ForeignProvider.test.ts",
+  "test/gateway/clients/StandIns.test.ts",
+  "test/gateway/clients/StandInsHeld.test.ts",
   "test/gateway/clients/OwnEvents.test.ts",
   "test/gateway/clients/Table.test.ts",
   "test/gateway/page/Behind.test.ts",

@@ -1,0 +1,92 @@
+/**
+ * Every client's rule, as it was measured, in front of the gateway: what its turn costs and shows where the provider breaks once
+ * or without end. These run without the agents: `npm run agents` runs them for real.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
+import { Answers, FaultProvider, type FaultScript } from "../../../src/testing/index.ts";
+import { front } from "../GatewayCases.ts";
+import { play, type Screen } from "./StandIn.ts";
+import { type StandIn, standIns } from "./StandIns.ts";
+
+type Answer = NonNullable<FaultScript.FaultScriptInput["answers"]>[number];
+
+const content: NonNullable<Answer["content"]> = [{ text: 6 }];
+
+const inText =
+  (kind: "rst" | "end") =>
+  ({ protocol }: StandIn): Answer => {
+    const events = Answers.render(protocol, 1, { content });
+    const last = events.findIndex(({ serials }) => serials.includes("r1.2·"));
+    return { content, break: { kind, at: "event", n: last + 1 } };
+  };
+
+/** What breaks. */
+const faults: Readonly<Record<string, (client: StandIn) => Answer>> = {
+  reset: () => ({ break: { kind: "rst", at: "before_head" } }),
+  "text cut": inText("rst"),
+  "text clean end": inText("end"),
+  "in-stream overload": () => ({ content: [{ text: 3 }, { error: "overloaded" }] }),
+  "server error": () => ({ status: 500 }),
+};
+
+/** The faults behind text that has been shown. */
+const shown = ["text cut", "text clean end"];
+
+interface Turn extends Screen {
+  readonly seen: number;
+}
+
+/** Plays a turn against a provider, through the gateway where one is given. */
+const turn = (client: StandIn, answers: ReadonlyArray<Answer>, program: GatewayProgram | undefined) =>
+  Effect.gen(function* () {
+    const provider = yield* FaultProvider.make({ script: { answers: [...answers] } });
+    const url = program === undefined ? provider.url : (yield* front(provider.url, program)).url;
+    const screen = yield* Effect.promise(() => play(client, url));
+    return { ...screen, seen: (yield* provider.log).length } satisfies Turn;
+  }).pipe(Effect.scoped, Effect.orDie);
+
+const whole = Array.from({ length: 6 }, (_, n) => `r2.${n}·`).join("");
+
+/** Plays the turn of every fault at once: what a turn waits for is its own retries. */
+const everyFault = (play: (title: string, fault: (client: StandIn) => Answer) => Effect.Effect<void>) =>
+  Effect.forEach(Object.entries(faults), ([title, fault]) => play(title, fault), { concurrency: "unbounded" });
+
+describe("measured clients in front of the gateway", () => {
+  for (const client of standIns) {
+    describe(client.name, () => {
+      it.live("on_complete: a fault that happens once is not seen, and costs one request more", () =>
+        everyFault((title, fault) =>
+          Effect.gen(function* () {
+            const got = yield* turn(client, [fault(client), { content }], { reveal: "on_complete" });
+            const right = { text: whole, error: undefined, requests: 1, seen: 2 };
+            assert.deepStrictEqual({ title, ...got }, { title, ...right });
+          }),
+        ),
+      );
+
+      for (const reveal of ["live", "on_complete"] as const) {
+        it.live(`${reveal}: a fault that never stops ends the turn, cheaply and with its reason`, () =>
+          everyFault((title, fault) =>
+            Effect.gen(function* () {
+              const direct = yield* turn(client, [fault(client)], undefined);
+              const { error, seen } = yield* turn(client, [fault(client)], { reveal });
+              // One request of the client may cost four: what the gateway tries by itself.
+              const most = client.requestsMax ?? Math.max(direct.seen, 4);
+              assert.isAtMost(seen, most, `${title}: requests`);
+              const left = reveal === "live" && client.looksMending === true && shown.includes(title);
+              const either = title === "in-stream overload" && client.looksMending === true;
+              const reason = left
+                ? /connection reset/
+                : either
+                  ? /stream-recovery gateway|connection reset/
+                  : /stream-recovery gateway/;
+              assert.match(error ?? "", reason, `${title}: the reason`);
+            }),
+          ),
+        );
+      }
+    });
+  }
+});

@@ -1,0 +1,247 @@
+/**
+ * Names the clients that were measured, each with its rule: what it counts, what it asks again, and what ends it.
+ *
+ * Waits between requests are left out, so that a turn of the most patient client takes no longer than its requests do. Where a
+ * client asks without end, its rule stops at a number that no turn behind the gateway may come near.
+ */
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { type ClientRule, type Frame, type Problem, textAt } from "./StandIn.ts";
+import { wires } from "./StandInWires.ts";
+
+/** A client over one protocol. */
+export interface StandIn extends ClientRule {
+  readonly protocol: ProtocolId;
+  /** Most requests that a turn may cost behind the gateway where the fault never stops; left out: as many as directly. */
+  readonly requestsMax?: number;
+  /** It cannot be told from an agent that mends a shown response that broke: in `live` it gets the broken connection. */
+  readonly looksMending?: boolean;
+}
+
+/** Most requests of a client that asks without end. */
+const endless = 20;
+
+const anything = (): boolean => true;
+const events = ({ kind }: Frame): boolean => kind !== "comment";
+
+const retryable = (status: number): boolean => status === 408 || status === 409 || status === 429 || status >= 500;
+
+/** OpenAI's and Anthropic's SDKs, and what is built on them. */
+const sdkRefused: ClientRule["refused"] = (status, retry) =>
+  retry === "false" ? "stops" : retry === "true" || retryable(status) ? "again" : "stops";
+
+/** Agents that ask again whatever a refusal says, but for statuses that say that the request is wrong. */
+const butFor =
+  (...statuses: ReadonlyArray<number>): ClientRule["refused"] =>
+  (status) =>
+    statuses.includes(status) ? "stops" : "again";
+
+const mustBe =
+  (code: string): ClientRule["problem"] =>
+  (problem) =>
+    problem.code === code ? "stops" : "again";
+
+const invalid = mustBe("invalid_request_error");
+const always = (act: "again" | "stops") => () => act;
+
+/** Responses' error has to be nested; one that is flat is asked again. */
+const nestedInvalid: ClientRule["problem"] = ({ as, code }) =>
+  as !== "error" && (code === "invalid_prompt" || code === "invalid_request_error") ? "stops" : "again";
+
+const standIn = (
+  protocol: ProtocolId,
+  name: string,
+  agent: string,
+  rule: Partial<StandIn> & Pick<StandIn, "refused" | "problem" | "cleanEnd" | "reset" | "most">,
+): StandIn => ({
+  ...wires[protocol],
+  counts: anything,
+  ...rule,
+  protocol,
+  name,
+  headers: { "user-agent": agent, ...rule.headers },
+});
+
+const codex = standIn("openai-responses", "codex", "codex_exec/0.169.0 (Debian 12.0.0; x86_64)", {
+  headers: { originator: "codex_exec" },
+  // A repeat has other bytes: the keys stand in another order.
+  body: (request) => {
+    const metadata = [
+      ["a", "1"],
+      ["b", "2"],
+    ];
+    const ordered = request % 2 === 1 ? metadata : metadata.toReversed();
+    return { model: "m", input: "x", stream: true, client_metadata: Object.fromEntries(ordered) };
+  },
+  counts: (frame) => events(frame) && textAt(frame.json, "type") !== undefined,
+  most: endless,
+  requestsMax: 4,
+  refused: butFor(400),
+  problem: ({ as, code }) =>
+    as !== "failed" ? "ignores" : ["invalid_prompt", "server_is_overloaded"].includes(code) ? "stops" : "again",
+  cleanEnd: "again",
+  reset: "again",
+  resetEats: true,
+});
+
+const claudeCode = standIn("anthropic-messages", "claude-code", "claude-cli/2.1.330 (external, sdk-cli)", {
+  headers: { "x-app": "cli" },
+  most: 6,
+  requestsMax: 4,
+  refused: (status, retry) => (status === 424 || (retry === "false" && status >= 500) ? "stops" : "again"),
+  problem: mustBe("nothing ends it: it asks once more, without streaming"),
+  cleanEnd: "again",
+  reset: "again",
+  lastIsWhole: true,
+});
+
+const openCodeAgent = "opencode/1.18.33 ai-sdk/provider-utils/4.0.0 runtime/bun/1.3.13";
+const openCodeRule = { most: endless, requestsMax: 4, cleanEnd: "again", reset: "again" } as const;
+const openCode = [
+  standIn("openai-chat", "opencode, chat", openCodeAgent, {
+    ...openCodeRule,
+    refused: butFor(400, 424),
+    problem: invalid,
+  }),
+  standIn("openai-responses", "opencode, responses", openCodeAgent, {
+    ...openCodeRule,
+    refused: butFor(400, 424),
+    problem: nestedInvalid,
+  }),
+  standIn("anthropic-messages", "opencode, anthropic", openCodeAgent, {
+    ...openCodeRule,
+    refused: butFor(400, 424),
+    // As the first event an error is asked again, whatever it says.
+    problem: (problem, before) =>
+      before.some(({ json }) => textAt(json, "type") === "message_start") ? invalid(problem, before) : "again",
+  }),
+];
+
+const geminiCli = standIn("google-gemini", "gemini-cli", "GeminiCLI-tui/0.61.0/gemini-2.5-flash (linux; x64)", {
+  most: 4,
+  refused: butFor(400, 424),
+  problem: ({ as }) => (as === "bare" ? "stops" : "again"),
+  cleanEnd: "again",
+  reset: "stops",
+});
+
+const qwenCode = standIn("openai-chat", "qwen-code", "QwenCode/0.24.4 (linux; x64)", {
+  counts: events,
+  most: 7,
+  refused: butFor(400, 424),
+  problem: invalid,
+  cleanEnd: "again",
+  reset: "stops",
+});
+
+/** What pi takes for a fault that passes, wherever it stands in a message. */
+const passing =
+  /overloaded|rate.?limit|429|500|502|503|504|service.?unavailable|server.?error|internal.?error|network.?error|connection.?error|connection.?lost|fetch failed|socket hang up|ended without|terminated|timed? ?out|timeout|retry delay/i;
+
+const piRule = {
+  headers: { "x-stainless-retry-count": "0" },
+  most: 4,
+  requestsMax: 4,
+  refused: (status: number, _: string | undefined, message: string) =>
+    passing.test(message) || status >= 500 ? "again" : "stops",
+  problem: ({ code, message }: Problem) => (passing.test(`${code} ${message}`) ? "again" : "stops"),
+  cleanEnd: "whole",
+  reset: "again",
+} as const;
+const pi = [
+  standIn("openai-chat", "pi, chat", "OpenAI/JS 6.26.0", piRule),
+  standIn("openai-responses", "pi, responses", "OpenAI/JS 6.26.0", piRule),
+  standIn("anthropic-messages", "pi, anthropic", "Anthropic/JS 0.91.1", piRule),
+];
+
+const copilotRule = {
+  headers: { "x-initiator": "user", "x-interaction-type": "conversation-agent" },
+  most: 6,
+  requestsMax: 4,
+  refused: (status: number, retry: string | undefined) =>
+    retry === "false" || status === 400 || status === 424 ? "stops" : "again",
+  cleanEnd: "again",
+  reset: "again",
+} as const;
+const copilot = [
+  standIn("openai-chat", "copilot, chat", "OpenAI/JS 5.20.1", { ...copilotRule, problem: always("again") }),
+  standIn("openai-responses", "copilot, responses", "OpenAI/JS 5.20.1", { ...copilotRule, problem: nestedInvalid }),
+  standIn("anthropic-messages", "copilot, anthropic", "Anthropic/JS 0.94.0", {
+    ...copilotRule,
+    problem: always("again"),
+  }),
+];
+
+const clineAgent = "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13";
+const chatClients = [
+  standIn("openai-chat", "cline", clineAgent, {
+    most: 4,
+    refused: butFor(400, 424),
+    problem: always("stops"),
+    cleanEnd: "stops",
+    reset: "stops",
+    resetEats: true,
+  }),
+  standIn("openai-chat", "continue", "ls/JS 5.23.2", {
+    most: 8,
+    refused: butFor(400, 424),
+    problem: invalid,
+    cleanEnd: "whole",
+    reset: "again",
+  }),
+  standIn("openai-chat", "LangChain", "langchainjs-openai/1.0.0 (node/v24.21.0)", {
+    most: 7,
+    refused: butFor(400, 409),
+    problem: always("stops"),
+    cleanEnd: "whole",
+    reset: "stops",
+  }),
+];
+
+const aiSdkRule = {
+  most: 3,
+  refused: (status: number) => (retryable(status) ? "again" : "stops"),
+  problem: always("stops"),
+  cleanEnd: "stops",
+  reset: "stops",
+  resetEats: true,
+} as const;
+const aiSdkAgent = "ai-sdk-openai/4.0.118 ai-sdk-provider-utils/5.0.30 runtime/node.js/24";
+const aiSdk = [
+  standIn("openai-chat", "AI SDK, chat", aiSdkAgent, aiSdkRule),
+  standIn("openai-responses", "AI SDK, responses", aiSdkAgent, aiSdkRule),
+  standIn("anthropic-messages", "AI SDK, anthropic", aiSdkAgent, aiSdkRule),
+  standIn("google-gemini", "AI SDK, gemini", aiSdkAgent, aiSdkRule),
+];
+
+const sdkRule = {
+  most: 3,
+  refused: sdkRefused,
+  problem: always("stops"),
+  cleanEnd: "whole",
+  reset: "stops",
+} as const;
+const likePi = { ...sdkRule, looksMending: true } as const;
+const sdks = [
+  standIn("openai-chat", "OpenAI SDK, chat", "OpenAI/JS 7.57.0", likePi),
+  // `response.failed` alone is no error to it: the nested error event is.
+  standIn("openai-responses", "OpenAI SDK, responses", "OpenAI/JS 7.57.0", {
+    ...likePi,
+    problem: ({ as }) => (as === "failed" ? "ignores" : "stops"),
+  }),
+  standIn("anthropic-messages", "Anthropic SDK", "Anthropic/JS 1.12.0", likePi),
+  standIn("google-gemini", "google-genai SDK", "google-genai-sdk/3.1.0 gl-node/v24.21.0", sdkRule),
+];
+
+/** Every client over every protocol that it was measured with. */
+export const standIns: ReadonlyArray<StandIn> = [
+  codex,
+  claudeCode,
+  ...openCode,
+  geminiCli,
+  qwenCode,
+  ...pi,
+  ...copilot,
+  ...chatClients,
+  ...aiSdk,
+  ...sdks,
+];
