@@ -33,7 +33,9 @@ const whatIsDone = ({ rule }: Decision, failure: Failure, facts: AttemptFacts): 
   return typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ failure, facts, tools });
 };
 
-const whatHappened = (failure: Failure, { delivery, progress }: AttemptFacts): string => {
+const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFacts): string => {
+  // Facts may be given in part: what was shown has come.
+  const isEmpty = progress === "none" && shown === "nothing";
   switch (failure.kind) {
     case "transport":
       // A request of which nothing was sent has lost no connection.
@@ -41,7 +43,7 @@ const whatHappened = (failure: Failure, { delivery, progress }: AttemptFacts): s
         ? "The connection to the model provider could not be made"
         : "The connection to the model provider was lost";
     case "truncated":
-      return progress === "none"
+      return isEmpty
         ? "The model provider's response had nothing in it"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
@@ -67,7 +69,7 @@ const whatHappened = (failure: Failure, { delivery, progress }: AttemptFacts): s
     case "caller_failed":
       return "The program that reads the answer failed";
     case "crashed":
-      return progress === "none"
+      return isEmpty
         ? "The process ended before the answer began"
         : "The process ended in the middle of the answer";
     case "unknown":
