@@ -137,9 +137,20 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("prints what the example of the documentation serves", () =>
+  it.live("serves the example of the documentation as it stands", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../docs/gateway.example.json", import.meta.url));
+      const checked = yield* serve(["--config", path, "--check"]);
+      assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
+      assert.include(checked.stdout(), "groq: https://api.groq.com/openai/v1, at /u/groq/");
+      const served = yield* serve(["--config", path, "--port", "0", "--db", "memory"]);
+      assert.strictEqual((yield* Effect.promise(() => send(`${served.url}/readyz`))).status, 200);
+    }),
+  );
+
+  it.live("prints what a team's file of the documentation serves", () =>
+    Effect.gen(function* () {
+      const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
       const env = Object.fromEntries(
         ["TEAM_OPENAI_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
