@@ -16,6 +16,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/gateway/routing/Address.test.ts", named: "in order, as it is written" }],
   },
   {
+    name: "a token for the metrics opens the page",
+    breaks: "a token permits what it says, docs/gateway-config.md",
+    within: "problemOf",
+    find: "if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;",
+    replace: "if (ownPath.test(rest) && rest.length < 0) return ownPlain;",
+    proofs: [{ test: "test/gateway/Configure.test.ts", named: "permit the page and the metrics apart" }],
+  },
+  {
     name: "a token goes to a provider where the gateway has none",
     breaks: secrets,
     within: "admit",
@@ -38,6 +46,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "!isCredentialName(name) && !ofAccount.test(name) && !holdsKey(value)",
     replace: "!ofAccount.test(name) && !holdsKey(value)",
     proofs: [{ test: "test/gateway/routing/NamedRoute.test.ts", named: "no credential of the client" }],
+  },
+  {
+    name: "a client's Connection takes away what is the upstream's own",
+    breaks: secrets,
+    within: "outgoing",
+    find: "const headers = endToEnd(request.headers);",
+    replace: "const { headers } = request;",
+    proofs: [{ test: "test/gateway/Configure.test.ts", named: "whatever its client calls a matter of the connection" }],
   },
   {
     name: "a client's credential in the query goes beside the upstream's own",

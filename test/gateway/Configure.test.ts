@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Redacted } from "effect";
 import { Traffic } from "../../src/gateway/api/Traffic.ts";
 import type { UpstreamSettings } from "../../src/gateway/config/UpstreamSettings.ts";
+import * as RecoveryPage from "../../src/gateway/page/RecoveryPage.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
 import { bodies, front, paths, protocols, recovery, send, serverOf } from "./GatewayCases.ts";
@@ -57,6 +58,28 @@ describe("a gateway with named upstreams", () => {
       );
       assert.deepStrictEqual(nameOf(plain.text), { name: "one" });
       assert.strictEqual(one.seen[0]?.headers.authorization, "Bearer k");
+    }),
+  );
+
+  it.live("sends what is an upstream's own whatever its client calls a matter of the connection", () =>
+    Effect.gen(function* () {
+      const { seen, url } = yield* named("one");
+      const headers = [["x-team", "b"]] as const;
+      const gateway = yield* front("http://127.0.0.1:9", {
+        named: [
+          upstream("a", `${url}/v1`, { credential: Redacted.make("sk-mine"), headers }),
+          upstream("b", `${url}/v1`, { headers }),
+        ],
+      });
+      const connection = { connection: "authorization, x-team, x-hop", "x-hop": "1", "x-team": "theirs" };
+      for (const name of ["a", "b"]) {
+        yield* Effect.promise(() => send(`${gateway.url}/u/${name}/v1/models`, { headers: connection }));
+        yield* Effect.promise(() => send(`${gateway.url}/u/${name}${path}`, { headers: connection, body: chat }));
+      }
+      assert.deepStrictEqual(
+        seen.map(({ headers: sent }) => [sent.authorization, sent["x-team"], sent["x-hop"]]),
+        [...[1, 2].map(() => ["Bearer sk-mine", "b", undefined]), ...[1, 2].map(() => [undefined, "b", undefined])],
+      );
     }),
   );
 
@@ -254,6 +277,30 @@ describe("tokens of a gateway", () => {
       assert.lengthOf(seen, 2);
       const { tokens } = yield* Context.get(gateway.services, Traffic).status;
       assert.deepStrictEqual(tokens, { default: 1, some: 6 });
+    }),
+  );
+
+  it.live("permit the page and the metrics apart, however a path is written", () =>
+    Effect.gen(function* () {
+      const [page, metrics] = ["a-token-of-24-characters", "another-token-of-some-length"];
+      const own = { page: false, metrics: false };
+      const gateway = yield* front(
+        "http://127.0.0.1:9",
+        {
+          tokens: [
+            { ...own, name: "page", token: Redacted.make(page), page: true },
+            { ...own, name: "metrics", token: Redacted.make(metrics), metrics: true },
+          ],
+        },
+        RecoveryPage.layer,
+      );
+      const ask = (token: string, path: string) =>
+        Effect.promise(() => send(gateway.url, { headers: { "x-recovery-token": token }, path }));
+      assert.strictEqual((yield* ask(page, "/recovery/api/runs")).status, 200);
+      assert.strictEqual((yield* ask(metrics, "/metrics")).status, 200);
+      for (const path of ["/metrics/../recovery/api/runs", "/metrics/%2e%2e/recovery/"])
+        assert.strictEqual((yield* ask(metrics, path)).status, 404, path);
+      assert.strictEqual((yield* ask(page, "/recovery/../metrics")).status, 404);
     }),
   );
 });

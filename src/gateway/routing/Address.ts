@@ -76,13 +76,20 @@ const ownPath = /^\/(?:recovery|metrics)(?:\/|$)/;
 const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   const [, first = ""] = (plainPath(rest) ?? rest).toLowerCase().split("/");
   if (/^(?:t|u|live|on_complete)$/.test(first)) return order;
-  return prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first) ? ownOnly : undefined;
+  if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
+  // A token permits a path by how it begins: none may lead elsewhere once its dots are resolved.
+  if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
+  return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };
 
 const order =
   "The gateway's own prefixes stand before the provider's path in this order, each once and as written here: /t/TOKEN, then /live or /on_complete, then /u/NAME.";
 
 const ownOnly = "The gateway's own pages stand behind /t/TOKEN at most: no mode and no upstream has any.";
+
+const ownPlain = "The gateway's own paths are taken as they are written, without dot segments.";
+
+const probe = "A probe asks for /livez or /readyz, as written here and without a token.";
 
 const badName = `An upstream's name stands behind /u/, as in /u/NAME/v1: ${upstreamNameWords}.`;
 

@@ -7,6 +7,7 @@ import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { endToEnd } from "../upstream/Headers.ts";
 import { holdsKey, ownerOf } from "./Vendor.ts";
 
 /** What of a request is changed. */
@@ -26,11 +27,13 @@ export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings,
  */
 export const outgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
   const { credential } = server;
-  if (!hasOwnCredential(server)) return { url: request.url, headers: replaced(request.headers, server.headers) };
+  // A client's `Connection` names headers of its own, never those that the upstream has of its configuration.
+  const headers = endToEnd(request.headers);
+  if (!hasOwnCredential(server)) return { url: request.url, headers: replaced(headers, server.headers) };
   const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
   return {
     url: withoutKeys(request.url),
-    headers: replaced(withoutCredentials(request.headers), [...own, ...server.headers]),
+    headers: replaced(withoutCredentials(headers), [...own, ...server.headers]),
   };
 };
 

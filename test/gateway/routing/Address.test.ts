@@ -70,6 +70,25 @@ describe("addressOf", () => {
         assert.match(refusal(`${prefix}${path}`).message, /own pages/);
   });
 
+  it("takes no own path that leads to another one once its dots are resolved", () => {
+    const paths = [
+      "/metrics/../recovery/",
+      "/metrics/%2e%2e/recovery/api/runs",
+      "/recovery/../metrics",
+      "/recovery/..",
+    ];
+    for (const prefix of ["", `/t/${tokens[0]}`])
+      for (const path of [...paths, "/metrics/x/%252e%2e/../recovery/", "/metrics/\\..\\..\\recovery"])
+        assert.match(refusal(`${prefix}${path}`).message, /dot segments/, path);
+    assert.isTrue(read("/recovery/?x=../metrics").own);
+  });
+
+  it("sends no misspelt probe to a provider", () => {
+    for (const target of ["/livez/", "/LIVEZ", "//readyz", "/%6civez", "/readyz/x?verbose", `/t/${tokens[0]}/livez`])
+      assert.match(refusal(target).message, /^A probe asks/, target);
+    assert.isFalse(read("/v1/livez").own);
+  });
+
   const order = [
     ...["/t/a/t/b/v1/x", "/live/t/a/v1", "/u/a/t/b/v1", "/live/live/v1", "/live/on_complete/v1", "/on_complete/live"],
     ...["/u/a/live/v1", "/u/a/on_complete/v1", "/u/a/u/b/v1", "/u/a/u", "/live/t"],
