@@ -27,7 +27,7 @@
  * would see without the relay; a run that then fails breaks the connection. With `head: "content"` the head waits for the first
  * bytes and is that of their attempt, and a failure before them keeps its status and body. With `head: { withinMs }` the head of
  * a stream waits as with `content`, but no longer than that: then it is that of the newest attempt's stream or, where no attempt
- * has one, one of our own with `x-recovery-waiting`.
+ * has a head, one of our own with `x-recovery-waiting`. A document under way where a stream was asked for is waited for.
  *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
  * the connection breaks; `ending` says otherwise. A finish whose call cannot be read is handed on with the rest of its response
@@ -238,7 +238,11 @@ const firstHead = Effect.fnUntraced(function* (
   if (head === "content" || !streaming) return yield* content;
   return yield* Effect.timeoutOrElse(content, {
     duration: head.withinMs,
-    orElse: () => Effect.sync(() => heads.stream ?? ownHead),
+    orElse: () =>
+      Effect.raceFirst(
+        content,
+        Effect.map(heads.late, (late) => late ?? ownHead),
+      ),
   });
 });
 

@@ -19,8 +19,12 @@ export class RelayHeads {
   endedCleanly = false;
   /** The head of a stream has gone to the client: no other kind of response can follow. */
   sent = false;
+  /** An attempt has had the head of a stream. */
+  hasStreamed = false;
   /** The newest attempt's head is that of a stream. */
   #streams = false;
+  /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. */
+  #decided = Deferred.makeUnsafe<void>();
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
@@ -32,6 +36,9 @@ export class RelayHeads {
     this.endedCleanly = false;
     this.#streams = false;
     this.#waiting.clear();
+    const before = this.#decided;
+    this.#decided = Deferred.makeUnsafe();
+    Deferred.doneUnsafe(before, Effect.void);
   }
 
   /** An event has come. */
@@ -61,13 +68,20 @@ export class RelayHeads {
   release(attempt: number): void {
     if (attempt !== this.attempt || this.head === undefined) return;
     this.#streams = true;
+    this.hasStreamed = true;
+    Deferred.doneUnsafe(this.#decided, Effect.void);
     Deferred.doneUnsafe(this.released, Effect.succeed(this.head));
   }
 
-  /** The newest attempt's head, once it is known to be that of a stream. */
-  get stream(): RelayHead | undefined {
-    return this.#streams ? this.head : undefined;
-  }
+  /**
+   * A head for a client that waits no longer: a stream's, or none where no attempt has a head. A head that may be that of a
+   * document is waited for, because behind another one its client could not read it.
+   */
+  readonly late: Effect.Effect<RelayHead | undefined> = Effect.suspend(() =>
+    this.head === undefined || this.#streams
+      ? Effect.succeed(this.head)
+      : Effect.andThen(Deferred.await(this.#decided), this.late),
+  );
 
   /** The body of an attempt has ended cleanly. */
   ended(attempt: number): void {

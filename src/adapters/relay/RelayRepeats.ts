@@ -25,6 +25,12 @@ export const repeatsMax = 1024;
 /** An identical request that comes within so long, in milliseconds, repeats a run that was given up without saying so. */
 export const unmarkedRepeatMs = 5_000;
 
+/**
+ * Most requests without such a word that one given-up run answers: as many as the most eager agent sends by itself. A program
+ * that samples, and asks the same many times on purpose, loses no more of them to one fault.
+ */
+export const unmarkedRepeatsMax = 6;
+
 /** What a failed run leaves to the client's repeat of its request. */
 export interface FailedRequest {
   readonly run_id: string;
@@ -52,6 +58,8 @@ export interface Recalled {
 interface Told {
   readonly told: ToldClient;
   readonly idempotencyKey: string | undefined;
+  /** Requests that were told it without saying that they repeat one. */
+  unmarked: number;
 }
 
 /** Remembers failed requests. One for all requests. */
@@ -81,13 +89,13 @@ export class RelayRepeats {
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
     return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) =>
-      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request) }, at),
+      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request), unmarked: 0 }, at),
     );
   }
 
   /**
    * What the client of a request was told a moment ago, if the request repeats one whose run was given up: it says so, has the
-   * same idempotency key, or comes within `unmarkedRepeatMs`.
+   * same idempotency key, or comes within `unmarkedRepeatMs` as one of the first `unmarkedRepeatsMax`.
    */
   recall(request: RelayRequest): Effect.Effect<Recalled | undefined> {
     return this.#known(request, (key, now) => {
@@ -96,8 +104,17 @@ export class RelayRepeats {
       const { ageMs, value } = found;
       const given = idempotencyKeyOf(request);
       const says = saysRetry(request) || (given !== undefined && given === value.idempotencyKey);
-      return says || ageMs <= unmarkedRepeatMs ? { told: value.told, ageMs } : undefined;
+      if (!says) {
+        if (ageMs > unmarkedRepeatMs || value.unmarked >= unmarkedRepeatsMax) return undefined;
+        value.unmarked += 1;
+      }
+      return { told: value.told, ageMs };
     });
+  }
+
+  /** A run of a request has completed: what the client of another run of it was told holds no more. */
+  completed(request: RelayRequest): Effect.Effect<void> {
+    return this.#told.size === 0 ? Effect.void : Effect.asVoid(this.#known(request, (key) => this.#told.delete(key)));
   }
 
   /** Looks a request up, where anything is remembered at all. */

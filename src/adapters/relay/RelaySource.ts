@@ -133,8 +133,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
 
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const { chunks, whole } = await readDocument(this.#exchange, first);
-    // Behind the head of a stream, the client could not read it.
-    if (this.#options.heads.sent) throw relayError({ kind: "protocol", reason: "not_a_stream" });
+    // Behind the head of a stream, the client could not read it. A provider that never streamed would be paid again for another.
+    if (this.#options.heads.sent) throw relayError(this.#options.heads.hasStreamed ? notAStream : neverAStream);
     if (!whole) {
       this.#streamsDocument = true;
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
@@ -264,6 +264,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
 }
 
 const nothing = new Uint8Array(0);
+const notAStream = { kind: "protocol", reason: "not_a_stream" } as const;
+const neverAStream = { ...notAStream, retryable: false } as const;
 
 /** A document proves its content and its end at once. */
 const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };

@@ -87,7 +87,10 @@ const relayed = Effect.fnUntraced(function* (
   const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
   client.whenGone(() => void Effect.runForkWith(services)(left));
   client.head(response.head, plan.streaming);
-  yield* Effect.catchTag(copied(response, client), "RelayInterrupted", (error) => behindHead(error, request, response));
+  const completed = options.repeats?.completed(plan.request) ?? Effect.void;
+  yield* Effect.catchTag(copied(response, client, completed), "RelayInterrupted", (error) =>
+    behindHead(error, request, response),
+  );
 });
 
 /** What the relay holds back from a client, how it keeps it waiting, and what it ends with. */
@@ -99,10 +102,14 @@ const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) 
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
 });
 
-const copied = Effect.fnUntraced(function* (response: Relay.RelayResponse, client: ClientResponse) {
+const copied = Effect.fnUntraced(function* (
+  response: Relay.RelayResponse,
+  client: ClientResponse,
+  completed: Effect.Effect<void>,
+) {
   for (;;) {
     const chunks = yield* response.read;
-    if (chunks === undefined) return yield* client.end;
+    if (chunks === undefined) return yield* Effect.andThen(completed, client.end);
     yield* client.write(chunks);
   }
 });

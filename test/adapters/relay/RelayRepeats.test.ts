@@ -8,6 +8,7 @@ import {
   repeatMs,
   repeatsMax,
   unmarkedRepeatMs,
+  unmarkedRepeatsMax,
 } from "../../../src/adapters/relay/RelayRepeats.ts";
 import { skewed } from "../../runtime/attempt/SkewedClock.ts";
 import { setup } from "../fetch/Cases.ts";
@@ -94,6 +95,29 @@ describe("RelayRepeats", () => {
   );
 
   const told = { message: "m", code: "ECONNRESET", headers: [["x-should-retry", "false"]] } as const;
+
+  it.effect(
+    "recalls it to so many requests that do not say they repeat one: a program that samples asks the same",
+    () =>
+      Effect.gen(function* () {
+        const repeats = new RelayRepeats();
+        yield* repeats.tell(request("{}"), told);
+        for (let n = 0; n < unmarkedRepeatsMax; n += 1) assert.isDefined(yield* repeats.recall(request("{}")));
+        assert.isUndefined(yield* repeats.recall(request("{}")));
+        assert.isDefined(yield* repeats.recall(request("{}", { "x-stainless-retry-count": "1" })));
+      }),
+  );
+
+  it.effect("recalls nothing once another run of the request has completed", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      yield* repeats.tell(request("{}"), told);
+      yield* repeats.completed(request('{"a":1}'));
+      assert.isDefined(yield* repeats.recall(request("{}")));
+      yield* repeats.completed(request("{}"));
+      assert.isUndefined(yield* repeats.recall(request("{}", { "x-stainless-retry-count": "1" })));
+    }),
+  );
 
   it.effect("recalls what a client was told to a request at its heels, and later to one that says it is a repeat", () =>
     Effect.gen(function* () {

@@ -109,8 +109,44 @@ describe("a head that is withheld", () => {
       yield* pass(46);
       const got = yield* client((yield* Fiber.join(open)).read);
       yield* pass(60);
-      assert.strictEqual(got.end, "budget_exhausted");
+      assert.strictEqual(got.end, "not_retryable");
       assert.notInclude(got.text, "hi");
+    }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
+  it.effect("waits for a document that is under way where a stream was asked for, and no longer than its attempt", () =>
+    Effect.gen(function* () {
+      const json = { ...head, headers: [["content-type", "application/json"] as const] };
+      const body = '{"choices":[{"message":{"content":"hi"}}]}';
+      const clocks = { first_progress: false, idle: false } as const;
+      const whole = scripted([json, 60_000, body, "end"]);
+      const open = yield* opening(planOf(), { ...withheld, transport: yield* whole.timed, clocks });
+      yield* pass(59);
+      assert.isUndefined(open.pollUnsafe());
+      yield* pass(2);
+      const response = yield* Fiber.join(open);
+      assert.strictEqual(headOf(response, "content-type"), "application/json");
+      const got = yield* client(response.read);
+      yield* settle;
+      assert.deepStrictEqual(got, { text: body, end: "end" });
+      const broken = scripted([json, 60_000, reset()], ["silence"]);
+      const other = yield* opening(planOf(), { ...withheld, transport: yield* broken.timed, clocks });
+      yield* pass(62);
+      assert.strictEqual(headOf(yield* Fiber.join(other), "x-recovery-waiting"), "true");
+    }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
+  it.effect("of our own makes a document behind it unreadable, which costs one request", () =>
+    Effect.gen(function* () {
+      const json = { ...head, headers: [["content-type", "application/json"] as const] };
+      const script = scripted([60_000, json, '{"choices":[]}', "end"]);
+      const clocks = { first_progress: false, idle: false } as const;
+      const open = yield* opening(planOf(), { ...withheld, transport: yield* script.timed, clocks });
+      yield* pass(46);
+      const got = yield* client((yield* Fiber.join(open)).read);
+      yield* pass(20);
+      assert.strictEqual(got.end, "not_retryable");
+      assert.strictEqual(script.seen.opened, 1);
     }).pipe(Effect.scoped, Effect.provide(layer)),
   );
 });

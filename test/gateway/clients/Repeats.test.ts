@@ -1,6 +1,7 @@
+import type { ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Redacted } from "effect";
-import { bodies, fronted, paths, send } from "../GatewayCases.ts";
+import { Effect, Fiber, Redacted } from "effect";
+import { bodies, front, fronted, paths, post, send, serverOf } from "../GatewayCases.ts";
 
 const always = { answers: [{ content: [{ text: 1 }], break: { kind: "rst", at: "before_head" } }] } as const;
 
@@ -21,6 +22,37 @@ describe("A client's repeat, through the gateway", () => {
       assert.isAtMost(yield* ask(metadata('{"turn":"t","session":"s"}')), 1);
       assert.isAtMost(yield* ask(metadata('{"turn":"t","session":"s"}').replace('"stream":true', '"stream":false')), 1);
       assert.strictEqual(yield* ask(metadata('{"turn":"u","session":"s"}')), 4, "another turn is another request");
+    }),
+  );
+
+  it.live("is told from memory only until a run of the same request has completed: programs sample", () =>
+    Effect.gen(function* () {
+      const asked: Array<ServerResponse> = [];
+      const at = yield* serverOf((_, response) => void asked.push(response));
+      const { url } = yield* front(at, { budget: { max_auto_retries: 0 } });
+      const until = (count: number) =>
+        Effect.gen(function* () {
+          while (asked.length < count) yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
+        });
+      const ask = (headers = {}) => Effect.forkChild(post(url, "openai-chat", { headers }));
+      const complete = (response: ServerResponse | undefined) => {
+        response?.writeHead(200, { "content-type": "text/event-stream" });
+        response?.end('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
+      };
+      const runs = [yield* ask(), yield* ask()] as const;
+      yield* until(2);
+      asked[0]?.destroy();
+      const marked = { "x-stainless-retry-count": "1" };
+      const first = yield* Effect.raceFirst(Fiber.join(runs[0]), Fiber.join(runs[1]));
+      assert.strictEqual(first.status, 400);
+      assert.strictEqual((yield* post(url, "openai-chat", { headers: marked })).status, 400);
+      assert.lengthOf(asked, 2);
+      complete(asked[1]);
+      assert.deepStrictEqual((yield* Fiber.joinAll(runs)).map(({ status }) => status).sort(), [200, 400]);
+      const again = yield* ask(marked);
+      yield* until(3);
+      complete(asked[2]);
+      assert.strictEqual((yield* Fiber.join(again)).status, 200);
     }),
   );
 
