@@ -148,7 +148,7 @@ const rules = {
   clock: pairs(
     "clock",
     "STREAM_RECOVERY_CLOCK",
-    "NAME=MS or NAME=off of a clock: first_progress, idle, silence, attempt, run; repeated, or several by commas",
+    "NAME=MS or NAME=off of a clock: connect (never off), first_progress, idle, silence, attempt, run; repeated, or several by commas",
   ),
   budget: pairs(
     "budget",

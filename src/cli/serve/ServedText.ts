@@ -75,9 +75,22 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 
 /** Everything else that was chosen. */
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
-  const { accessLog, budget, clocks, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } = program;
+  const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
+    program;
   const { onQuestion, policy, requireStore } = program;
-  const chosen = { accessLog, budget, clocks, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat };
+  const chosen = {
+    accessLog,
+    budget,
+    clocks,
+    connectMs,
+    db,
+    holdMaxMs,
+    holdMs,
+    keepAliveMs,
+    leaseMs,
+    limits,
+    logFormat,
+  };
   return Object.entries({ ...chosen, onQuestion, policy, requireStore, allowedHosts: program.allowedHosts })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);

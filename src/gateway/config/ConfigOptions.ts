@@ -21,6 +21,7 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     holdMaxMs: config.hold_max_ms,
     keepAliveMs: config.comment_ms,
     clocks: config.clocks === undefined ? undefined : clocksOf(config.clocks),
+    connectMs: config.clocks?.connect,
     budget: config.budget === undefined ? undefined : (defined(config.budget) satisfies Partial<Budget>),
     limits: config.limits === undefined ? undefined : limitsOf(config.limits),
     logFormat: config.log?.format,

@@ -117,6 +117,9 @@ const clock = (description: string) =>
   );
 
 const clocks = Schema.Struct({
+  connect: Schema.optionalKey(
+    milliseconds("Until there is a connection: name lookup, proxy, TCP and TLS together; never `off`"),
+  ),
   first_progress: clock("From the request to the first progress"),
   idle: clock("From progress to progress"),
   silence: clock("Without any byte, where the provider sends keep-alives"),

@@ -136,6 +136,8 @@ export interface GatewayOptions {
   readonly budget?: Partial<Budget>;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
+  /** The `connect` clock of upstreams that name none, in milliseconds. */
+  readonly connectMs?: number;
   /** Rules that are stricter than the default policy's. */
   readonly policy?: StricterRules;
 }
@@ -215,11 +217,12 @@ const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Gate
 
 /** The three that need no prefix, by their names, and the others. What is said of an upstream itself wins. */
 const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
-  const { named = [], tolerance } = options;
+  const { connectMs, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
   const servers = new Map<string, UpstreamSettings>();
   const add = (upstream: UpstreamSettings) =>
     servers.set(upstream.name, {
+      ...(connectMs === undefined ? {} : { connectMs }),
       ...upstream,
       ...(tolerance === undefined ? {} : { tolerance: { ...tolerance, ...upstream.tolerance } }),
     });
@@ -269,9 +272,11 @@ export const problemOfUrl = (address: string): string | undefined => {
 
 const problemOf = ({ keepAliveMs, limits, local, port, servers, tokens }: GatewaySettings): string | undefined => {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return `port: expected 0 to 65535, got ${port}`;
-  for (const { name, url } of servers.values()) {
+  for (const { connectMs, name, url } of servers.values()) {
     const problem = problemOfUrl(url);
     if (problem !== undefined) return `${name}-url: ${problem}`;
+    if (connectMs !== undefined && !isMilliseconds(connectMs))
+      return `connectMs of ${name}: expected 1 to ${numberMax}, got ${connectMs}`;
   }
   for (const { name, token } of tokens) {
     const problem = problemOfToken(Redacted.value(token));
@@ -280,11 +285,13 @@ const problemOf = ({ keepAliveMs, limits, local, port, servers, tokens }: Gatewa
   if (!local && tokens.length === 0)
     return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
   for (const [name, value] of Object.entries({ keepAliveMs, ...limits })) {
-    if (!Number.isInteger(value) || value < 1 || value > numberMax)
-      return `${name}: expected 1 to ${numberMax}, got ${value}`;
+    if (!isMilliseconds(value)) return `${name}: expected 1 to ${numberMax}, got ${value}`;
   }
   return undefined;
 };
+
+/** Times and limits are whole numbers. */
+const isMilliseconds = (value: number): boolean => Number.isInteger(value) && value >= 1 && value <= numberMax;
 
 const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): string | undefined => {
   const strange = named.find(({ name }) => !isUpstreamName(name));

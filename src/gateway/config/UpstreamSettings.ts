@@ -30,6 +30,8 @@ export interface UpstreamSettings {
   readonly ca?: string;
   /** Shown to a server that asks for a client's certificate. */
   readonly clientCert?: CertificatePair;
+  /** The `connect` clock in milliseconds: name lookup, proxy, TCP and TLS together. Left out, that of `./client`. */
+  readonly connectMs?: number;
   /** HTTP version; 1 by default. */
   readonly http?: 1 | 2;
   /** How its healthy streams differ from its protocol. */

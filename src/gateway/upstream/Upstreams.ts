@@ -1,5 +1,5 @@
 /**
- * Keeps the ways to all upstreams: connections of its own for each that differ in proxy, certificates or HTTP version, kept for a
+ * Keeps the ways to all upstreams: connections of its own for each that differ in proxy, certificates, `connect` clock or HTTP version, kept for a
  * few seconds and never trusted for long, nothing repeated below.
  *
  * A new configuration changes the way of new requests only. A way that no upstream is reached by any more serves the requests and
@@ -17,7 +17,7 @@ import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
 /** What makes the way to one server differ from that to another. */
-export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "http">;
+export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs" | "http">;
 
 /** The ways to all upstreams. */
 export interface Upstreams {
@@ -80,7 +80,7 @@ class Way {
     this.#retiredWays = retiredWays;
     const { clientCert } = server;
     const way = {
-      connectMs: connectMsDefault,
+      connectMs: server.connectMs ?? connectMsDefault,
       tls: clientCert === undefined ? {} : { cert: clientCert.cert, key: Redacted.value(clientCert.key) },
       proxy: proxyOf(server, environment),
       ...(server.ca === undefined ? {} : { moreCa: server.ca }),
@@ -133,10 +133,11 @@ const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): 
 };
 
 /** Equal for equal settings. It holds a proxy's password, and stays in this module. */
-const keyOf = ({ ca, clientCert, http, proxy }: WaySettings): string =>
+const keyOf = ({ ca, clientCert, connectMs, http, proxy }: WaySettings): string =>
   JSON.stringify([
     proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],
     ca,
     clientCert === undefined ? undefined : [clientCert.cert, Redacted.value(clientCert.key)],
+    connectMs,
     http ?? 1,
   ]);

@@ -1,4 +1,5 @@
 import { createServer as createHttps, type ServerOptions } from "node:https";
+import { createServer, type Server } from "node:net";
 import { TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Redacted } from "effect";
@@ -101,6 +102,24 @@ describe("the ways to several upstreams", () => {
       assert.deepStrictEqual(shown, ["test only, valid", "test only, valid"]);
       const without = yield* failed(upstreams.reach({ ca: localhost }), `${url}/`);
       assert.deepInclude(without, { kind: "transport" });
+    }),
+  );
+
+  it.live("give a connection up when their own connect clock is over", () =>
+    Effect.gen(function* () {
+      // It takes a connection and never speaks TLS.
+      const deaf = yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer(() => undefined).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
+        }),
+        (server) => Effect.sync(() => void server.close()),
+      );
+      const address = deaf.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      const upstreams = yield* Upstreams.make.pipe(environment({}));
+      const hasty = yield* failed(upstreams.reach({ connectMs: 50 }), `https://127.0.0.1:${port}/`);
+      assert.deepInclude(hasty, { kind: "stalled", clock: "connect" });
+      assert.notStrictEqual(upstreams.reach({ connectMs: 50 }), upstreams.reach({}));
     }),
   );
 
