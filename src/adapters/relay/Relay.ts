@@ -287,6 +287,7 @@ const pulseOf = (
     const { lastByte } = reader;
     if (!reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR)) return undefined;
     onKeepAlive?.();
+    reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
     const event = written(protocol.noOp(reader.last, { id: run_id, ...model }));
     // The second half of a line end may still come: it stands for itself then.

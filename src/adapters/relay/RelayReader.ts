@@ -44,6 +44,10 @@ export class RelayReader {
   ended = false;
   /** The provider's own error event was handed on. */
   handedOn = false;
+  /** Something of our own has left before the response: a BOM at its start would be read as a part of its first line. */
+  preceded = false;
+  /** Nothing of the response has left. */
+  #atStart = true;
   /** The run is between two attempts, or asks a question: nothing comes, whatever the provider does. */
   #waits = false;
   /** The last event of the response that has left. */
@@ -122,7 +126,8 @@ export class RelayReader {
     const { cause } = broken;
     const event = isErrorEvent(cause) && this.#handsOn(broken) ? cause.bytes : undefined;
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;
-    this.#last = event === undefined && !ends ? [] : coalesced([...this.#heads.beforeError(), event ?? nothing]);
+    this.#last =
+      event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));
     this.#endsAsProvider = ends && (this.begun || this.#last.length > 0);
     if (this.#last.length === 0) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
     this.#lastLeft = event ?? this.#lastLeft;
@@ -164,7 +169,15 @@ export class RelayReader {
       if (observation.terminal_at_end === true) this.terminal = true;
       bytes.push(event.part.bytes);
     }
-    return coalesced(bytes);
+    return this.#started(coalesced(bytes));
+  }
+
+  /** Bytes that leave; those which are the first lose a BOM where they are not the first of the body. */
+  #started(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+    const [first, ...rest] = bytes;
+    if (!this.#atStart || first === undefined) return bytes;
+    this.#atStart = false;
+    return this.preceded && bom.every((byte, at) => first[at] === byte) ? [first.subarray(bom.length), ...rest] : bytes;
   }
 
   #notify(event: RelayEvent): void {
@@ -180,6 +193,7 @@ export class RelayReader {
 const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set(["RetryScheduled", "AttemptDiscarded", "QuestionAsked"]);
 
 const nothing = new Uint8Array(0);
+const bom = [0xef, 0xbb, 0xbf];
 
 /** The data of an event, where it is a JSON object. */
 const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {

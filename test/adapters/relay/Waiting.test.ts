@@ -152,6 +152,26 @@ describe("a head that is withheld", () => {
 });
 
 describe("a client that waits behind a head", () => {
+  it.effect("gets no BOM behind a no-op: it would be read as a part of the first event's name", () =>
+    Effect.gen(function* () {
+      const bom = "\uFEFF";
+      for (const [wait, lost] of [
+        [1_000, false],
+        [70_000, true],
+      ] as const) {
+        const script = scripted([wait, head, `${bom}${role}`, text("a"), stop, "end"]);
+        const clocks = { first_progress: false, idle: false } as const;
+        const open = yield* opening(planOf(), { ...withheld, transport: yield* script.timed, clocks });
+        yield* pass(46);
+        const got = yield* client((yield* Fiber.join(open)).read);
+        yield* pass(40);
+        assert.strictEqual(got.text.includes(bom), !lost, String(wait));
+        assert.include(got.text, role);
+        assert.strictEqual(comments(got.text) > 0, lost);
+      }
+    }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
   it.effect("gets comments before the response has begun, or events where it counts those", () =>
     Effect.gen(function* () {
       for (const firstNoOp of ["comment", "event"] as const) {
