@@ -69,9 +69,7 @@ const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFa
     case "caller_failed":
       return "The program that reads the answer failed";
     case "crashed":
-      return isEmpty
-        ? "The process ended before the answer began"
-        : "The process ended in the middle of the answer";
+      return isEmpty ? "The process ended before the answer began" : "The process ended in the middle of the answer";
     case "unknown":
       return "The stream failed in a way that is not known";
   }
