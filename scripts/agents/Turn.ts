@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Effect } from "effect";
+import { clientRows, unknownRow } from "../../src/gateway/clients/ClientRows.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { Agent, Place } from "./Agent.ts";
 import { type Fault, marksFile, scriptOf } from "./Faults.ts";
@@ -17,20 +18,29 @@ import { background, type Ended, run } from "./Program.ts";
 export const ways = ["direct", "live", "on_complete"] as const;
 export type Way = (typeof ways)[number];
 
+/** How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. */
+const turnMs = 90_000;
+
 /**
- * How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. Where the fault
- * never stops some agents go on for ever, and the count of their requests says enough after less.
+ * How long it may take where the fault never stops and no gateway is there, in milliseconds: some agents go on for ever, and the
+ * count of their requests says enough after less.
  */
-const turnMs = { once: 90_000, always: 40_000, held: 90_000 };
+const endlessMs = 40_000;
+
+/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits five times. */
+const refusedMs = 120_000;
 
 /** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
 const patienceMs = 5_000;
 
-/** How often the gateway's client hears of a held response, in milliseconds: a third of that patience. */
-const noOpMs = 1_500;
+/**
+ * A held response's head is withheld so long, and then its client hears of it so often, in milliseconds: both a fifth of that
+ * patience, so that it is the no-ops that keep an agent waiting.
+ */
+const noOpMs = 1_000;
 
 /** How long the gateway may take to listen, in milliseconds. */
-const gatewayMs = 30_000;
+const gatewayMs = 60_000;
 
 /** Before a connection breaks the agent has this long to read what came before and to act on it, in milliseconds. */
 const readMs = 500;
@@ -40,6 +50,9 @@ const logMs = 2_000;
 
 /** Set: each turn prints what the agent printed and what the provider saw. */
 const traceVariable = "AGENTS_TRACE";
+
+/** Of the gateways of all turns one compiles its sources. */
+const compiled = join(tmpdir(), "stream-recovery-agents-compiled");
 
 const gateway = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
@@ -82,7 +95,7 @@ const turn = Effect.fnUntraced(function* (
     ...(fault.measure === "held" ? { patienceMs } : {}),
   };
   const prompt = `Do your task: ${fault.title}.`;
-  const ended = yield* Effect.promise(() => runAgent(agent, place, prompt, environment, turnMs[fault.measure]));
+  const ended = yield* Effect.promise(() => runAgent(agent, place, prompt, environment, limitOf(fault, way)));
   yield* provider
     .until((rows) => (rows.some(({ outcome }) => outcome === "open") ? undefined : true))
     .pipe(Effect.timeoutOption(logMs));
@@ -107,9 +120,11 @@ const before = (
   env: Readonly<Record<string, string>>,
 ) =>
   Effect.acquireRelease(
-    Effect.promise(() => {
+    Effect.promise(async () => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
-      const waiting = measure === "held" ? ["--comment-ms", String(noOpMs)] : [];
+      const file = join(cwd, "gateway.json");
+      if (measure === "held") await writeFile(file, JSON.stringify(impatient));
+      const waiting = measure === "held" ? ["--config", file] : [];
       const args = [
         gateway,
         "serve",
@@ -121,10 +136,23 @@ const before = (
         ...waiting,
         ...upstreams,
       ];
-      return background({ command: process.execPath, args: ["--no-warnings", ...args], cwd, env }, gatewayMs);
+      const started = { command: process.execPath, args: ["--no-warnings", ...args], cwd };
+      return background({ ...started, env: { ...env, NODE_COMPILE_CACHE: compiled } }, gatewayMs);
     }),
     ({ stop }) => Effect.promise(stop),
   ).pipe(Effect.map(({ firstLine }) => firstLine.replace(/^listening on /, "").trim()));
+
+/** A configuration in which every client's patience is short. */
+const impatient = {
+  comment_ms: noOpMs,
+  clients: Object.fromEntries([...clientRows, unknownRow].map(({ name }) => [name, { patience_ms: noOpMs }])),
+};
+
+const limitOf = ({ measure, title }: Fault, way: Way): number => {
+  if (measure !== "always") return turnMs;
+  if (way === "direct") return endlessMs;
+  return title === "429" ? refusedMs : turnMs;
+};
 
 const runAgent = async (
   agent: Agent,

@@ -21,6 +21,9 @@ const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
  */
 const refusedMax = 6;
 
+/** What a healthy turn needs: its answer, and one more behind a call. */
+const healthy = (fault: string): number => (fault.startsWith("call") ? 2 : 1);
+
 /** What the gateway tries by itself for one request of the agent. */
 const attempts = 4;
 
@@ -57,8 +60,10 @@ const dear = (
   agent: Agent | undefined,
   direct: Cell | undefined,
 ): ReadonlyArray<string> => {
-  if (measure !== "always") return [];
   const { requests } = worst(cells);
+  if (measure === "held" && requests > healthy(fault))
+    return [`${requests} requests for a healthy turn of ${healthy(fault)}`];
+  if (measure !== "always") return [];
   const max = agent?.requestsMax ?? (direct === undefined ? undefined : Math.max(direct.requests, attempts));
   const most = max === undefined || fault !== "429" ? max : Math.max(max, refusedMax);
   return most !== undefined && requests > most ? [`${requests} requests, and at most ${most} are right`] : [];

@@ -29,7 +29,7 @@ ${agents.map(({ name }) => name).join("; ")}.
   --held SECONDS       no fault: healthy responses that take so long, longer than the agents' patience
   --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
-  --keep FILE          keep the turns as JSON, beside those that the file has; judge and print them all
+  --keep FILE          keep the turns as JSON as they end, beside those that the file has; judge and print them all
   --json               one JSON document instead of the table
   --write              also write the table into docs/agents.md
   --help               this text
@@ -77,9 +77,12 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   const code = enterNamespace([fileURLToPath(import.meta.url), ...args]);
   if (code !== undefined) return code;
   const earlier = asked.keep === undefined ? [] : Table.kept(asked.keep);
-  const played = await play(asked, ["npm run agents --", ...args].join(" "));
-  const report = { ...played, turns: Table.merge(earlier, played.turns) };
-  if (asked.keep !== undefined) Table.keep(asked.keep, report);
+  const whole = (played: Table.Report) => ({ ...played, turns: Table.merge(earlier, played.turns) });
+  const report = whole(
+    await play(asked, ["npm run agents --", ...args].join(" "), (soFar) => {
+      if (asked.keep !== undefined) Table.keep(asked.keep, whole(soFar));
+    }),
+  );
   console.log(asked.json ? JSON.stringify(report, null, 2) : Table.markdown(report));
   if (asked.write) Table.write(new URL("../../docs/agents.md", import.meta.url), report);
   const wrong = worse(report.turns, agents);
@@ -88,8 +91,20 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   return wrong.length === 0 ? 0 : 1;
 };
 
-const play = async (asked: Asked, command: string): Promise<Table.Report> => {
+/** @param keep is given what was played behind each turn: a run of an hour may be ended at any time */
+const play = async (asked: Asked, command: string, keep: (soFar: Table.Report) => void): Promise<Table.Report> => {
   const kept = isolation();
+  const names = [...new Set(agents.map(({ packageName }) => packageName))];
+  const versions = {
+    node: process.version.slice(1),
+    ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
+  };
+  const report = () => ({
+    command: command.trim(),
+    versions,
+    isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
+    turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
+  });
   const open = asked.agents.flatMap((agent) =>
     asked.ways.flatMap((way) => asked.faults.map((fault) => ({ agent, way, fault }))),
   );
@@ -105,19 +120,11 @@ const play = async (asked: Asked, command: string): Promise<Table.Report> => {
       const cells: [Cell, ...Array<Cell>] = [await play()];
       while (cells.length < asked.times) cells.push(await play());
       turns.set(index, { agent: agent.name, way, measure: fault.measure, fault: fault.title, cells });
+      keep(report());
     }
   };
   await Promise.all(Array.from({ length: asked.concurrency }, worker));
-  const names = [...new Set(agents.map(({ packageName }) => packageName))];
-  return {
-    command: command.trim(),
-    versions: {
-      node: process.version.slice(1),
-      ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
-    },
-    isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
-    turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
-  };
+  return report();
 };
 
 const read = (args: ReadonlyArray<string>): Asked | string => {
@@ -153,7 +160,8 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
   }
 };
 
+/** A row's name may have a comma with a space behind it. */
 const list = (values: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
-  (values ?? []).flatMap((names) => names.split(","));
+  (values ?? []).flatMap((names) => names.split(/,(?! )/));
 
 process.exit(await main(process.argv.slice(2)));

@@ -28,7 +28,9 @@ const cases: ReadonlyArray<readonly [string, Measure, Played, Played, number]> =
   ["a request too many", "always", turn("direct", "E", 30), turn("live", "E", 5), 1],
   ["no end", "always", turn("direct", "H", 30), turn("live", "H", 3), 1],
   ["a held answer that is lost", "held", turn("direct", "R", 1), turn("live", "E", 1), 1],
-  ["a held answer that is asked for again", "held", turn("direct", "R", 1), turn("on_complete", "D", 2), 1],
+  ["a held answer that is shown twice", "held", turn("direct", "D", 2), turn("on_complete", "D", 1), 1],
+  ["a held answer that is asked for again", "held", turn("direct", "R", 2), turn("on_complete", "R", 2), 1],
+  ["a held answer", "held", turn("direct", "R", 1), turn("live", "R", 1), 0],
 ];
 
 describe("the verdict on the agents' turns", () => {
