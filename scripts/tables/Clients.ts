@@ -64,13 +64,12 @@ const left: Readonly<Record<Treatment["mends"], string>> = {
   errors: "left to it once; ",
 };
 
-/** What holds in all protocols; where they differ, what holds of an unknown client, and the others by name. */
+/** What holds of a client in all protocols; behind it those in which it differs, by name. */
 const each = (row: ClientRow, told: (treatment: Treatment) => string): string => {
+  const everywhere = told({ ...unknownTreatment, ...row.everywhere });
   const all = protocols.ids.map((id) => ({ id, own: told(shippedTreatment(row, id)) }));
-  const [first] = all;
-  if (first !== undefined && all.every(({ own }) => own === first.own)) return first.own;
-  const others = differing(row, told).map(({ id, own }) => `${id}: ${own}`);
-  return [told(unknownTreatment), ...others].join("; ");
+  const others = all.filter(({ own }) => own !== everywhere).map(({ id, own }) => `${id}: ${own}`);
+  return [everywhere, ...others].join("; ");
 };
 
 /** The protocols in which a client differs from an unknown one. */

@@ -96,6 +96,8 @@ const agents: ReadonlyArray<ClientRow> = [
   row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
     { ...told, mends: "errors" },
+    // Behind an error event of Anthropic's it shows its text twice.
+    { "anthropic-messages": { mends: "cuts" } },
   ),
   row({ name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) }, told),
   row(

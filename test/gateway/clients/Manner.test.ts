@@ -93,6 +93,9 @@ describe("a client's manner", () => {
     const always = seen.filter(([, headers]) => left(headers, true)).map(([client]) => client);
     assert.sameMembers([...new Set(mending)], ["codex", "claude-code", "opencode", "openai-sdk", "anthropic-sdk"]);
     assert.sameMembers([...new Set(always)], ["opencode", "openai-sdk", "anthropic-sdk"]);
+    const openCode = manner(agent("opencode/1.18.33"), "anthropic-messages");
+    assert.isFalse(isLeftToClient(openCode, { said: true, repeated: false }), "it shows its text twice");
+    assert.isTrue(isLeftToClient(openCode, { said: false, repeated: false }));
     for (const [client, headers] of seen) assert.isFalse(left(headers, false, true), `${client}: its repeat is told`);
     const aborted = { ...manner(agent("codex_exec/0.169.0")), onBreak: "as_provider" } as const;
     assert.isFalse(isLeftToClient(aborted, { said: false, repeated: false }));
