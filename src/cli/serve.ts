@@ -83,7 +83,10 @@ const listening = Effect.fnUntraced(function* (given: Given, program: ProgramOpt
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
     }),
   );
-  if (isConfigured(given)) yield* Effect.forkScoped(rereading(given, program, gateway));
+  // Without a file there are certificates to read again, and a service that is told to reload must not end. A terminal that
+  // is closed says so by the same signal, and means the end.
+  if (isConfigured(given) || process.stdin.isTTY !== true)
+    yield* Effect.forkScoped(rereading(given, program, gateway), { startImmediately: true });
   yield* Console.log(`listening on ${gateway.url}`);
   yield* Signals.deserted;
 });

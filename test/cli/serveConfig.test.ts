@@ -269,6 +269,17 @@ describe("stream-recovery serve --config", () => {
 });
 
 describe("stream-recovery serve", () => {
+  it.live("stays at SIGHUP without a file, where no terminal says it", () =>
+    Effect.gen(function* () {
+      const served = yield* serve(["--port", "0", "--db", "memory"]);
+      served.child.kill("SIGHUP");
+      yield* Effect.promise(() => said(served, /was read again/));
+      assert.strictEqual((yield* Effect.promise(() => send(`${served.url}/livez`))).status, 200);
+      served.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+    }),
+  );
+
   it.live("listens with TLS", () =>
     Effect.gen(function* () {
       const one = yield* named("one");

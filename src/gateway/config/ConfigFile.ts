@@ -2,6 +2,7 @@
  * Reads a gateway's configuration file into its options: decodes it, looks up what it names, and gives all that is wrong with it
  * at once.
  */
+import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
@@ -105,6 +106,8 @@ class Reader {
     if (it.protocols?.length === 0) this.#say([...at, "protocols"], "expected at least one protocol");
     const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
     const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
+    if (credential !== undefined && !isHeaderText(Redacted.value(credential)))
+      this.#say([...at, "credential"], "expected a text that a header can hold");
     const ca = it.ca === undefined ? undefined : this.#pem([...at, "ca"], it.ca, "CERTIFICATE");
     const clientCert = it.client_cert === undefined ? undefined : this.#pair([...at, "client_cert"], it.client_cert);
     return {
@@ -131,8 +134,7 @@ class Reader {
       }
       const isPlain = typeof value === "string" && !isCredentialName(name);
       const text = isPlain ? value : this.#text(path, value);
-      if (text !== undefined && !/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text))
-        this.#say(path, "expected a text that a header can hold");
+      if (text !== undefined && !isHeaderText(text)) this.#say(path, "expected a text that a header can hold");
       return text === undefined ? [] : [[name, text]];
     });
   }
@@ -175,12 +177,15 @@ class Reader {
   #pair(path: JsonPath, files: { readonly cert: string; readonly key: string }): CertificatePair | undefined {
     const cert = this.#pem([...path, "cert"], files.cert, "CERTIFICATE");
     const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
-    return cert === undefined || key === undefined ? undefined : { cert, key: Redacted.make(key) };
+    if (cert === undefined || key === undefined) return undefined;
+    if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and the key that belongs to it (PEM)");
+    return { cert, key: Redacted.make(key) };
   }
 
   #pem(path: JsonPath, name: string, what: string): string | undefined {
     const text = this.#sources.file(name);
-    if (text?.includes(`${what}-----`) === true) return text;
+    const isPem = text?.includes(`${what}-----`) === true;
+    if (isPem && (what !== "CERTIFICATE" || isReadable({ cert: text }))) return text;
     this.#say(path, `expected a file with a ${what} (PEM) that can be read`);
     return undefined;
   }
@@ -225,6 +230,18 @@ class Reader {
     return text?.replace(/[\r\n]+$/, "");
   }
 }
+
+const isHeaderText = (text: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text);
+
+/** Whether TLS takes it. OpenSSL's own words may hold a part of a key. */
+const isReadable = (pem: SecureContextOptions): boolean => {
+  try {
+    createSecureContext(pem);
+    return true;
+  } catch {
+    return false;
+  }
+};
 
 const decodeClients = Schema.decodeUnknownResult(ClientOverrides, { errors: "all", onExcessProperty: "error" });
 

@@ -262,6 +262,8 @@ export const problemOfUrl = (address: string): string | undefined => {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isAddress =
     url !== undefined &&
+    // `URL` takes blanks and an empty query away: a path that is put behind them would be lost.
+    !/[\s?#\\]/.test(address) &&
     /^https?:$/.test(url.protocol) &&
     url.username === "" &&
     url.password === "" &&

@@ -57,6 +57,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
     const over = begin();
     try {
       const response = await sent(wire, request, signal);
+      origins.of(new URL(request.url).origin).reached = true;
       response.body.once("close", over);
       return response;
     } catch (error) {

@@ -1,13 +1,23 @@
+import { generateKeyPairSync } from "node:crypto";
 import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
 import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
 import type { ConfigSources } from "../../../src/gateway/config/ConfigSources.ts";
 import type { ProgramOptions } from "../../../src/gateway/config/ProgramOptions.ts";
+import * as Certificates from "../../failure/provoked/Certificates.ts";
+
+/** A key that belongs to no certificate here. */
+const otherKey = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  .privateKey.export({ type: "pkcs8", format: "pem" })
+  .toString();
 
 const files: Readonly<Record<string, string>> = {
   "/run/key": "from-a-file\n",
-  "ca.pem": "-----BEGIN CERTIFICATE-----\n",
-  "key.pem": "-----BEGIN PRIVATE KEY-----\n",
+  "ca.pem": Certificates.localhost,
+  "key.pem": Certificates.key,
+  "cut.pem": Certificates.localhost.slice(0, 300),
+  "other.pem": otherKey,
+  lines: "one\ntwo\n",
   empty: "\n",
 };
 const env: Readonly<Record<string, string>> = {
@@ -199,5 +209,27 @@ describe("readConfig", () => {
       assert.notInclude(problemsIn(text).join(), "SECRET");
     }
     assert.deepStrictEqual(optionsIn("\uFEFF{}"), {});
+  });
+
+  it("refuses what would fail with every request", () => {
+    const found = problemsIn({
+      listen: { tls: { cert: "ca.pem", key: "other.pem" } },
+      upstreams: {
+        a: { url: "https://llm.example/v1?" },
+        b: { url: "https://llm.example/v1 " },
+        c: { url: "https://llm.example/v1#" },
+        d: { url, credential: { file: "lines" } },
+        e: { url, ca: "cut.pem" },
+        f: { url, client_cert: { cert: "ca.pem", key: "other.pem" } },
+      },
+    });
+    assert.deepStrictEqual(
+      found.map((line) => line.replace(/: expected.*/, "")),
+      [
+        ...["a.url", "b.url", "c.url", "d.credential", "e.ca", "f.client_cert"].map((at) => `$.upstreams.${at}`),
+        "$.listen.tls",
+      ],
+    );
+    assert.notInclude(found.join(), "two");
   });
 });

@@ -180,6 +180,8 @@ describe("an upstream with a credential of its own", () => {
     ["helicone-auth", "secret"],
     ["x-portkey-api-key", "secret"],
     ["x-auth-token", "secret"],
+    ["x-authtoken", "secret"],
+    ["accesskey", "secret"],
     ["openai-organization", "secret"],
     ["x-odd", "Bearer sk-ant-secret"],
   ];
@@ -190,7 +192,8 @@ describe("an upstream with a credential of its own", () => {
     ["User-Agent", "me/1"],
     ["x-stainless-retry-count", "0"],
   ];
-  const query = "?key=secret&api-key=secret&alt=sse&access_token=secret&X-Amz-Signature=secret&a=%20b&z=AIzaSysecret";
+  const query =
+    "?key=secret&api-key=secret&alt=sse&access_token=secret&accessToken=secret&X-Amz-Signature=secret&a=%20b&z=AIzaSysecret";
   const sent = (path: string, more: Partial<UpstreamSettings> = {}, headers: RelayHeaders = [...client, ...kept]) => {
     const way = wayOn(`/u/a${path}`, headers, [upstream({ credential: mine, ...more })]);
     if ("refused" in way) throw new Error(way.refused.message);

@@ -4,7 +4,11 @@ import { TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Redacted } from "effect";
 import type { RelayReporters } from "../../../src/adapters/relay/RelayTransport.ts";
-import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
+import * as Connections from "../../../src/client/connection/Connections.ts";
+import * as Connector from "../../../src/client/connection/Connector.ts";
+import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
+import { Origins, unreachedMs } from "../../../src/client/connection/Origin.ts";
+import { of, type Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import * as Upstreams from "../../../src/gateway/upstream/Upstreams.ts";
 import { proxyServer } from "../../client/EgressProxyServer.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
@@ -120,6 +124,24 @@ describe("the ways to several upstreams", () => {
       const hasty = yield* failed(upstreams.reach({ connectMs: 50 }), `https://127.0.0.1:${port}/`);
       assert.deepInclude(hasty, { kind: "stalled", clock: "connect" });
       assert.notStrictEqual(upstreams.reach({ connectMs: 50 }), upstreams.reach({}));
+    }),
+  );
+
+  it.live("know a server that answered a request that passed through: it is away when it cannot be connected to", () =>
+    Effect.gen(function* () {
+      const url = yield* serverOf((_, response) => void response.end("one"));
+      let now = 0;
+      const origins = new Origins();
+      const parts = { begin: () => () => undefined, monotonicMs: () => now, nowMs: () => 0, origins };
+      const connector = Connector.make({ connectMs: 1_000, tls: {}, proxy: EgressProxy.always(undefined) });
+      const agent = Connections.open({ connector, keepAliveMs: 1, connections: undefined, origins, now: () => now });
+      yield* Effect.addFinalizer(() => Effect.promise(() => agent.destroy()));
+      const upstream = of({ ...parts, wire: { agent, connector } });
+      now = unreachedMs;
+      const request = { method: "GET", url, headers: [], body: undefined, length: undefined };
+      const { body } = yield* Effect.promise((signal) => upstream.pass(request, signal));
+      body.resume();
+      assert.isFalse(origins.of(new URL(url).origin).unconnected(0, 10 * unreachedMs));
     }),
   );
 
