@@ -29,7 +29,7 @@ const legend =
   "R recovered, or nothing was wrong · N recovered by a second request that does not stream · D the user sees text twice · T " +
   "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, where the fault never stops · M " +
   "broken call not run, the model was told · **X command ran twice** · **XT cut command ran** · H nothing until the limit. The " +
-  "number is the requests that the provider saw.";
+  "number is the requests that the provider saw; an empty cell was not played.";
 
 /** What must not pass for success, and stands in bold. */
 const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
@@ -92,17 +92,18 @@ const written = (turn: Played | undefined): string => {
 /** A cell in one word. */
 export const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
 
-/** Where the plays of a turn differ, and what the agents said where one failed behind the gateway. */
+/** Where the plays of a turn differ, and what each agent said of the first turn of a measure that failed behind the gateway. */
 const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const differing = turns.filter(({ cells }) => new Set(cells.map(({ letter }) => letter)).size > 1);
   const failed = turns.filter(
     ({ cells, way }) => way !== "direct" && ["E", "Q", "H"].includes(worst(cells).letter) && worst(cells).note !== "",
   );
+  const first = [...new Map(failed.toReversed().map((it) => [`${it.agent}, ${it.measure}`, it])).values()].toReversed();
   return [
     ...list("Where one turn came out differently:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
     ...list(
-      "What the agents said where a turn failed behind the gateway:",
-      failed,
+      "What each agent said of the first turn that failed behind the gateway:",
+      first,
       ({ cells }) => `\`${worst(cells).note.replaceAll("`", "'")}\``,
     ),
   ];
