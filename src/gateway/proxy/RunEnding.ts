@@ -66,7 +66,7 @@ export const behindHead = Effect.fnUntraced(function* (
   const said = error.failure.in_band === true || error.response !== undefined;
   const isLeft = response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
-  const isTold = isGivenUp(error, repeated) && !response.handedOn();
+  const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
   const { message } = isTold ? yield* remembered(error, request) : givenUp(error);
   const { model } = plan.provider;
   const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
@@ -76,6 +76,13 @@ export const behindHead = Effect.fnUntraced(function* (
   }
   yield* manner.ending === "clean" ? client.end : client.break;
 });
+
+/**
+ * Whether nothing but the shown text stood against another attempt, of which none was made. A program above a client that mends
+ * nothing may ask again at once, and is not told that of memory: the provider may be well.
+ */
+const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manner): boolean =>
+  rule === "text_shown" && attempts === 1 && retry_of === undefined && mends === "nothing";
 
 /** The run ended by this gateway's own doing, which says nothing of the request. */
 const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>

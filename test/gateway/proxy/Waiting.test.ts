@@ -402,6 +402,21 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
+  it.live("tells no memory of a first cut behind text to a program above a client that mends nothing", () =>
+    Effect.gen(function* () {
+      const headers = { "user-agent": "langchainjs-openai/1.0.0" };
+      const once = yield* fronted({ answers: [cut, { content: [{ text: 3 }] }] });
+      assert.include((yield* post(once.url, "openai-chat", { headers })).text, "stream-recovery gateway");
+      const again = yield* post(once.url, "openai-chat", { headers });
+      assert.strictEqual(again.status, 200);
+      assert.notInclude(again.text, "stream-recovery gateway");
+      const always = yield* fronted({ answers: [cut] });
+      const statuses: Array<number> = [];
+      for (let n = 0; n < 4; n += 1) statuses.push((yield* post(always.url, "openai-chat", { headers })).status);
+      assert.deepStrictEqual(statuses, [200, 200, 400, 400]);
+    }),
+  );
+
   it.live("ends as the provider did where that is configured: a clean end behind what may leave", () =>
     Effect.gen(function* () {
       const program = { onBreak: "as_provider" } as const;
