@@ -469,9 +469,9 @@ describe("Gateway, a run that is given up", () => {
           const body = JSON.stringify(bodies["openai-chat"]);
           const sent = send(`${url}/v1/chat/completions`, { body, headers: agents.qwen, onData });
           yield* heard;
-          return sent;
+          return { sent };
         }),
-      ).pipe(Effect.flatMap((sent) => Effect.promise(() => sent)));
+      ).pipe(Effect.flatMap(({ sent }) => Effect.promise(() => sent)));
       assert.isTrue(got.broken);
       assert.notInclude(got.text, "stream-recovery gateway");
     }),
