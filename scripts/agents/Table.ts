@@ -60,7 +60,7 @@ export const markdown = (report: Report): string => {
     legend,
     ...notes(report.turns),
     "",
-    `\`${report.command}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of at least ${times} plays of each turn`,
+    `Last: \`${report.command.replace(/--keep \S+/, "--keep FILE")}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of at least ${times} plays of each turn`,
   ].join("\n");
 };
 
