@@ -36,12 +36,14 @@ export const teardown: Runtime.Teardown = (exit, onExit) => {
   return onExit(isNormalEnd && first !== undefined ? 0 : codes[first ?? "SIGINT"]);
 };
 
+/** Taken at the start: one that ends as soon as it has read that the server listens would otherwise never be missed. */
+const parent = process.ppid;
+
 /**
  * Ends when npx has gone: a `kill` reaches npx and its shell and no process behind them, and a server that has lost its starter
  * would keep the port. A server that was started in any other way never ends by itself.
  */
 export const deserted: Effect.Effect<void> = Effect.suspend(() => {
-  const parent = process.ppid;
   if (process.env.npm_command !== "exec") return Effect.never;
   return Effect.asVoid(
     Effect.repeat(Effect.void, {
