@@ -103,9 +103,14 @@ const budgetTable = (sources: Sources): string =>
   table(
     ["limit", "default", "what it limits"],
     sources.keysOf("Budget").map(({ docstring, name }) => {
-      return [code(name), number(defaultBudget[name as keyof typeof defaultBudget]), docstring]; // the keys of the schema are its own
+      return [code(name), limitOf(name as keyof typeof defaultBudget), docstring]; // the keys of the schema are its own
     }),
   );
+
+const limitOf = (name: keyof typeof defaultBudget): string => {
+  const limit = defaultBudget[name];
+  return limit === undefined ? "off" : typeof limit === "number" ? number(limit) : limit;
+};
 
 const wordTable = (head: string, words: ReadonlyArray<Named>): string =>
   table(

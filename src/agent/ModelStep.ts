@@ -125,6 +125,8 @@ const play = (
         watch({ _tag: "Retrying", mode, message, delay_ms });
         return Effect.void;
       }
+      case "Waiting":
+        return Effect.void;
       case "QuestionAsked":
         watch({ _tag: "Asked", question: event.question });
         return Effect.void;

@@ -37,8 +37,10 @@ export const Rule = Schema.Literals([
   "only_read_only_tools",
   "only_reasoning_shown",
   "nothing_shown",
+  "outage_too_long",
   "retry_after_too_long",
   "throttled",
+  "token_budget",
   "budget_exhausted",
 ]);
 export type Rule = typeof Rule.Type;
@@ -58,6 +60,10 @@ export const Decision = Schema.Struct({
   mode: Schema.optionalKey(AttemptMode),
   /** Wait before acting, in milliseconds. */
   delay_ms: Milliseconds,
+  /** With `auto_retry_once` only: the retry goes as soon as the path is back, or the provider's announced wait is over. */
+  wait_for: Schema.optionalKey(Schema.Literals(["path", "cooldown"])),
+  /** With `auto_retry_once` only, and only where the run has another route: whether the retry goes there. */
+  route: Schema.optionalKey(Schema.Literals(["same", "next"])),
   policy_version: Label,
   /** The facts that forced it, as `name=value`. */
   because: Schema.Array(Schema.String),

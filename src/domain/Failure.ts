@@ -53,6 +53,8 @@ const common = {
   in_band: Schema.optionalKey(Schema.Boolean),
   /** The provider's own wait, in milliseconds. */
   retry_after_ms: Schema.optionalKey(Milliseconds),
+  /** With `retry_after_ms`: the wait is about this request alone (its own size), and holds no other. */
+  only_this: Schema.optionalKey(Schema.Boolean),
   status: Schema.optionalKey(Status),
   code: Schema.optionalKey(Label),
   fingerprint: Schema.optionalKey(Fingerprint),
@@ -85,6 +87,10 @@ export const kinds = {
   invalid_tool_input: kind("invalid_tool_input", {}),
   /** A finish with nothing in it; raised only where configured. */
   empty: kind("empty", {}),
+  /** The model ended by refusing to answer (a content-policy finish); raised only where configured. */
+  refused: kind("refused", {}),
+  /** The answer ended at the model's own limit of length; raised only where configured. */
+  model_length: kind("model_length", {}),
   cancelled: kind("cancelled", { by: CancelledBy }),
   /** Code of the caller failed: its observe, its tool, its consumer. */
   caller_failed: kind("caller_failed", {}),
@@ -123,7 +129,11 @@ export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 50
  * Whether a failure is about what the model wrote, not about the stream. The stream is then whole: the provider has said all
  * that it will, and its terminal marker counts beside the failure.
  */
-export const isMalformed = ({ kind }: Failure): boolean => kind === "invalid_tool_input" || kind === "empty";
+export const isMalformed = ({ kind }: Failure): boolean =>
+  kind === "invalid_tool_input" || kind === "empty" || isFinish({ kind });
+
+/** Whether a failure is a finish that is one only where configured: the same request would end so again, another route may not. */
+export const isFinish = ({ kind }: Pick<Failure, "kind">): boolean => kind === "refused" || kind === "model_length";
 
 /**
  * Fills in the flags that a failure leaves open.

@@ -43,8 +43,30 @@ export const RunFacts = Schema.Struct({
   not_processed_retries: count,
   retries_after_shown: count,
   retries_after_stall: count,
-  /** Since the first failure, progressing time and open questions not counted. */
+  /** Since the first failure, progressing time, open questions and waits for a path or a cooldown not counted. */
   elapsed_ms: milliseconds,
+  /** The way to the provider. It is down where a connection could not be made, and a probe could make none either. */
+  path: Schema.Literals(["up", "down"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("up" as const))),
+  /** What the run has waited for paths and cooldowns so far, in milliseconds. It only grows. */
+  waited_ms: milliseconds,
+  /** Until the provider takes requests of this credential and model again, by its own word, in milliseconds. */
+  cooldown_ms: milliseconds,
+  /** Whether there is another route, not tried by this run, that would take the request now. */
+  next_route: Schema.Literals(["none", "up"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
+  /** Failures of this run's attempts on this route in a row before the failed one. */
+  route_failures: count,
+  /** The route has a credential and a model of its operator's: what it refuses for them is no fault of the request. */
+  own_route: flag,
+  /** Times that the run has moved to another route. */
+  moves: count,
+  /** Tokens that broken attempts of the run have cost, as told or as estimated. */
+  wasted_tokens: count,
+  /** Tokens that the next attempt would repeat, as told or as estimated. */
+  next_tokens: count,
+  /** Automatic retries of all runs of the group. */
+  group_retries: count,
+  /** Tokens that broken attempts of all runs of the group have cost. */
+  group_wasted_tokens: count,
 });
 export type RunFacts = typeof RunFacts.Type;
 
@@ -68,6 +90,18 @@ export const Budget = Schema.Struct({
   max_elapsed_ms: limitMs(300_000),
   /** Longest Retry-After that is waited for without a question. */
   max_retry_after_ms: limitMs(60_000),
+  /** Longest that a run waits for paths and cooldowns, all its waits together; `forever` has no limit. */
+  max_outage_ms: Schema.Union([Milliseconds, Schema.Literal("forever")]).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(120_000)),
+  ),
+  /** Times that a run moves to another route; it never has more than its routes less one. */
+  max_moves: limit(15),
+  /** Tokens that broken attempts of a run may cost, those included that the next would repeat. Left out: no limit. */
+  max_wasted_tokens: Schema.optionalKey(Schema.Natural),
+  /** Automatic retries that the runs of a group share. Left out: no limit. */
+  max_group_retries: Schema.optionalKey(Schema.Natural),
+  /** Tokens that broken attempts of the runs of a group may cost together. Left out: no limit. */
+  max_group_wasted_tokens: Schema.optionalKey(Schema.Natural),
 });
 export type Budget = typeof Budget.Type;
 

@@ -4,6 +4,7 @@
  * The wait doubles from 0.5 s to 30 s. Jitter is half of it, so that parallel agents do not retry in lockstep. A provider's own
  * wait comes first.
  */
+import { waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
 /** First wait of a failure that was processed, or of a request that was not sent, in milliseconds. */
@@ -27,7 +28,15 @@ export const delayMs = (s: Situation): number => {
   const d = stepMs(s);
   const retryAfter = s.failure.retry_after_ms;
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
-  return Math.round(wait + s.run.throttle_wait_ms);
+  switch (waitFor(s)) {
+    case "path":
+      // How long it is away is not known; whoever waits for it says when it is back.
+      return 0;
+    case "cooldown":
+      return Math.round(Math.max(wait, s.run.cooldown_ms));
+    default:
+      return Math.round(wait + s.run.throttle_wait_ms);
+  }
 };
 
 /** The step of the doubling, before jitter. */

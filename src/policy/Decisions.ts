@@ -3,6 +3,7 @@
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import * as Choices from "./Choices.ts";
+import { waitFor } from "./RetryBudget.ts";
 import { type RuleEntry, type Ruling, rules, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
@@ -10,15 +11,18 @@ import type { Situation } from "./Situation.ts";
  * A ruling as a decision.
  *
  * @param version the policy's version
- * @param delayMs the wait before an automatic retry, in milliseconds
+ * @param retry how an automatic retry goes: its wait in milliseconds, and whether it moves to the next route
  */
-export const make = (s: Situation, ruling: Ruling, version: string, delayMs: number): Decision => {
+export const make = (s: Situation, ruling: Ruling, version: string, retry: RetryManner = atOnce): Decision => {
   if (ruling.action === "auto_retry_once") {
+    const waits = retry.moves ? undefined : waitFor(s);
     return {
       action: ruling.action,
       rule: ruling.rule,
       mode: ruling.mode,
-      delay_ms: delayMs,
+      delay_ms: retry.delayMs,
+      ...(waits === undefined ? {} : { wait_for: waits }),
+      ...(s.run.next_route === "none" ? {} : { route: retry.moves ? "next" : "same" }),
       policy_version: version,
       because: reasons(s, ruling.entry),
       ...calls(s),
@@ -26,6 +30,14 @@ export const make = (s: Situation, ruling: Ruling, version: string, delayMs: num
   }
   return ruling.action === "ask_user" ? question(s, ruling, version) : stop(s, ruling, version);
 };
+
+/** How an automatic retry goes. */
+interface RetryManner {
+  readonly delayMs: number;
+  readonly moves: boolean;
+}
+
+const atOnce: RetryManner = { delayMs: 0, moves: false };
 
 /** The facts that a rule rests on, as `name=value` of a fixed vocabulary, the failure first. */
 export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => reasons(s, rules[rule]);

@@ -64,6 +64,10 @@ const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFa
       return "The model wrote a tool call that cannot be read";
     case "empty":
       return "The model finished without an answer";
+    case "refused":
+      return "The model refused to answer";
+    case "model_length":
+      return "The answer ended at the model's limit of length";
     case "cancelled":
       return cancels[failure.by];
     case "caller_failed":

@@ -17,7 +17,7 @@ import {
 } from "../domain/AttemptFacts.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
 import * as Json from "../domain/Json.ts";
-import type { AttemptMode, Budget, RunFacts } from "../domain/RunFacts.ts";
+import { type AttemptMode, type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../domain/RunFacts.ts";
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 
@@ -25,8 +25,10 @@ import type { DecisionInput } from "./DecisionInput.ts";
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : repairedFacts(given.facts);
-  const run = isRun(given.run) ? given.run : repaired(given.run, worstRun, isRun);
-  const budget = isBudget(given.budget) ? given.budget : repaired(given.budget, worstBudget, isBudget);
+  const run = isRun(given.run) ? given.run : repaired(whole(given.run, newRunFields), worstRun, isRun);
+  const budget = isBudget(given.budget)
+    ? given.budget
+    : repaired(whole(given.budget, newLimits), worstBudget, isBudget);
   const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
   const same =
     failure === given.failure &&
@@ -104,7 +106,18 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.not_processed_retries) &&
   isAmount(it.retries_after_shown) &&
   isAmount(it.retries_after_stall) &&
-  isAmount(it.elapsed_ms);
+  isAmount(it.elapsed_ms) &&
+  (it.path === "up" || it.path === "down") &&
+  (it.next_route === "none" || it.next_route === "up") &&
+  typeof it.own_route === "boolean" &&
+  isAmount(it.waited_ms) &&
+  isAmount(it.cooldown_ms) &&
+  isAmount(it.route_failures) &&
+  isAmount(it.moves) &&
+  isAmount(it.wasted_tokens) &&
+  isAmount(it.next_tokens) &&
+  isAmount(it.group_retries) &&
+  isAmount(it.group_wasted_tokens);
 
 const isBudget = (it: Budget): boolean =>
   Json.record(it) !== undefined &&
@@ -113,7 +126,15 @@ const isBudget = (it: Budget): boolean =>
   isAmount(it.max_after_shown) &&
   isAmount(it.max_after_stall) &&
   isAmount(it.max_elapsed_ms) &&
-  isAmount(it.max_retry_after_ms);
+  isAmount(it.max_retry_after_ms) &&
+  (it.max_outage_ms === "forever" || isAmount(it.max_outage_ms)) &&
+  isAmount(it.max_moves) &&
+  isLimit(it.max_wasted_tokens) &&
+  isLimit(it.max_group_retries) &&
+  isLimit(it.max_group_wasted_tokens);
+
+/** A limit that may be left out. */
+const isLimit = (value: unknown): boolean => value === undefined || isAmount(value);
 
 /** A call of which nothing is known: it may have run, and may have done anything. */
 const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
@@ -151,6 +172,17 @@ const worstRun: RunFacts = {
   retries_after_shown: Number.MAX_SAFE_INTEGER,
   retries_after_stall: Number.MAX_SAFE_INTEGER,
   elapsed_ms: Number.MAX_SAFE_INTEGER,
+  path: "down",
+  waited_ms: Number.MAX_SAFE_INTEGER,
+  cooldown_ms: Number.MAX_SAFE_INTEGER,
+  next_route: "none",
+  route_failures: 0,
+  own_route: false,
+  moves: Number.MAX_SAFE_INTEGER,
+  wasted_tokens: Number.MAX_SAFE_INTEGER,
+  next_tokens: Number.MAX_SAFE_INTEGER,
+  group_retries: Number.MAX_SAFE_INTEGER,
+  group_wasted_tokens: Number.MAX_SAFE_INTEGER,
 };
 
 /** The budget that allows nothing. */
@@ -161,7 +193,36 @@ const worstBudget: Budget = {
   max_after_stall: 0,
   max_elapsed_ms: 0,
   max_retry_after_ms: 0,
+  max_outage_ms: 0,
+  max_moves: 0,
+  max_wasted_tokens: 0,
+  max_group_retries: 0,
+  max_group_wasted_tokens: 0,
 };
+
+/** Fields that the first versions did not have, with what they say of those: a caller of old may still leave them out. */
+const newRunFields: Partial<RunFacts> = {
+  path: freshRun.path,
+  waited_ms: freshRun.waited_ms,
+  cooldown_ms: freshRun.cooldown_ms,
+  next_route: freshRun.next_route,
+  route_failures: freshRun.route_failures,
+  own_route: freshRun.own_route,
+  moves: freshRun.moves,
+  wasted_tokens: freshRun.wasted_tokens,
+  next_tokens: freshRun.next_tokens,
+  group_retries: freshRun.group_retries,
+  group_wasted_tokens: freshRun.group_wasted_tokens,
+};
+
+const newLimits: Partial<Budget> = {
+  max_outage_ms: defaultBudget.max_outage_ms,
+  max_moves: defaultBudget.max_moves,
+};
+
+/** A value with the fields that it leaves out. What is no object has none. */
+const whole = <A extends object>(given: A, missing: Partial<A>): A =>
+  Json.record(given) === undefined ? given : { ...missing, ...given };
 
 /** A value whose every field is the given one where that can be believed, and the worst one where it cannot. */
 const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {

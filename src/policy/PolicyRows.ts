@@ -5,6 +5,7 @@
  * decides a stored incident differently, raise `version` in RecoveryPolicy.ts too (law L9).
  */
 import type { Rule } from "../domain/Decision.ts";
+import { moves } from "./Moves.ts";
 import { type Ruling, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
@@ -34,7 +35,7 @@ export const endRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     1,
     "already_complete",
-    "terminal seen, failure neither `invalid_tool_input` nor `empty`",
+    "terminal seen, failure none of `invalid_tool_input`, `empty`, `refused`, `model_length`",
     (s) => s.facts.terminal_seen && !s.malformed,
   ),
   rowOf(2, "user_cancelled", "user cancelled", (s) => s.run.user_cancelled || cancelledBy(s, "user")),
@@ -50,8 +51,8 @@ export const endRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     7,
     "not_retryable",
-    "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not",
-    (s) => !s.resolved.retryable && !s.credentials,
+    "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not, and what moves at once passes to a replay on a route that is left",
+    (s) => !s.resolved.retryable && !s.credentials && !moves(s),
   ),
 ];
 

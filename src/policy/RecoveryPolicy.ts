@@ -4,11 +4,13 @@
  * Pure, total and deterministic: the first row that fits gives the rule, three more questions stand before an automatic
  * retry, and time and jitter are arguments. Start reading in PolicyRows.ts: it is the table.
  */
-import type { Decision } from "../domain/Decision.ts";
+import type { Decision, Rule } from "../domain/Decision.ts";
+import { isFinish } from "../domain/Failure.ts";
 import * as Backoff from "./Backoff.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as Decisions from "./Decisions.ts";
-import { type PolicyRow, rows } from "./PolicyRows.ts";
+import { moves } from "./Moves.ts";
+import { endRows, type PolicyRow, rows } from "./PolicyRows.ts";
 import * as RetryBudget from "./RetryBudget.ts";
 import { type AskingRule, type Ruling, rulings } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
@@ -66,10 +68,7 @@ export const make = (options: Options = {}): RecoveryPolicy => {
 /** What a policy is made of: its rows, its veto and its wait. */
 interface Plan {
   readonly rows: ReadonlyArray<PolicyRow>;
-  readonly veto: (
-    s: Situation.Situation,
-    ruling: Ruling & { readonly action: "auto_retry_once" },
-  ) => AskingRule | undefined;
+  readonly veto: (s: Situation.Situation, retry: RetryBudget.Retry) => AskingRule | undefined;
   readonly delayMs: (s: Situation.Situation) => number;
   readonly tighten: (ruling: Ruling) => Ruling;
 }
@@ -80,13 +79,30 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy => ({
   rows: plan.rows,
   decide: (input) => {
     const s = Situation.make(input);
-    const ruling = plan.tighten(firstFit(plan.rows, s));
-    if (ruling.action !== "auto_retry_once") return Decisions.make(s, ruling, version, 0);
-    const vetoed = plan.veto(s, ruling);
-    if (vetoed === undefined) return Decisions.make(s, ruling, version, plan.delayMs(s));
-    return Decisions.make(s, plan.tighten(rulings[vetoed]), version, 0);
+    const ruling = plan.tighten(settled(s, firstFit(plan.rows, s)));
+    if (ruling.action !== "auto_retry_once") return Decisions.make(s, ruling, version);
+    const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s) };
+    const vetoed = plan.veto(s, retry);
+    if (vetoed !== undefined) return Decisions.make(s, plan.tighten(rulings[vetoed]), version);
+    return Decisions.make(s, ruling, version, { ...retry, delayMs: retry.moves ? 0 : plan.delayMs(s) });
   },
 });
+
+/**
+ * The ruling as it stands where the failure itself is not retryable: it passed row 7 for a replay on another route, and for nothing
+ * else. A finish that no route takes any further is the end of its response, as it is where it is no failure.
+ */
+const settled = (s: Situation.Situation, ruling: Ruling): Ruling => {
+  if (s.resolved.retryable || s.credentials) return ruling;
+  const passed = ruling.action === "auto_retry_once" ? ruling.mode === "replay" : !moves(s);
+  const stands = passed || endRules.has(ruling.rule) ? ruling : rulings.not_retryable;
+  return stands.rule === "not_retryable" && isFinish(s.failure) && s.facts.terminal_seen
+    ? rulings.already_complete
+    : stands;
+};
+
+/** What the rows above row 7 say, they say of every failure. */
+const endRules: ReadonlySet<Rule> = new Set(endRows.flatMap(({ rules }) => rules));
 
 const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
   for (const row of candidates) {
@@ -101,14 +117,14 @@ const unchanged = (ruling: Ruling): Ruling => ruling;
 
 const standardPlan: Plan = {
   rows,
-  veto: (s, ruling) => RetryBudget.veto(s, ruling.mode),
+  veto: RetryBudget.veto,
   delayMs: Backoff.delayMs,
   tighten: unchanged,
 };
 
 const strictPlan: Plan = {
   rows: StrictPolicy.rows,
-  veto: (s, ruling) => RetryBudget.veto(s, ruling.mode) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
+  veto: (s, retry) => RetryBudget.veto(s, retry) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
   delayMs: StrictPolicy.delayMs,
   tighten: unchanged,
 };

@@ -228,6 +228,17 @@ export const rules = {
     because: ({ facts }) => [`shown=${facts.shown}`, "calls=none"],
     sentence: "nothing had been shown and no tool was called, so it is safely asked again.",
   },
+  outage_too_long: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ budget, run }) => [
+      `path=${run.path}`,
+      `waited_ms=${run.waited_ms}`,
+      `cooldown_ms=${run.cooldown_ms}`,
+      `max_outage_ms=${budget.max_outage_ms}`,
+    ],
+    sentence: ({ tools }) => `the provider could not be reached for as long as may be waited. ${tools()}`,
+  },
   retry_after_too_long: {
     action: "ask_user",
     asks: "what_next",
@@ -245,6 +256,16 @@ export const rules = {
       `max_retry_after_ms=${budget.max_retry_after_ms}`,
     ],
     sentence: ({ tools }) => `too many retries are under way at this provider. ${tools()} It can be tried again later.`,
+  },
+  token_budget: {
+    action: "ask_user",
+    asks: "what_next",
+    because: ({ run }) => [
+      `wasted_tokens=${run.wasted_tokens}`,
+      `next_tokens=${run.next_tokens}`,
+      `group_wasted_tokens=${run.group_wasted_tokens}`,
+    ],
+    sentence: ({ tools }) => `broken attempts have cost as many tokens as they may. ${tools()}`,
   },
   budget_exhausted: {
     action: "ask_user",

@@ -25,6 +25,8 @@ export const AttemptRecord = Schema.Struct({
   request: Schema.optionalKey(AttemptRequest),
   /** The run's side of a decision as it stood when the attempt started: a crash is decided on it. */
   run: Schema.optionalKey(RunFacts),
+  /** The route that it went by; left out where the run has one alone. */
+  route: Schema.optionalKey(Label),
 });
 export type AttemptRecord = typeof AttemptRecord.Type;
 
@@ -88,6 +90,15 @@ export type EvidenceLog = typeof EvidenceLog.Type;
 /** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
 export const attemptsMax = 64;
 
+/** What a run waits for now. */
+export const RunWait = Schema.Struct({
+  for: Schema.Literals(["path", "cooldown"]),
+  /** Wall clock, milliseconds since the epoch. */
+  since: Milliseconds,
+  until: Schema.optionalKey(Milliseconds),
+});
+export type RunWait = typeof RunWait.Type;
+
 /** Everything that is remembered of one run. */
 export const RunRecord = Schema.Struct({
   run_id: Label,
@@ -117,6 +128,11 @@ export const RunRecord = Schema.Struct({
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(QuestionRecord),
+  /** What the run has waited for paths and cooldowns, its open wait not counted, in milliseconds. */
+  waited_ms: Schema.optionalKey(Milliseconds),
+  waiting: Schema.optionalKey(RunWait),
+  /** The group whose budget the run shares. */
+  group: Schema.optionalKey(Label),
   end: Schema.optionalKey(RunEnd),
 });
 export type RunRecord = typeof RunRecord.Type;
@@ -132,6 +148,7 @@ export const Entry = Schema.TaggedUnion({
     transcript: Schema.optionalKey(Label),
     retry_of: Schema.optionalKey(Label),
     started_by: Schema.optionalKey(Label),
+    group: Schema.optionalKey(Label),
   },
   AttemptStarted: {
     attempt: Schema.Natural,
@@ -140,7 +157,10 @@ export const Entry = Schema.TaggedUnion({
     facts: AttemptFacts,
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
+    route: Schema.optionalKey(Label),
   },
+  /** The run begins or ends a wait: `waited_ms` is what it has waited before, `wait` the one that is open. */
+  RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
   /** A runtime call is handed over whole; its facts come in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
@@ -252,14 +272,21 @@ const isSameEnd = (one: RunEnd, other: RunEnd): boolean =>
 type LiveEntry = Extract<
   Entry,
   {
-    readonly _tag: "AttemptStarted" | "QuestionAsked" | "QuestionAnswered" | "RunParked" | "RunResumed" | "RunEnded";
+    readonly _tag: "AttemptStarted" | "RunWaited" | "QuestionAsked" | "QuestionAnswered" | "RunParked" | "RunResumed" | "RunEnded";
   }
 >;
 
 const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
   switch (entry._tag) {
     case "AttemptStarted":
-      return { ...driven(record), state: "live", ...addAttempt(record, entry) };
+      return { ...driven(still(record)), state: "live", ...addAttempt(record, entry) };
+    case "RunWaited":
+      return {
+        ...still(record),
+        // Of two writes the later one may come first: what was waited only grows.
+        waited_ms: Math.max(record.waited_ms ?? 0, entry.waited_ms),
+        ...(entry.wait === undefined ? {} : { waiting: entry.wait }),
+      };
     case "QuestionAsked":
       return { ...record, state: "asking", questions: [...record.questions.slice(1 - incidentsMax), entry.question] };
     case "QuestionAnswered":
@@ -269,7 +296,7 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "RunResumed":
       return { ...driven(record), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
     case "RunEnded":
-      return { ...driven(record), state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
+      return { ...driven(still(record)), state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
   }
 };
 
@@ -278,6 +305,9 @@ export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _ta
 
 /** Whether a process that writes this entry drives the run no more. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
+
+/** The record without an open wait. */
+const still = ({ waiting: _, ...record }: RunRecord): RunRecord => record;
 
 /** The record without the word that no process drives the run. */
 const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
@@ -324,6 +354,7 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   ...(entry.transcript === undefined ? {} : { transcript: entry.transcript }),
   ...(entry.retry_of === undefined ? {} : { retry_of: entry.retry_of }),
   ...(entry.started_by === undefined ? {} : { started_by: entry.started_by }),
+  ...(entry.group === undefined ? {} : { group: entry.group }),
   attempts: [],
   attempts_omitted: 0,
   calls: [],
@@ -345,6 +376,7 @@ const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "A
     facts: entry.facts,
     ...(entry.request === undefined ? {} : { request: entry.request }),
     ...(entry.run === undefined ? {} : { run: entry.run }),
+    ...(entry.route === undefined ? {} : { route: entry.route }),
   };
   const full = record.attempts.length >= attemptsMax;
   return {

@@ -48,6 +48,13 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
       },
     ],
   },
+  RunWaited: {
+    holds: "What the run has waited for paths and cooldowns so far, and for what it waits now.",
+    occasions: [
+      { when: "A run begins to wait.", before: "Nothing waits for it.", away: "kept" },
+      { when: "A wait is over.", before: "Nothing waits for it.", away: "kept" },
+    ],
+  },
   FactsRaised: {
     holds: "All facts of one attempt. On record, too, facts only grow (L1).",
     occasions: [

@@ -162,7 +162,7 @@ const problemOfBudget = (budget: unknown): Problem => {
   if (Json.record(budget) === undefined) return `budget: expected an object, got ${said(budget)}`;
   for (const [name, value] of Object.entries(budget ?? {})) {
     if (!isLimit(name)) return `budget.${label(name)}: expected one of ${limitNames.join(", ")}`;
-    if (value === undefined) continue;
+    if (value === undefined || (name === "max_outage_ms" && value === "forever")) continue;
     const limit = typeof value === "number" ? value : Number.NaN;
     const whole = name.endsWith("_ms") ? Number.isFinite(limit) : Number.isSafeInteger(limit);
     if (whole && limit >= 0) continue;
@@ -181,7 +181,7 @@ const spendable = (given: Partial<Budget>): Budget => {
   // JSON has no -0: what is stored must be what is decided on.
   const known = limitNames.flatMap((name) => {
     const limit = given[name];
-    return limit === undefined ? [] : [[name, limit + 0] as const];
+    return limit === undefined ? [] : [[name, typeof limit === "number" ? limit + 0 : limit] as const];
   });
   return { ...defaultBudget, ...Object.fromEntries(known) };
 };

@@ -68,6 +68,8 @@ export const failureWord = ({
       return said("damaged", "What came is damaged");
     case "invalid_tool_input":
     case "empty":
+    case "refused":
+    case "model_length":
       return notUsable;
     case "cancelled":
       return failure.by === "user" && ofGateway.test(run_id) ? clientLeft : cancels[failure.by];

@@ -49,6 +49,13 @@ export class GrammarCheck {
         this.#announced = event.mode;
         this.#asked = undefined;
         return;
+      case "Waiting":
+        this.#holds(
+          this.#announced !== undefined || (this.#attempt === 1 && !this.#parts.has(1) && this.#asked === undefined),
+          event,
+          "comes behind no RetryScheduled, no answer and no first AttemptStarted",
+        );
+        return;
       case "QuestionAsked":
         this.#holds(event.question.choices.length >= 2, event, "has fewer than two choices");
         this.#asked = event.question.revision;

@@ -21,6 +21,8 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
       return `discard ${event.attempt} after ${event.keep_through}`;
     case "RetryScheduled":
       return `retry ${event.mode} ${event.rule}`;
+    case "Waiting":
+      return `wait ${event.for}`;
     case "QuestionAsked":
       return `ask ${event.question.rule}`;
     case "QuestionAnswered":

@@ -126,6 +126,8 @@ export const line = (event: RunEvent<ScriptedPart>): string => {
       return `discard ${event.attempt} after ${event.keep_through}`;
     case "RetryScheduled":
       return `retry ${event.mode} ${event.rule}`;
+    case "Waiting":
+      return `wait ${event.for}`;
     case "QuestionAsked":
       return `ask ${event.question.rule}`;
     case "QuestionAnswered":

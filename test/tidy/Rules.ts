@@ -37,7 +37,7 @@ const functionLinesMax = 60;
 /** Most files of a folder, its sub-folders not counted. */
 const folderFilesMax = 16;
 
-const core = ["domain", "facts", "failure", "policy", "provider", "recorder", "runtime"];
+const core = ["domain", "facts", "failure", "policy", "provider", "recorder", "paths", "runtime"];
 
 /** What each room of src may import besides itself; the empty name is src/index.ts. */
 const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -47,7 +47,8 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   policy: ["domain", "facts"],
   provider: ["domain", "failure"],
   recorder: ["domain", "facts", "failure", "policy", "provider"],
-  runtime: ["domain", "facts", "failure", "policy", "provider", "recorder"],
+  paths: ["domain", "failure", "recorder"],
+  runtime: ["domain", "facts", "failure", "policy", "provider", "recorder", "paths"],
   story: ["domain", "facts", "failure", "policy", "recorder"],
   client: core,
   adapters: [...core, "client"],

@@ -190,7 +190,12 @@ export class RelayReader {
 }
 
 /** Events of a run after which nothing comes until the next attempt has content. */
-const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set(["RetryScheduled", "AttemptDiscarded", "QuestionAsked"]);
+const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([
+  "RetryScheduled",
+  "Waiting",
+  "AttemptDiscarded",
+  "QuestionAsked",
+]);
 
 const nothing = new Uint8Array(0);
 const bom = [0xef, 0xbb, 0xbf];

@@ -13,6 +13,7 @@ export interface RunChange {
     | "AttemptStarted"
     | "AttemptDiscarded"
     | "RetryScheduled"
+    | "Waiting"
     | "QuestionAsked"
     | "QuestionAnswered"
     | "RunCompleted";

@@ -73,6 +73,8 @@ const happenings: Readonly<Record<Exclude<FailureKind, "transport" | "stalled" |
   protocol: "the model's response could not be read",
   invalid_tool_input: "the model wrote a tool call that cannot be read",
   empty: "the model's response was empty",
+  refused: "the model refused to answer",
+  model_length: "the model's response reached its limit of length",
   cancelled: "the response was cancelled",
   caller_failed: "the program that reads the response failed",
   crashed: "the gateway's process ended in the middle of the response",

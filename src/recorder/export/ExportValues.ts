@@ -159,6 +159,17 @@ export const run = (it: RunFacts): RunFacts => ({
   retries_after_shown: it.retries_after_shown,
   retries_after_stall: it.retries_after_stall,
   elapsed_ms: it.elapsed_ms,
+  path: it.path,
+  waited_ms: it.waited_ms,
+  cooldown_ms: it.cooldown_ms,
+  next_route: it.next_route,
+  route_failures: it.route_failures,
+  own_route: it.own_route,
+  moves: it.moves,
+  wasted_tokens: it.wasted_tokens,
+  next_tokens: it.next_tokens,
+  group_retries: it.group_retries,
+  group_wasted_tokens: it.group_wasted_tokens,
 });
 
 /** What a run may spend. */
@@ -169,6 +180,11 @@ export const budget = (it: Budget): Budget => ({
   max_after_stall: it.max_after_stall,
   max_elapsed_ms: it.max_elapsed_ms,
   max_retry_after_ms: it.max_retry_after_ms,
+  max_outage_ms: it.max_outage_ms,
+  max_moves: it.max_moves,
+  ...(it.max_wasted_tokens === undefined ? {} : { max_wasted_tokens: it.max_wasted_tokens }),
+  ...(it.max_group_retries === undefined ? {} : { max_group_retries: it.max_group_retries }),
+  ...(it.max_group_wasted_tokens === undefined ? {} : { max_group_wasted_tokens: it.max_group_wasted_tokens }),
 });
 
 const sideEffects = (it: SideEffects | null): SideEffects | null =>

@@ -354,6 +354,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       request: setup.request,
       calls: setup.calls,
       discarded: setup.discarded,
+      route: undefined,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery) => {
         if (this.#over) return;

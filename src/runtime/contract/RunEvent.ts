@@ -2,7 +2,7 @@
  * Describes what a caller of `StreamProcessor.run` sees.
  *
  * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
- * break comes `RetryScheduled`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
+ * break comes `RetryScheduled`, then any number of `Waiting`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
  * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
  * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that takes up
  * a run of an earlier process begins behind the break: its first `AttemptDiscarded` may name an attempt of that process, of
@@ -58,6 +58,19 @@ export interface RetryScheduled {
   readonly message: string;
 }
 
+/**
+ * The run waits: for its path, or for the end of a wait that its provider has announced. It comes any number of times between
+ * `RetryScheduled` and the next `AttemptStarted`. A first request that waits says so behind its `AttemptStarted`, before any part.
+ */
+export interface Waiting {
+  readonly _tag: "Waiting";
+  readonly for: "path" | "cooldown";
+  /** When this wait began: wall clock, milliseconds since the epoch. */
+  readonly since: number;
+  /** When it is over at the latest, as far as that is known. */
+  readonly until?: number;
+}
+
 /** The run waits for an answer. */
 export interface QuestionAsked {
   readonly _tag: "QuestionAsked";
@@ -97,6 +110,7 @@ export type RunEvent<P> =
   | PartEvent<P>
   | AttemptDiscarded
   | RetryScheduled
+  | Waiting
   | QuestionAsked
   | QuestionAnswered
   | CallVerified
@@ -135,6 +149,11 @@ const ownEvents = [
     rule: Rule,
     delay_ms: Milliseconds,
     message: Schema.String,
+  }),
+  Schema.TaggedStruct("Waiting", {
+    for: Schema.Literals(["path", "cooldown"]),
+    since: Milliseconds,
+    until: Schema.optionalKey(Milliseconds),
   }),
   Schema.TaggedStruct("QuestionAsked", { question: QuestionSchema }),
   Schema.TaggedStruct("QuestionAnswered", { revision: Schema.Natural, choice: Choice }),

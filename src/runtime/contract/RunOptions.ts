@@ -8,6 +8,7 @@ import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
 import type { AttemptMode, Budget, Provider } from "../../domain/RunFacts.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
+import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { ClockOptions } from "./Clocks.ts";
 import type { Taps } from "./Taps.ts";
@@ -39,6 +40,8 @@ export interface AttemptContext {
    * so may not have been taken yet; a continuation must not send what they withdraw.
    */
   readonly discarded: ReadonlyArray<Withdrawn>;
+  /** The route that the attempt goes by: the `id` of one of `routes`; undefined for the run's own first one. */
+  readonly route: string | undefined;
   /** The cursor to resume from; with request `resume` only. */
   readonly cursor: string | undefined;
   /**
@@ -48,6 +51,19 @@ export interface AttemptContext {
   readonly delivery: (delivery: Delivery) => void;
   /** Reports bytes that arrived: they feed the `silence` clock and the counters. */
   readonly bytes: (count: number) => void;
+}
+
+/** Another way to a model: its own provider, requests and reader. */
+export interface RunRoute<P, E, R> {
+  /** Names the route in events, on record and in its breaker. */
+  readonly id: string;
+  readonly provider: Provider;
+  readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
+  readonly observe: (part: P) => Observation;
+  /** The path of its requests. Default: the provider's id. */
+  readonly path?: string | Path;
+  /** Whether 400, 401 and 404 are this route's own fault: its credential and model are not the caller's. Default true. */
+  readonly own?: boolean;
 }
 
 /** One model request and how to make, read and judge its attempts. */
@@ -63,6 +79,24 @@ export interface RunOptions<P, E, R> {
    * observation with a word or a call that is not known ends the attempt as `caller_failed`, with an `ObservationError`.
    */
   readonly observe: (part: P) => Observation;
+  /**
+   * The path of the request: runs of one path share what is known of it, and wait for it together. Default: the provider's id,
+   * and one credential for all.
+   */
+  readonly path?: string | Path;
+  /**
+   * Further routes, in the order in which a run moves to them; the run's own `provider`, `attempt` and `observe` are the first.
+   * At most `routesMax`. Only a replay moves.
+   */
+  readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
+  /** Whether 400, 401 and 404 of the first route are the route's own fault. Default false: they are the caller's. */
+  readonly ownRoute?: boolean;
+  /** The group of runs (one agent and its sub-agents) whose budget this run shares. */
+  readonly group?: string;
+  /** Tokens of the request, where the caller knows them: what the next attempt would repeat. */
+  readonly requestTokens?: number;
+  /** Finishes that count as failures, so that another route may take them. Default none. */
+  readonly finishFailures?: ReadonlyArray<"refused" | "empty" | "model_length">;
   /** The run's id; made up when left out. It must be new: one that is on record, live, parked or ended, is `refused`. */
   readonly runId?: string;
   /**
@@ -123,6 +157,9 @@ export interface RunOptions<P, E, R> {
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
+
+/** Most routes of a run, the first one included. */
+export const routesMax = 16;
 
 /** What a caller gives to `StreamProcessor.takeUp`. */
 export interface TakeUpOptions<P, E, R> {

@@ -26,6 +26,17 @@ export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumab
     credential_refreshes,
     throttle_wait_ms: shared.throttle.waitMs(options.provider.id, run.now()),
     ...retries,
+    path: "up",
+    waited_ms: 0,
+    cooldown_ms: 0,
+    next_route: "none",
+    route_failures: 0,
+    own_route: false,
+    moves: 0,
+    wasted_tokens: 0,
+    next_tokens: 0,
+    group_retries: 0,
+    group_wasted_tokens: 0,
   };
 };
 

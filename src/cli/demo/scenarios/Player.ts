@@ -253,6 +253,7 @@ class Caller {
       case "RunCompleted":
         this.#completed = true;
         return this.#handlers.run(this.#calls, "at_end");
+      case "Waiting":
       case "QuestionAnswered":
       case "CallVerified":
         return Effect.void;
