@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { Decision, Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
+import { type Budget, defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import { table } from "../../src/policy/PolicyTable.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
@@ -29,11 +29,18 @@ describe("The policy is total", () => {
         { kind: "caller_failed" },
         { kind: "crashed" },
       ];
-      const runs = [...flags, { ...freshRun, throttle_wait_ms: 70_000 }, { ...freshRun, auto_retries: 3 }];
+      const budget: Budget = { ...defaultBudget, max_wasted_tokens: 1_000 };
+      const runs = [
+        ...flags,
+        { ...freshRun, throttle_wait_ms: 70_000 },
+        { ...freshRun, auto_retries: 3 },
+        { ...freshRun, path: "down" as const, waited_ms: 120_000 },
+        { ...freshRun, wasted_tokens: 900, next_tokens: 101 },
+      ];
       for (const failure of [...failures, ...extra]) {
         for (const run of runs) {
           for (const facts of wideSpan.facts.filter(({ tools }, index) => tools.length === 0 || index % 31 === 0)) {
-            const decision = policy.decide({ facts, failure, run, budget: defaultBudget, jitter: 0.999 });
+            const decision = policy.decide({ facts, failure, run, budget, jitter: 0.999 });
             rules.add(decision.rule);
             wellFormed(decision);
             if (index++ % 31 === 0) assert.match(explain(decision, failure, facts), /^[A-Z].*\.$/);
