@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import * as Breaker from "../../src/paths/Breaker.ts";
+import { Breakers, breakersMax } from "../../src/paths/Breakers.ts";
+
+const failedBy = (runs: ReadonlyArray<string>, at = 0) =>
+  runs.reduce((breaker, run) => Breaker.failed(breaker, run, at), Breaker.closed);
+
+const five = ["a", "b", "c", "d", "e"];
+
+describe("a breaker of a route", () => {
+  it("opens at the fifth failure of different runs", () => {
+    expect(Breaker.standing(failedBy(five.slice(1)), 0)).toBe("closed");
+    expect(Breaker.standing(failedBy(five), 0)).toBe("open");
+  });
+
+  it("counts a run once, however often it fails", () => {
+    expect(Breaker.standing(failedBy(["a", "a", "a", "a", "a", "b", "b"]), 0)).toBe("closed");
+  });
+
+  it("counts the failures of the last thirty seconds alone", () => {
+    const four = failedBy(five.slice(1), 0);
+    expect(Breaker.standing(Breaker.failed(four, "z", 29_999), 29_999)).toBe("open");
+    expect(Breaker.standing(Breaker.failed(four, "z", 30_000), 30_000)).toBe("closed");
+  });
+
+  it("begins to count anew where the route has answered", () => {
+    const answered = Breaker.answered(failedBy(five.slice(1)), "y");
+    expect(Breaker.standing(Breaker.failed(answered, "z", 0), 0)).toBe("closed");
+  });
+
+  it("is open for ten seconds, then one run tries, and no other beside it", () => {
+    const open = failedBy(five);
+    expect(Breaker.standing(open, 9_999)).toBe("open");
+    expect(Breaker.standing(open, 10_000)).toBe("half_open");
+    const trying = Breaker.entered(open, "t", 10_000);
+    expect(Breaker.standing(trying, 10_000)).toBe("open");
+    expect(Breaker.entered(trying, "u", 10_000)).toBe(trying);
+  });
+
+  it("is closed by the run that tries, and by no other's answer", () => {
+    const trying = Breaker.entered(failedBy(five), "t", 10_000);
+    expect(Breaker.answered(trying, "old")).toBe(trying);
+    expect(Breaker.answered(trying, "t")).toBe(Breaker.closed);
+    expect(Breaker.answered(failedBy(five), "old")).toEqual(failedBy(five));
+  });
+
+  it("opens twice as long each time that a try fails, at most five minutes", () => {
+    let breaker = failedBy(five);
+    let now = 0;
+    const lasted: Array<number> = [];
+    for (let round = 0; round < 7; round += 1) {
+      if (breaker._tag === "open") {
+        lasted.push(breaker.until - now);
+        now = breaker.until;
+      }
+      breaker = Breaker.failed(Breaker.entered(breaker, `t${round}`, now), `t${round}`, now);
+    }
+    expect(lasted).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
+  });
+
+  it("is not opened longer by a failure of a run that went before it opened", () => {
+    const open = failedBy(five);
+    expect(Breaker.failed(open, "late", 5_000)).toBe(open);
+    const trying = Breaker.entered(open, "t", 10_000);
+    expect(Breaker.failed(trying, "late", 10_001)).toBe(trying);
+  });
+
+  it("lets the next run try where the one that tries has left, or takes more than a minute", () => {
+    const trying = Breaker.entered(failedBy(five), "t", 10_000);
+    expect(Breaker.standing(Breaker.left(trying, "t", 11_000), 11_000)).toBe("half_open");
+    expect(Breaker.left(trying, "other", 11_000)).toBe(trying);
+    expect(Breaker.standing(trying, 69_999)).toBe("open");
+    expect(Breaker.standing(trying, 70_000)).toBe("half_open");
+  });
+
+  it("opens at once where the route refuses what is its own", () => {
+    expect(Breaker.standing(Breaker.refused(Breaker.closed, 0), 9_999)).toBe("open");
+    const trying = Breaker.entered(failedBy(five), "t", 10_000);
+    expect(Breaker.refused(trying, 10_000)).toEqual({ _tag: "open", until: 30_000, forMs: 20_000 });
+  });
+});
+
+describe("the breakers of a process", () => {
+  it("are bounded: the least recently used one is forgotten (L11)", () => {
+    const breakers = new Breakers();
+    for (let route = 0; route <= breakersMax; route += 1) breakers.refused(`route${route}`, 0);
+    expect(breakers.size).toBe(breakersMax);
+    expect(breakers.standing("route0", 0)).toBe("closed");
+    expect(breakers.standing("route1", 0)).toBe("open");
+  });
+
+  it("hold nothing of a route that is well", () => {
+    const breakers = new Breakers();
+    breakers.entered("a", "run", 0);
+    breakers.failed("a", "run", 0);
+    expect(breakers.size).toBe(1);
+    breakers.answered("a", "run");
+    breakers.left("a", "run", 0);
+    expect(breakers.size).toBe(0);
+  });
+});
