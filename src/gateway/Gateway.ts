@@ -145,12 +145,11 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
 
 /** What every run is given. */
 const relayOptionsOf = (
-  { keepAliveMs }: GatewaySettings,
-  { budget, clocks, policy }: GatewayOptions,
+  { budget, keepAliveMs }: GatewaySettings,
+  { clocks, policy }: GatewayOptions,
   repeats: RelayRepeats,
 ): RequestServing["options"] => ({
-  ...{ keepAliveMs, repeats },
-  ...(budget === undefined ? {} : { budget }),
+  ...{ budget, keepAliveMs, repeats },
   ...(clocks === undefined ? {} : { clocks }),
   ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
 });

@@ -21,6 +21,7 @@ import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
 import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
+import { credentialed } from "./routing/RequestPath.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
@@ -169,12 +170,18 @@ const through = (
  * What an upstream has of its own takes the place of what holds for all. Its headers and its credential are put in where a
  * request leaves: until then it is its client's, by whose credential a repeat is known.
  */
-const relaying = ({ outgoing, server }: RoutedRequest, serving: RequestServing): RelayServing => {
-  const { transport } = serving.reach(server);
+const relaying = (asked: RoutedRequest, serving: RequestServing): RelayServing => {
+  const { outgoing, server } = asked;
+  const { pathOf, transport } = serving.reach(server);
+  const leaves = outgoing(asked);
   return {
     ...serving,
     transport: { open: (request, reporters) => transport.open({ ...request, ...outgoing(request) }, reporters) },
-    options: { ...serving.options, ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }) },
+    options: {
+      ...serving.options,
+      path: credentialed(pathOf(leaves.url), leaves),
+      ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }),
+    },
   };
 };
 

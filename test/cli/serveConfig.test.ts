@@ -137,6 +137,27 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
+  it.live(
+    "says how long a run waits for an outage: ten minutes, what the file says, or what the flag says over it",
+    () =>
+      Effect.gen(function* () {
+        const file = yield* configured({ budget: { max_outage_ms: 5_000 } });
+        const env = { STREAM_RECOVERY_MAX_OUTAGE_MS: "7000" };
+        const cases: ReadonlyArray<readonly [ReadonlyArray<string>, Record<string, string>, string]> = [
+          [[], {}, "600000 ms at most"],
+          [["--config", file.path], {}, "5000 ms at most"],
+          [["--config", file.path], env, "7000 ms at most"],
+          [["--config", file.path, "--max-outage-ms", "forever"], env, "for ever"],
+          [["--budget", "max_outage_ms=forever"], {}, "for ever"],
+        ];
+        for (const [args, variables, said] of cases) {
+          const checked = yield* serve([...args, "--check"], variables);
+          assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null], checked.stderr());
+          assert.include(checked.stdout(), `outages: a run waits ${said}\n`);
+        }
+      }),
+  );
+
   it.live("serves the example of the documentation as it stands", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../docs/gateway.example.json", import.meta.url));
@@ -336,6 +357,10 @@ describe("stream-recovery serve", () => {
         [["--clock", "idle=soon"], "--clock idle: expected whole milliseconds"],
         [["--clock", "sleep=1"], "--clock sleep: expected no such key"],
         [["--budget", "max_auto_retries=-1"], "--budget max_auto_retries: expected"],
+        [
+          ["--max-outage-ms", "soon"],
+          '--max-outage-ms: expected whole milliseconds from 0 to 2147483647, or "forever"',
+        ],
         [["--policy", "nothing_shown=auto_retry_once"], "--policy nothing_shown: expected"],
         [["--policy", "no_such=ask_user"], "--policy no_such: expected a rule of the policy"],
       ];

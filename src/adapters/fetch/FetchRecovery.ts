@@ -23,6 +23,7 @@ import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { DeclaredTools, RelayPlan } from "../relay/RelayPlan.ts";
 import { RelayRepeats } from "../relay/RelayRepeats.ts";
 import { type FetchCall, readCall } from "./Call.ts";
+import { pathOf } from "./FetchPath.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
 import { fetchTransport } from "./Transport.ts";
 
@@ -70,7 +71,8 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const transport = fetchTransport(fetch, asked.extras);
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
-    return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, transport, repeats });
+    const path = await pathOf(asked.plan.request);
+    return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, path, transport, repeats });
   };
   return Object.assign(call, { close: async () => own?.dispose() });
 };

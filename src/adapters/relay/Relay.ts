@@ -37,6 +37,7 @@
 import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
+import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import { written } from "../../provider/protocol/StreamEvent.ts";
@@ -74,6 +75,8 @@ export interface RelayOptions {
   readonly asks?: "always" | "if_it_matters";
   /** What a run may spend; left-out fields have the defaults. */
   readonly budget?: Partial<Budget>;
+  /** The path of the request, and whose requests share a cooldown on it. Default: the provider's id, and one credential for all. */
+  readonly path?: Path;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
   /** Another policy than the default one. */
@@ -214,6 +217,7 @@ const runOptions = Effect.fnUntraced(function* (
     ...(options.asks === undefined ? {} : { asks: options.asks }),
     streaming: plan.streaming,
     budget: remainingBudget(options.budget ?? {}, repeated),
+    ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.policy === undefined ? {} : { policy: options.policy }),

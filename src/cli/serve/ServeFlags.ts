@@ -9,6 +9,7 @@ import {
   hostDefault,
   keepAliveMsDefault,
   limitsDefault,
+  maxOutageMsDefault,
   portDefault,
   upstreamsDefault,
 } from "../../gateway/config/GatewayOptions.ts";
@@ -154,6 +155,14 @@ const rules = {
     "budget",
     "STREAM_RECOVERY_BUDGET",
     "NAME=NUMBER of what a run may spend, such as max_auto_retries=1; repeated, or several by commas",
+  ),
+  maxOutageMs: Flag.String("max-outage-ms").pipe(
+    Flag.withDescription(
+      `All waits of a run for a way to its provider and for announced cooldowns together, in ms, or forever; the same as --budget max_outage_ms=N ($STREAM_RECOVERY_MAX_OUTAGE_MS; default ${maxOutageMsDefault})`,
+    ),
+    Flag.withMetavar("ms|forever"),
+    Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_MAX_OUTAGE_MS")),
+    Flag.optional,
   ),
   policy: pairs(
     "policy",

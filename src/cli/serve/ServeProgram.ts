@@ -23,7 +23,7 @@ export const programOf = Effect.fnUntraced(function* (given: Given) {
   const file = fileOf(Option.getOrUndefined(given.config));
   const typed = optionsTyped(given, {
     clock: yield* pairsOf("clock", given.clock),
-    budget: yield* pairsOf("budget", given.budget),
+    budget: [...(yield* pairsOf("budget", given.budget)), ...outageOf(given)],
     policy: yield* pairsOf("policy", given.policy),
   });
   const wrong = [...("wrong" in file ? file.wrong : []), ...("wrong" in typed ? typed.wrong : [])];
@@ -57,6 +57,13 @@ const pairsOf = Effect.fnUntraced(function* (name: string, typed: ReadonlyArray<
 
 type Pairs = ReadonlyArray<readonly [string, string]>;
 
+/** The flag has the same meaning as its name among the pairs of `--budget`, and wins over it. */
+const outageOf = ({ maxOutageMs }: Given): Pairs =>
+  Option.match(maxOutageMs, {
+    onNone: () => [],
+    onSome: (value) => (value === "" ? [] : [["max_outage_ms", value]]),
+  });
+
 const optionsTyped = (given: Given, pairs: { readonly [K in "clock" | "budget" | "policy"]: Pairs }): Program => {
   const numbers = (all: Pairs) => Object.fromEntries(all.map(([name, value]) => [name, numberOr(value)]));
   const config = {
@@ -66,7 +73,8 @@ const optionsTyped = (given: Given, pairs: { readonly [K in "clock" | "budget" |
   };
   const checked = problemsIn(config);
   const tls = tlsOf(given);
-  const wrong = ["problems" in checked ? checked.problems.map(flagOf) : [], "wrong" in tls ? tls.wrong : []].flat();
+  const named = (problem: ConfigProblem) => flagOf(problem, outageOf(given).length > 0);
+  const wrong = ["problems" in checked ? checked.problems.map(named) : [], "wrong" in tls ? tls.wrong : []].flat();
   if ("problems" in checked || "wrong" in tls) return { wrong };
   return { program: { ...optionsOf(checked.config), ...plainOf(given), ...tls.program } };
 };
@@ -74,8 +82,9 @@ const optionsTyped = (given: Given, pairs: { readonly [K in "clock" | "budget" |
 const numberOr = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
 
 /** `$.clocks.idle` is typed as `--clock idle`. */
-const flagOf = ({ message, path }: ConfigProblem): string => {
+const flagOf = ({ message, path }: ConfigProblem, hasOutage: boolean): string => {
   const [, key = "", name = ""] = /^\$\.(\w+)\.?(.*)$/.exec(path) ?? [];
+  if (hasOutage && name === "max_outage_ms") return `--max-outage-ms: ${message}`;
   return `--${key.replace(/^clocks$/, "clock")} ${name}: ${message}`;
 };
 

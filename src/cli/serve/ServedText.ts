@@ -24,8 +24,12 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     "clients",
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
+    outageLine(settings),
     ...optionLines(program),
   ].join("\n");
+
+const outageLine = ({ budget: { max_outage_ms } }: GatewaySettings): string =>
+  `outages: a run waits ${max_outage_ms === "forever" ? "for ever" : `${max_outage_ms} ms at most`}`;
 
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
 

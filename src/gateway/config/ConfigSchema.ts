@@ -3,7 +3,7 @@
  * table of keys in the documentation are printed from it.
  */
 import { Schema } from "effect";
-import { limitsDefault } from "./GatewayOptions.ts";
+import { limitsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
 
 const said = (description: string) => ({ description });
 
@@ -136,6 +136,12 @@ const budget = Schema.Struct({
   max_after_stall: Schema.optionalKey(counted("Replays after a stall")),
   max_elapsed_ms: Schema.optionalKey(counted("Time since the first failure, in ms")),
   max_retry_after_ms: Schema.optionalKey(counted("Longest Retry-After that is waited for, in ms")),
+  max_outage_ms: Schema.optionalKey(
+    Schema.Union([Schema.Literal("forever"), counted("")]).annotate({
+      description: `All waits of a run for a way to its provider and for announced cooldowns together, in ms, or \`forever\`; ${maxOutageMsDefault} where it is left out`,
+      message: 'expected whole milliseconds from 0 to 2147483647, or "forever"',
+    }),
+  ),
 });
 
 const limit = (description: string, byDefault: number) =>

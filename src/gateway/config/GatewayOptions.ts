@@ -74,6 +74,12 @@ export const portDefault = 8787;
 /** How often a comment goes to a client that waits, in milliseconds: less than the 30 s that proxies are known to cut after. */
 export const keepAliveMsDefault = 15_000;
 
+/**
+ * The longest that a run waits for paths and cooldowns by default, in milliseconds: as long as the SDKs wait for a response. A program
+ * that embeds the library has less, because it may have no client that can be kept waiting.
+ */
+export const maxOutageMsDefault = 600_000;
+
 /** A certificate to listen with, and its key, as PEM texts. */
 export interface ListenTls {
   readonly cert: string;
@@ -132,7 +138,7 @@ export interface GatewayOptions {
   /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
   readonly requireStore?: boolean;
   readonly limits?: Partial<GatewayLimits>;
-  /** What a run may spend. */
+  /** What a run may spend. `max_outage_ms` is `maxOutageMsDefault` where it is left out. */
   readonly budget?: Partial<Budget>;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
@@ -173,6 +179,8 @@ export interface GatewaySettings {
   readonly tokens: ReadonlyArray<AdmittedToken>;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
+  /** What a run may spend, where it is not the default of a run. */
+  readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly accessLog: boolean;
   readonly requireStore: boolean;
   readonly limits: GatewayLimits;
@@ -199,6 +207,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     tokens,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
+    budget: { max_outage_ms: maxOutageMsDefault, ...options.budget },
     accessLog: options.accessLog ?? true,
     requireStore: options.requireStore ?? false,
     limits: { ...limitsDefault, ...options.limits },

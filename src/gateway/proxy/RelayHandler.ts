@@ -19,7 +19,10 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 
 /** What relaying needs of the gateway. */
 export interface RelayServing {
-  readonly options: Pick<Relay.RelayOptions, "keepAliveMs" | "repeats" | "budget" | "clocks" | "tolerance" | "policy">;
+  readonly options: Pick<
+    Relay.RelayOptions,
+    "keepAliveMs" | "path" | "repeats" | "budget" | "clocks" | "tolerance" | "policy"
+  >;
   /** The way to the request's upstream. */
   readonly transport: RelayTransport;
   readonly meter: TrafficMeter["Service"];

@@ -6,6 +6,7 @@ import type { RelayHead, RelayHeaders, RelayTransport } from "../../adapters/rel
 import type { Waiting } from "../../client/connection/Connector.ts";
 import type { Origins } from "../../client/connection/Origin.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
+import type { Path } from "../../paths/Path.ts";
 import { forwarded, handedOn, pairsOf } from "./Headers.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
@@ -31,6 +32,8 @@ export interface Upstream {
   readonly transport: RelayTransport;
   /** Sends a request once, gives its response as it comes, also encoded; rejects with undici's error. */
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
+  /** The path of requests to an address, without whose credential it is. */
+  readonly pathOf: (url: string) => Path;
 }
 
 /** What a way to servers is made of. */
@@ -53,6 +56,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
       return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
     },
   },
+  pathOf: (url) => ({ id: new URL(url).origin }),
   pass: async (request, signal) => {
     const over = begin();
     try {

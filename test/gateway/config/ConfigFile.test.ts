@@ -80,7 +80,7 @@ describe("readConfig", () => {
       },
       clients: { codex: { reveal: "live", on_break: "tell", patience_ms: 4, hold_max_ms: 5, status: 424 } },
       clocks: { idle: 1000, silence: "off" },
-      budget: { max_auto_retries: 0 },
+      budget: { max_auto_retries: 0, max_outage_ms: "forever" },
       policy: { nothing_shown: "ask_user" },
       limits: { drain_ms: 7, max_body_bytes: 8 },
       ...{ db: "memory", lease_ms: 9 },
@@ -91,7 +91,7 @@ describe("readConfig", () => {
       ...{ onQuestion: "hold", holdMs: 1, holdMaxMs: 2, keepAliveMs: 3, db: "memory", leaseMs: 9 },
       clients: { codex: { reveal: "live", onBreak: "tell", patienceMs: 4, holdMaxMs: 5, status: 424 } },
       clocks: { idle: 1000, silence: false },
-      budget: { max_auto_retries: 0 },
+      budget: { max_auto_retries: 0, max_outage_ms: "forever" },
       limits: { maxBodyBytes: 8, drainMs: 7 },
       policy: { nothing_shown: "ask_user" },
       named: [

@@ -46,6 +46,7 @@ const exchange = (more: Partial<RelayExchange>): RelayExchange => ({
 const reached: Upstream = {
   transport: { open: () => exchange({}) },
   pass: async () => ({ head, body: Readable.from([]) }),
+  pathOf: (url) => ({ id: new URL(url).origin }),
 };
 
 const relaying =

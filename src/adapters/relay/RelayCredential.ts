@@ -1,0 +1,29 @@
+/**
+ * Reads from a request the credential that it carries: requests of one credential share what its provider says of a wait.
+ *
+ * What is read here is a secret. It is made a keyed digest of at once, and kept nowhere.
+ */
+import { headerOf, type RelayHeaders } from "./RelayTransport.ts";
+
+/** Headers that hold a credential in one of the four protocols, or choose the account that it is used for. */
+const headers = [
+  ...["authorization", "x-api-key", "api-key", "x-goog-api-key"],
+  ...["openai-organization", "openai-project", "x-goog-user-project"],
+] as const;
+
+/**
+ * The credential of a request as one text; empty where it carries none.
+ *
+ * @param url absolute; Gemini's clients may give their key in it
+ */
+export const credentialIn = (url: string, given: RelayHeaders): string => {
+  const key = URL.canParse(url) ? new URL(url).searchParams.get("key") : null;
+  const found = [key ?? "", ...headers.map((name) => unsigned(headerOf(given, name) ?? ""))];
+  return found.every((value) => value === "") ? "" : JSON.stringify(found);
+};
+
+/** A request that is signed has another signature each time: its key's id names the credential. */
+const unsigned = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
+
+/** Characters of a digest that are kept: 128 bits. */
+export const digestCharacters = 32;
