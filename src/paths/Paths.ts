@@ -2,119 +2,151 @@
  * Knows of every path of this process whether it is up, down or cooling, and lets requests go when they may.
  *
  * One service for all runs. Runs ask it before every request and tell it what they meet; transports tell it how a path can be asked.
+ * What is known stands in `PathTable`, which decides in one step and has no fiber; here are its clock, its timer and its probes. One
+ * fiber serves all paths. It sleeps until the table has something to do, and without a timer while every path is up.
  */
+import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
-import type * as Effect from "effect/Effect";
-import type { PathWay } from "./Path.ts";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
+import * as Layer from "effect/Layer";
+import * as Option from "effect/Option";
+import * as Random from "effect/Random";
+import * as Scope from "effect/Scope";
+import { monotonicMs } from "../recorder/MonotonicTime.ts";
+import type { Admission, Admitted, PathsService } from "./Admission.ts";
+import type { PathWay, Probed } from "./Path.ts";
+import { PathTable } from "./PathTable.ts";
 
-/** Whose requests share a cooldown: a path, a credential (by digest, "" for all) and a model. */
-export interface Scope {
-  readonly path: string;
-  readonly credential: string;
-  readonly model: string | undefined;
+export type {
+  Admission,
+  Admitted,
+  PathStatus,
+  PathsService,
+  Refusal,
+  Scope,
+  Standing,
+  Wait,
+} from "./Admission.ts";
+
+/** Longest that a probe may take, in milliseconds, should its transport set no limit. */
+const probeMaxMs = 15_000;
+
+/** Asks a path. A probe that dies or hangs has failed. */
+const ask = (way: PathWay): Effect.Effect<Probed> =>
+  way.probe.pipe(
+    Effect.timeoutOption(Duration.millis(probeMaxMs)),
+    Effect.exit,
+    Effect.map((exit): Probed => {
+      if (Exit.isFailure(exit)) return { _tag: "failed", reason: "network", code: "probe_died" };
+      return Option.getOrElse(exit.value, (): Probed => ({ _tag: "failed", reason: "network", code: "probe_timeout" }));
+    }),
+  );
+
+/** The fiber that serves a table: it starts probes, lets requests go, and sleeps until there is something to do. */
+class Keeper {
+  readonly #clock: Clock.Clock;
+  readonly table: PathTable;
+  #wake = Deferred.makeUnsafe<void>();
+  /** When the fiber is to wake; infinite while it waits to be woken. */
+  #wakesAt = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock.Clock, seed: () => number) {
+    this.#clock = clock;
+    this.table = new PathTable({
+      now: () => monotonicMs(clock),
+      wall: () => clock.currentTimeMillisUnsafe(),
+      jitter: seed,
+      due: (at) => {
+        if (at >= this.#wakesAt) return;
+        this.#wakesAt = at;
+        Deferred.doneUnsafe(this.#wake, Effect.void);
+      },
+    });
+  }
+
+  serve(scope: Scope.Scope): Effect.Effect<never> {
+    return Effect.forever(
+      Effect.suspend(() => {
+        this.#wake = Deferred.makeUnsafe<void>();
+        this.#wakesAt = Number.NEGATIVE_INFINITY;
+        const probes = this.table.look();
+        const at = this.table.nextAt();
+        this.#wakesAt = at;
+        const started = Effect.forEach(
+          probes,
+          ({ path, way }) =>
+            Effect.forkIn(
+              Effect.flatMap(ask(way), (found) => Effect.sync(() => this.table.probed(path, found))),
+              scope,
+            ),
+          { discard: true },
+        );
+        const woken = Deferred.await(this.#wake);
+        if (at === Number.POSITIVE_INFINITY) return Effect.andThen(started, woken);
+        const sleep = Effect.sleep(Duration.millis(Math.max(0, Math.ceil(at - monotonicMs(this.#clock)))));
+        return Effect.andThen(started, Effect.raceFirst(woken, sleep));
+      }).pipe(
+        // One run whose listener dies must not leave all others waiting.
+        Effect.catchDefect((defect) => Effect.logError("a waiting run could not be told of its path", defect)),
+      ),
+    );
+  }
 }
 
-/** How things stand for a request of a scope. */
-export interface Standing {
-  readonly path: "up" | "down";
-  /** What is left of an announced wait, in milliseconds; what another run has heard counts for `maxRetryAfterMs` at most. */
-  readonly cooldownMs: number;
-}
+/** The service over a table. */
+const serviceOf = (table: PathTable): PathsService => ({
+  attach: (path, way) => table.attach(path, way),
+  wasReached: (path) => table.wasReached(path),
+  hasReached: (path) => table.hasReached(path),
+  standing: (scope, maxRetryAfterMs) => table.standing(scope, maxRetryAfterMs),
+  isOpen: (scope) => table.isOpen(scope),
+  admit: (admission) => admit(table, admission),
+  answered: (scope) => table.answered(scope),
+  refused: (scope, refusal) => table.refused(scope, refusal),
+  unconnected: (scope, code) =>
+    Effect.callback<void>((resume) => {
+      const leave = table.unconnected(scope, code, () => resume(Effect.void));
+      return Effect.sync(leave);
+    }),
+  broke: (scope) => table.broke(scope),
+  isLost: (path) =>
+    Effect.callback<boolean>((resume) => {
+      const leave = table.isLost(path, (lost) => resume(Effect.succeed(lost)));
+      return Effect.sync(leave);
+    }),
+  woke: () => table.woke(),
+  tryNow: (path) =>
+    Effect.callback<boolean>((resume) => {
+      const leave = table.tryNow(path, (known) => resume(Effect.succeed(known)));
+      return Effect.sync(leave);
+    }),
+  list: () => table.list(),
+});
 
-/** What a waiting run is told. Times are wall clock, milliseconds since the epoch. */
-export interface Wait {
-  readonly for: "path" | "cooldown";
-  readonly since: number;
-  readonly until?: number;
-}
+/** An interruption removes the request where it waits, and gives its place back where it was let go in the same step. */
+const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> =>
+  Effect.callback<Admitted>((resume) => {
+    const leave = table.admit(admission, (admitted) => resume(Effect.succeed(admitted)));
+    return Effect.sync(leave);
+  });
 
-/** A provider's refusal that announces a wait. */
-export interface Refusal {
-  readonly kind: "rate_limited" | "overloaded";
-  readonly waitMs: number;
-  /** The wait is about this request alone, and holds no other. */
-  readonly onlyThis: boolean;
-}
-
-/** A request that asks to go. */
-export interface Admission {
-  readonly scope: Scope;
-  /** Longest announced wait that this run keeps, in milliseconds. */
-  readonly maxRetryAfterMs: number;
-  /** Longest that the request waits, in milliseconds; infinite for ever. */
-  readonly withinMs: number;
-  /** Called in the step in which a wait begins, or becomes another one. Must not throw. */
-  readonly told: (wait: Wait) => void;
-  /**
-   * Given the way to say that the request is over or has a response, in the very step that lets it go: until then it counts among
-   * the requests that are let go together. To call it twice does nothing.
-   */
-  readonly hold: (leave: () => void) => void;
-}
-
-/** What became of it, and how long it has waited in milliseconds. */
-export type Admitted =
-  | { readonly _tag: "admitted"; readonly waitedMs: number }
-  /** The time to wait was over, or would be before the wait is. */
-  | { readonly _tag: "too_long"; readonly for: "path" | "cooldown"; readonly waitedMs: number; readonly waitMs: number }
-  /** As many requests wait as may. */
-  | { readonly _tag: "full"; readonly waitedMs: number };
-
-/** How a path stands, for a person. Times are wall clock, milliseconds since the epoch. */
-export interface PathStatus {
-  readonly path: string;
-  /** `returning`: it is back, and waiting runs are let go in waves. */
-  readonly state: "up" | "down" | "returning";
-  readonly since: number;
-  /** Whether it was ever reached. */
-  readonly reached: boolean;
-  /** Probes since it went down. */
-  readonly probes: number;
-  readonly nextProbeAt?: number;
-  /** The code of the last failed probe or connect. */
-  readonly code?: string;
-  /** Runs that wait for it, for its cooldowns too. */
-  readonly waiting: number;
-  readonly cooldowns: ReadonlyArray<{
-    readonly model?: string;
-    /** The first eight characters of the credential's digest. */
-    readonly credential?: string;
-    readonly kind: "rate_limited" | "overloaded";
-    readonly until: number;
-  }>;
-}
+/** Makes the paths of a process; their fiber and their probes end with the scope. */
+const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.gen(function* () {
+  const scope = yield* Scope.Scope;
+  const random = yield* Random.Random;
+  const keeper = new Keeper(yield* Clock.Clock, () => random.nextDoubleUnsafe());
+  yield* Effect.forkScoped(keeper.serve(scope));
+  return serviceOf(keeper.table);
+});
 
 /** The paths of a process. */
-export class Paths extends Context.Service<
-  Paths,
-  {
-    /** From now on a path can be asked this way. */
-    readonly attach: (path: string, way: PathWay) => void;
-    /** A path was reached before this process began: its record says so. */
-    readonly wasReached: (path: string) => void;
-    readonly hasReached: (path: string) => boolean;
-    readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
-    /** Whether a request may go at once, without being counted: the path is up, nothing cools, nobody waits. */
-    readonly isOpen: (scope: Scope) => boolean;
-    /** Waits until the request may go. An interruption ends the wait at once. */
-    readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
-    /** A response head has come, of any status. */
-    readonly answered: (scope: Scope) => void;
-    /** The head said that the provider takes no more for now. */
-    readonly refused: (scope: Scope, refusal: Refusal) => void;
-    /**
-     * No connection could be made, for a network reason (or, where the path was reached before, a certificate that is not the
-     * origin's). Done as soon as it is known whether the path is down.
-     */
-    readonly unconnected: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
-    /** A connection broke under a request. Many at once are an outage until a probe says otherwise. */
-    readonly broke: (scope: Scope) => void;
-    /** Asks a path that is silent, once for all that ask: whether it is lost. Nothing is lost where nobody can probe. */
-    readonly isLost: (path: string) => Effect.Effect<boolean>;
-    /** This process has not run for a while: every path with runs on it is asked at once, idle connections go. */
-    readonly woke: () => void;
-    /** Asks a path now, and lets its runs go where it is back. Returns whether there is such a path. */
-    readonly tryNow: (path: string) => Effect.Effect<boolean>;
-    readonly list: () => ReadonlyArray<PathStatus>;
-  }
->()("effect-stream-recovery/Paths") {}
+export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {
+  /** Makes the paths of a process; their fiber and their probes end with the scope. */
+  static readonly make = make;
+
+  /** One for all that share it. */
+  static readonly layer: Layer.Layer<Paths> = Layer.effect(Paths, make);
+}
