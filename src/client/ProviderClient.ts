@@ -9,15 +9,18 @@
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import { classifyResponse } from "../failure/FailureClassifier.ts";
+import { AttemptPath, type Path } from "../paths/Path.ts";
 import type { Part, ProtocolId } from "../provider/Protocols.ts";
 import * as Decoder from "../provider/stream/Decoder.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs, proxyChoice } from "./ClientConfig.ts";
+import { credentialed } from "./CredentialDigest.ts";
 import * as Connections from "./connection/Connections.ts";
 import * as Connector from "./connection/Connector.ts";
 import { Exchange, type ExchangeBreak, type Head } from "./connection/Exchange.ts";
 import { failureOf } from "./connection/ExchangeFailure.ts";
 import { type Origin, Origins } from "./connection/Origin.ts";
+import { pathTo } from "./connection/OriginPath.ts";
 import type { ExchangeRecord } from "./ExchangeRecord.ts";
 import * as ExchangeTelemetry from "./ExchangeTelemetry.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
@@ -62,6 +65,12 @@ export interface ProviderClientOptions {
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
+/** What tells the requests of a path apart. */
+export interface PathOptions {
+  /** An API key or token, with whatever else chooses the account. Left out: one for all requests. */
+  readonly credential?: string | Redacted.Redacted<string>;
+}
+
 /** Reaches providers over kept connections and gives their streams as parts; every failure is a `ProviderError`. */
 export class ProviderClient extends Context.Service<
   ProviderClient,
@@ -73,6 +82,14 @@ export class ProviderClient extends Context.Service<
     readonly stream: <S, Id extends string = ProtocolId>(
       request: ProviderRequest<S, Id>,
     ) => Stream.Stream<Part<Id>, ProviderError>;
+    /**
+     * Names the path of requests to an address, for `RunOptions.path`: its origin, and the egress proxy in front of it without its
+     * login. The runs of a path share what is known of outages; those of one credential on it share announced waits.
+     *
+     * @param options `credential` is what the requests are authorized by; only a digest of it is kept
+     * @throws TypeError for an address that cannot be read
+     */
+    readonly path: (url: string | URL, options?: PathOptions) => Path;
   }
 >()("effect-stream-recovery/client/ProviderClient") {
   /**
@@ -110,6 +127,7 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   return ProviderClient.of({
     stream: (request) =>
       Stream.unwrap(Effect.map(open(transport, request), (pull) => Stream.fromPull(Effect.succeed(pull)))),
+    path: (url, { credential } = {}) => credentialed(pathTo(transport, url), credential),
   });
 });
 
@@ -133,6 +151,7 @@ type Parts<Id extends string> = readonly [Part<Id>, ...Array<Part<Id>>];
 /** Opens the exchange within the stream's scope and gives the pull that reads it. */
 const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Transport, request: ProviderRequest<S, Id>) {
   const clock = yield* Clock.Clock;
+  yield* reportWay(transport, request.url);
   const origin = transport.origins.of(originOf(request.url));
   const telemetry = yield* transport.observe(originOf(request.url), origin);
   const exchange = yield* Effect.acquireRelease(
@@ -145,6 +164,14 @@ const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Trans
     nowMs: () => clock.currentTimeMillisUnsafe(),
   });
 });
+
+/** Tells the run how the path of its attempt can be asked, before anything is sent. */
+const reportWay = (transport: Transport, url: string | URL): Effect.Effect<void> =>
+  Effect.map(AttemptPath, (report) => {
+    if (report === undefined || originOf(url) === "") return;
+    const { way } = pathTo(transport, url);
+    if (way !== undefined) report(way);
+  });
 
 /** The pull that reads an exchange to its end. */
 const reading = <S, Id extends string>(

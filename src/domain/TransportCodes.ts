@@ -162,6 +162,21 @@ const familyOf = (code: string): TransportRow | undefined => families.find(([pat
  */
 export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
+/**
+ * Whether a code says that whoever answered is not the origin: a certificate that is not its own, or bytes that are no TLS. Where the
+ * origin was reached before, that is a captive portal or a clock that is wrong for now, and passes.
+ */
+export const isForeign = (code: string): boolean =>
+  foreign.has(code.startsWith(proxyPrefix) ? code.slice(proxyPrefix.length) : code);
+
+/** Codes of our own client certificate are not among them, nor those of a certificate file that cannot be read. */
+const foreign: ReadonlySet<string> = new Set(
+  `EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED CERT_SIGNATURE_FAILURE
+  CERT_CHAIN_TOO_LONG DEPTH_ZERO_SELF_SIGNED_CERT INVALID_CA INVALID_PURPOSE SELF_SIGNED_CERT_IN_CHAIN
+  UNABLE_TO_GET_ISSUER_CERT UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE HOSTNAME_MISMATCH
+  ERR_TLS_CERT_ALTNAME_INVALID ERR_SSL_WRONG_VERSION_NUMBER ERR_SSL_PACKET_LENGTH_TOO_LONG`.split(/\s+/),
+);
+
 /** The codes of the table inside a text, such as `read ECONNRESET`: codes are words in capitals that no sentence has. */
 export const inText = (message: string): string | undefined => {
   for (const [word] of message.matchAll(/\b[A-Z][A-Z0-9_]{3,48}\b/g)) {

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
 import * as Tls from "node:tls";
 import type * as Undici from "@effect/platform-node/Undici";
-import type { ProxyChoice } from "./EgressProxy.ts";
+import type { EgressProxy, ProxyChoice, ProxyTarget } from "./EgressProxy.ts";
 import { type Opening, Tunnel } from "./Tunnel.ts";
 import { buildConnector } from "./Undici.ts";
 
@@ -41,11 +41,14 @@ export interface Waiting {
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
-  /** Opens one within the `connect` clock, for no request alone. */
+  /** Opens one for no request alone, within the `connect` clock or a shorter limit in milliseconds. */
   readonly open: (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
+    limitMs?: number,
   ) => Opening | undefined;
+  /** The egress proxy in front of an origin, as `URL.origin` spells it. */
+  readonly proxyOf: (origin: string) => EgressProxy | undefined;
   /** The request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
@@ -69,6 +72,18 @@ export interface ConnectorOptions {
   readonly http2?: boolean;
 }
 
+/** Where a connection to an origin ends, as undici asks for it; an IPv6 address without brackets. */
+export const targetOf = (origin: string): Undici.buildConnector.Options => {
+  const { hostname, host, port, protocol } = new URL(origin);
+  return { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
+};
+
+const portedOf = ({ hostname, port, protocol }: Undici.buildConnector.Options): ProxyTarget => ({
+  protocol,
+  hostname,
+  port: Number(port) || (protocol === "https:" ? 443 : 80),
+});
+
 /** One for all connectors: a client of HTTP/2 has two, and either may open the connection that a request waits for. */
 const current = new AsyncLocalStorage<Waiting>();
 
@@ -79,14 +94,14 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
   const toOrigin = once(() => originConnector({ http2, moreCa, tls }));
   const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
-    const { hostname, port, protocol } = options;
-    const chosen = proxy({ protocol, hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) });
+    const chosen = proxy(portedOf(options));
     if (chosen === undefined) return toOrigin()(options, settle);
     return new Tunnel(chosen, options, { toProxy: toProxy(), toOrigin: toOrigin() }, settle);
   };
   const clocked = (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
+    limitMs: number = connectMs,
   ): Opening | undefined => {
     const settle: Undici.buildConnector.Callback = (...result) => {
       clearTimeout(timer);
@@ -95,10 +110,13 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
     // The connector gives its socket, which its type does not say.
     const opened: unknown = open(options, settle);
     const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
-    const timer = setTimeout(() => {
-      const atProxy = opening instanceof Tunnel && !opening.open;
-      opening?.destroy(new ConnectStalled(atProxy ? "PROXY_STALLED" : "CONNECT_STALLED"));
-    }, connectMs);
+    const timer = setTimeout(
+      () => {
+        const atProxy = opening instanceof Tunnel && !opening.open;
+        opening?.destroy(new ConnectStalled(atProxy ? "PROXY_STALLED" : "CONNECT_STALLED"));
+      },
+      Math.min(connectMs, limitMs),
+    );
     return opening;
   };
   return {
@@ -111,6 +129,7 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
       if (waiting !== undefined) waiting.connecting = opening;
     },
     open: clocked,
+    proxyOf: (origin) => proxy(portedOf(targetOf(origin))),
     waiting: () => current.getStore(),
     dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
   };

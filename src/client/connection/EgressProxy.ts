@@ -57,6 +57,10 @@ export const read = (address: string): EgressProxy | undefined => {
   };
 };
 
+/** A proxy's address without its login. */
+export const addressOf = ({ hostname, port, secure }: EgressProxy): string =>
+  `${secure ? "https" : "http"}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+
 const decodedPair = (username: string, password: string): string | undefined => {
   try {
     return `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

@@ -6,10 +6,13 @@
  */
 import type { Socket } from "node:net";
 import type * as Undici from "@effect/platform-node/Undici";
-import { type Connector, ConnectStalled, type Waiting } from "./Connector.ts";
+import { Effect } from "effect";
+import type { Probed } from "../../paths/Path.ts";
+import { type Connector, ConnectStalled, targetOf, type Waiting } from "./Connector.ts";
 import { Exchange } from "./Exchange.ts";
 import { Http2Session, type SessionHost } from "./Http2Session.ts";
 import { originsMax } from "./Origin.ts";
+import * as Probe from "./Probe.ts";
 import type { Opening } from "./Tunnel.ts";
 import { Dispatcher } from "./Undici.ts";
 
@@ -50,6 +53,11 @@ export class Http2Dispatcher extends Dispatcher {
     if (this.#lanes.size > originsMax) this.#forget();
     lane.send({ options, handler, waiting: this.#options.connector.waiting() });
     return true;
+  }
+
+  /** Asks the way to an origin: over its connection where one is open, else by a connection that is made as for a request. */
+  probe(origin: string): Effect.Effect<Probed> {
+    return this.#lanes.get(origin)?.ask() ?? Probe.connection(this.#options.connector, origin);
   }
 
   /** Drops the first origin that nothing is under way to; that it speaks no HTTP/2 is found again. */
@@ -106,6 +114,21 @@ class Lane {
     for (const session of this.#sessions) session.destroy(closed);
   }
 
+  /** A PING on every connection that is open; undefined where none is. One that is not answered in time is dropped with its streams. */
+  ask(): Effect.Effect<Probed> | undefined {
+    const open = [...this.#sessions].filter((session) => !session.over);
+    if (open.length === 0) return undefined;
+    return Effect.callback((resume) => {
+      let left = open.length;
+      for (const session of open)
+        session.ask(Probe.probeMs, (error) => {
+          left -= 1;
+          if (error === undefined) resume(Effect.succeed(Probe.works));
+          else if (left === 0) resume(Effect.succeed(Probe.failed(error)));
+        });
+    });
+  }
+
   /** Writes what may be written now. */
   #flow(): void {
     if (this.#http1) {
@@ -148,8 +171,7 @@ class Lane {
   #open(): void {
     const { connectMs, connector, now } = this.#options;
     const begunAt = now();
-    const { hostname, host, port, protocol } = new URL(this.#origin);
-    const target = { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
+    const target = targetOf(this.#origin);
     const failed = (error: Error): void => {
       this.#opening = undefined;
       this.#failAll(error);

@@ -10,11 +10,12 @@ import type { Dispatcher } from "@effect/platform-node/Undici";
 import type { Carried, Carrier } from "./Exchange.ts";
 import { Http2Broken, Http2Stream } from "./Http2Stream.ts";
 import type { KeptConnection, Origin } from "./Origin.ts";
+import { probeMs } from "./Probe.ts";
 
 /** Most streams at a time on one connection; the peer may permit fewer (RFC 9113 recommends no fewer than 100). */
 export const streamsMax = 100;
 
-/** A connection with open streams on which nothing came is asked by a PING after so long, and dropped after as long again, in milliseconds. */
+/** A connection with open streams on which nothing came is asked by a PING after so long, in milliseconds, and dropped where none is answered. */
 export const pingMsDefault = 10_000;
 
 /** Bytes that may come on one stream unread, and on all streams of a connection: one that is not read must not stop the others. */
@@ -48,7 +49,8 @@ export class Http2Session implements KeptConnection {
   #heardAt: number;
   /** Counts what has come from the peer. */
   #heard = 0;
-  #asked = false;
+  /** Who waits for the answer to a PING. */
+  readonly #askers: Array<(error: Error | undefined) => void> = [];
   #draining = false;
   #goaway: { readonly code: number; readonly last: number } | undefined;
   #error: Error | undefined;
@@ -111,7 +113,7 @@ export class Http2Session implements KeptConnection {
     });
     this.#streams.add(stream);
     clearTimeout(this.#idle);
-    this.#pings ??= setInterval(() => this.#ping(), this.#host.pingMs).unref();
+    this.#listen();
     stream.send(this.#session, options);
   }
 
@@ -143,7 +145,6 @@ export class Http2Session implements KeptConnection {
   #hear(): void {
     this.#heard += 1;
     this.#heardAt = this.#host.now();
-    this.#asked = false;
   }
 
   /** Closes the connection if no request is on it. */
@@ -178,9 +179,8 @@ export class Http2Session implements KeptConnection {
   #ended(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     if (this.#streams.size === 0) {
-      clearInterval(this.#pings);
+      clearTimeout(this.#pings);
       this.#pings = undefined;
-      this.#asked = false;
       this.#idleSince = this.#host.now();
       if (this.#draining) this.#session.close();
       else this.#idle = setTimeout(() => this.discard(), this.#host.keepAliveMs).unref();
@@ -191,22 +191,55 @@ export class Http2Session implements KeptConnection {
   #closed(): void {
     this.#draining = true;
     clearTimeout(this.#idle);
-    clearInterval(this.#pings);
+    clearTimeout(this.#pings);
     this.#host.origin.connections.delete(this);
     this.#host.changed();
   }
 
-  #ping(): void {
-    if (this.#session.destroyed || this.#host.now() - this.#heardAt < this.#host.pingMs) return;
-    if (this.#asked) {
-      this.destroy(new Http2Broken("ERR_HTTP2_PING_CANCEL"));
+  /**
+   * Asks by a PING whether the connection lives; one that says nothing in time is dropped with its streams.
+   *
+   * @param ms time for anything to come, in milliseconds; where it is asked already, that question's time
+   * @param told called once, with what broke the connection where it is dead
+   */
+  ask(ms: number, told: (error: Error | undefined) => void): void {
+    this.#askers.push(told);
+    if (this.#askers.length > 1) return;
+    const dead = new Http2Broken("ERR_HTTP2_PING_CANCEL");
+    const heard = this.#heard;
+    const tell = (error: Error | undefined): void => {
+      clearTimeout(timer);
+      for (const asker of this.#askers.splice(0)) asker(error);
+    };
+    const late = (): void => {
+      if (this.#askers.length === 0) return;
+      if (this.#heard === heard) this.destroy(dead);
+      tell(this.#heard === heard ? dead : undefined);
+    };
+    // What came while this process did not run is read before the timer's word counts.
+    const timer = setTimeout(() => setImmediate(late), ms).unref();
+    if (this.#session.destroyed) {
+      tell(this.#error ?? dead);
       return;
     }
-    this.#asked = true;
     this.#session.ping((error) => {
-      if (error !== null) return;
-      this.#hear();
+      if (error === null) this.#hear();
+      tell(error === null ? undefined : (this.#error ?? dead));
     });
+  }
+
+  /** Looks after the connection while streams are on it: once nothing has come for long enough, it is asked. */
+  #listen(): void {
+    const silentMs = this.#host.now() - this.#heardAt;
+    this.#pings ??= setTimeout(
+      () => {
+        this.#pings = undefined;
+        if (this.#session.destroyed || this.#streams.size === 0) return;
+        if (this.#host.now() - this.#heardAt < this.#host.pingMs) this.#listen();
+        else this.ask(Math.min(this.#host.pingMs, probeMs), () => this.#listen());
+      },
+      Math.max(1, this.#host.pingMs - silentMs),
+    ).unref();
   }
 
   /** Why a stream is broken: a GOAWAY below it, the connection, or its own reset, in this order of what is known. */

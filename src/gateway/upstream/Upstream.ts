@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import type { RelayHead, RelayHeaders, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
 import type { Waiting } from "../../client/connection/Connector.ts";
 import type { Origins } from "../../client/connection/Origin.ts";
+import { pathTo } from "../../client/connection/OriginPath.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Path } from "../../paths/Path.ts";
 import { forwarded, handedOn, pairsOf } from "./Headers.ts";
@@ -32,7 +33,7 @@ export interface Upstream {
   readonly transport: RelayTransport;
   /** Sends a request once, gives its response as it comes, also encoded; rejects with undici's error. */
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
-  /** The path of requests to an address, without whose credential it is. */
+  /** The path of requests to an address and how it can be asked, without whose credential it is. */
   readonly pathOf: (url: string) => Path;
 }
 
@@ -56,7 +57,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
       return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
     },
   },
-  pathOf: (url) => ({ id: new URL(url).origin }),
+  pathOf: (url) => pathTo({ ...wire, origins }, url),
   pass: async (request, signal) => {
     const over = begin();
     try {

@@ -1,0 +1,41 @@
+/**
+ * Names the path to an origin, and says how it can be asked over the connections of a client.
+ */
+import type { Dispatcher } from "@effect/platform-node/Undici";
+import { Effect } from "effect";
+import type { Path, PathWay } from "../../paths/Path.ts";
+import type { Connector } from "./Connector.ts";
+import { addressOf, type EgressProxy } from "./EgressProxy.ts";
+import { Http2Dispatcher } from "./Http2Dispatcher.ts";
+import type { Origins } from "./Origin.ts";
+import * as Probe from "./Probe.ts";
+
+/** The connections of a client. */
+export interface Reach {
+  readonly agent: Dispatcher;
+  /** Opens the connections that its requests go over. */
+  readonly connector: Connector;
+  readonly origins: Origins;
+}
+
+/**
+ * The path of requests to an address: scheme, host, port and the proxy in front, which is named without its login.
+ *
+ * @throws TypeError for an address that cannot be read
+ */
+export const pathTo = (reach: Reach, url: string | URL): Path => {
+  const { origin } = new URL(url);
+  return { id: idOf(origin, reach.connector.proxyOf(origin)), way: wayTo(reach, origin) };
+};
+
+const idOf = (origin: string, proxy: EgressProxy | undefined): string =>
+  proxy === undefined ? origin : `${origin} via ${addressOf(proxy)}`;
+
+const wayTo = ({ agent, connector, origins }: Reach, origin: string): PathWay => ({
+  probe: Effect.suspend(() =>
+    agent instanceof Http2Dispatcher && origin.startsWith("https:")
+      ? agent.probe(origin)
+      : Probe.connection(connector, origin),
+  ),
+  dropIdle: () => origins.of(origin).distrust(),
+});

@@ -1,0 +1,227 @@
+import { createServer as createNet } from "node:net";
+import { createServer as createTls, type TLSSocket } from "node:tls";
+import { assert, describe, it } from "@effect/vitest";
+import { Deferred, Effect, Fiber, Redacted } from "effect";
+import * as Connector from "../../../src/client/connection/Connector.ts";
+import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
+import * as Probe from "../../../src/client/connection/Probe.ts";
+import { ProviderClient } from "../../../src/client/index.ts";
+import { elsewhere, expired, key, localhost } from "../../failure/provoked/Certificates.ts";
+import { silentServer, turns } from "../Attempt.ts";
+import { type ProxyServerOptions, proxyServer } from "../EgressProxyServer.ts";
+
+/** A server behind TLS that counts its connections and what they said. */
+const secure = (cert = localhost) =>
+  Effect.acquireRelease(
+    Effect.callback<{ port: number; sockets: Set<TLSSocket>; bytes: () => number; stop: () => void }>((resume) => {
+      const sockets = new Set<TLSSocket>();
+      let bytes = 0;
+      const server = createTls({ key, cert }, (socket) => {
+        sockets.add(socket);
+        socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
+        socket.on("data", (chunk: Buffer) => {
+          bytes += chunk.length;
+        });
+      });
+      server.on("tlsClientError", () => undefined);
+      server.listen(0, "127.0.0.1", () => {
+        const stop = (): void => {
+          for (const socket of sockets) socket.destroy();
+          server.close();
+        };
+        resume(Effect.succeed({ port: portOf(server.address()), sockets, bytes: () => bytes, stop }));
+      });
+    }),
+    ({ stop }) => Effect.sync(stop),
+  );
+
+const portOf = (address: unknown): number =>
+  typeof address === "object" && address !== null && "port" in address ? Number(address.port) : 0;
+
+/** A port that nothing listens at: it was free just now. */
+const closedPort = Effect.callback<number>((resume) => {
+  const server = createNet().listen(0, "127.0.0.1", () => {
+    const port = portOf(server.address());
+    server.close(() => resume(Effect.succeed(port)));
+  });
+});
+
+const connector = (proxy?: string, ca = localhost) =>
+  Connector.make({
+    connectMs: 5_000,
+    tls: { ca },
+    proxy: EgressProxy.always(proxy === undefined ? undefined : EgressProxy.read(proxy)),
+  });
+
+const probe = (origin: string, proxy?: string, limitMs?: number, ca?: string) =>
+  Probe.connection(connector(proxy, ca), origin, limitMs);
+
+/** Long enough for a handshake on a machine that is busy with others, short beside a test. */
+const soon = 300;
+
+const until = (holds: () => boolean) =>
+  Effect.gen(function* () {
+    while (!holds()) yield* turns(1);
+  });
+
+describe("a probe", () => {
+  it("ends so early that a path which fell silent is known within 16 s", () => {
+    assert.isBelow(10_000 + Probe.probeMs, 16_000);
+  });
+
+  it.live("finds a path that works by TCP and TLS alone: no byte of a request goes, no connection stays", () =>
+    Effect.gen(function* () {
+      const server = yield* secure();
+      assert.deepStrictEqual(yield* probe(`https://localhost:${server.port}`), { _tag: "works" });
+      yield* until(() => server.sockets.size === 0);
+      assert.strictEqual(server.bytes(), 0);
+      const plain = yield* silentServer;
+      assert.deepStrictEqual(yield* probe(`http://127.0.0.1:${plain.port}`), { _tag: "works" });
+      yield* Deferred.await(plain.closed);
+    }),
+  );
+
+  it.live("says that nothing listens, and that a name does not resolve", () =>
+    Effect.gen(function* () {
+      const port = yield* closedPort;
+      const refused = { _tag: "failed", reason: "network", code: "ECONNREFUSED" } as const;
+      assert.deepStrictEqual(yield* probe(`https://127.0.0.1:${port}`), refused);
+      assert.deepStrictEqual(yield* probe(`http://127.0.0.1:${port}`), refused);
+      const unknown = yield* probe("https://nowhere.invalid");
+      assert.strictEqual(unknown._tag, "failed");
+      assert.include(["ENOTFOUND", "EAI_AGAIN"], unknown._tag === "failed" ? unknown.code : "");
+    }),
+  );
+
+  it.live("does not wait for TLS that hangs, and leaves no socket behind", () =>
+    Effect.gen(function* () {
+      const silent = yield* silentServer;
+      assert.deepStrictEqual(yield* probe(`https://127.0.0.1:${silent.port}`, undefined, soon), {
+        _tag: "failed",
+        reason: "network",
+        code: "CONNECT_STALLED",
+      });
+      yield* Deferred.await(silent.closed);
+    }),
+  );
+
+  it.live("leaves no socket behind where it is interrupted", () =>
+    Effect.gen(function* () {
+      const silent = yield* silentServer;
+      const fiber = yield* Effect.forkChild(probe(`https://127.0.0.1:${silent.port}`));
+      yield* Deferred.await(silent.accepted);
+      yield* Fiber.interrupt(fiber);
+      yield* Deferred.await(silent.closed);
+    }),
+  );
+
+  it.live("tells a certificate that is not the origin's from a network that is away: somebody answered", () =>
+    Effect.gen(function* () {
+      const stranger = yield* secure(elsewhere);
+      assert.deepStrictEqual(yield* probe(`https://localhost:${stranger.port}`, undefined, undefined, elsewhere), {
+        _tag: "failed",
+        reason: "certificate",
+        code: "ERR_TLS_CERT_ALTNAME_INVALID",
+      });
+      const old = yield* secure(expired);
+      assert.deepStrictEqual(yield* probe(`https://localhost:${old.port}`, undefined, undefined, expired), {
+        _tag: "failed",
+        reason: "certificate",
+        code: "CERT_HAS_EXPIRED",
+      });
+      const portal = yield* Effect.acquireRelease(
+        Effect.callback<ReturnType<typeof createNet>>((resume) => {
+          const server = createNet((socket) => {
+            socket.on("error", () => undefined).end("HTTP/1.1 302 Found\r\nlocation: http://portal.test/\r\n\r\n");
+          }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
+        }),
+        (server) => Effect.sync(() => void server.close()),
+      );
+      const answered = yield* probe(`https://localhost:${portOf(portal.address())}`);
+      assert.deepInclude(answered, { _tag: "failed", reason: "certificate" });
+    }),
+  );
+});
+
+describe("a probe through an egress proxy", () => {
+  const through = (options: ProxyServerOptions, origin: string, limitMs?: number) =>
+    Effect.gen(function* () {
+      const proxy = yield* proxyServer(options);
+      const probed = yield* probe(origin, proxy.url, limitMs);
+      yield* until(() => proxy.open() === 0);
+      return { probed, asked: proxy.asked.map(({ target }) => target) };
+    });
+
+  it.live("asks for the tunnel and for TLS inside", () =>
+    Effect.gen(function* () {
+      const server = yield* secure();
+      const found = yield* through({}, `https://localhost:${server.port}`);
+      assert.deepStrictEqual(found, { probed: { _tag: "works" }, asked: [`localhost:${server.port}`] });
+    }),
+  );
+
+  it.live("asks for the tunnel of a plain origin too", () =>
+    Effect.gen(function* () {
+      const plain = yield* silentServer;
+      const found = yield* through({}, `http://127.0.0.1:${plain.port}`);
+      assert.deepStrictEqual(found, { probed: { _tag: "works" }, asked: [`127.0.0.1:${plain.port}`] });
+    }),
+  );
+
+  it.live("finds a proxy that is dead, and one that does not answer", () =>
+    Effect.gen(function* () {
+      const dead = yield* probe("https://localhost:1", `http://127.0.0.1:${yield* closedPort}`);
+      assert.deepStrictEqual(dead, { _tag: "failed", reason: "network", code: "PROXY_ECONNREFUSED" });
+      const { probed } = yield* through({ instead: () => undefined }, "https://localhost:1", soon);
+      assert.deepStrictEqual(probed, { _tag: "failed", reason: "network", code: "PROXY_STALLED" });
+    }),
+  );
+
+  it.live("finds a proxy that lives and whose far side is dead", () =>
+    Effect.gen(function* () {
+      const refused = yield* through({}, `https://localhost:${yield* closedPort}`);
+      assert.deepStrictEqual(refused.probed, { _tag: "failed", reason: "network", code: "PROXY_502" });
+      const opened = "HTTP/1.1 200 Connection established\r\n\r\n";
+      const hole = yield* through({ instead: (socket) => void socket.write(opened) }, "https://localhost:1", soon);
+      assert.deepStrictEqual(hole.probed, { _tag: "failed", reason: "network", code: "CONNECT_STALLED" });
+    }),
+  );
+});
+
+describe("the path of a client's requests", () => {
+  it.live("is scheme, host and port, with the proxy in front and never its login", () =>
+    Effect.gen(function* () {
+      const direct = yield* ProviderClient.make({ proxy: "direct" });
+      assert.strictEqual(direct.path("https://api.test/v1/messages?key=secret").id, "https://api.test");
+      assert.strictEqual(direct.path("http://[::1]:8080/").id, "http://[::1]:8080");
+      const behind = yield* ProviderClient.make({ proxy: Redacted.make("http://user:secret@proxy.test:3128") });
+      const { id } = behind.path(new URL("https://api.test:8443/v1"));
+      assert.strictEqual(id, "https://api.test:8443 via http://proxy.test:3128");
+      assert.throws(() => direct.path("api"), TypeError);
+    }),
+  );
+
+  it.live("tells credentials apart by digests", () =>
+    Effect.gen(function* () {
+      const client = yield* ProviderClient.make();
+      const of = (credential: string | Redacted.Redacted<string>) =>
+        client.path("https://api.test", { credential }).credential;
+      assert.match(of("one") ?? "", /^[0-9a-f]{32}$/);
+      assert.strictEqual(of("one"), of(Redacted.make("one")));
+      assert.notStrictEqual(of("one"), of("two"));
+      assert.notProperty(client.path("https://api.test"), "credential");
+      assert.notProperty(client.path("https://api.test", { credential: "" }), "credential");
+    }),
+  );
+
+  it.live("can be asked as the client connects", () =>
+    Effect.gen(function* () {
+      const server = yield* secure();
+      const client = yield* ProviderClient.make({ proxy: "direct", tls: { ca: localhost } });
+      const stranger = yield* ProviderClient.make({ proxy: "direct" });
+      const url = `https://localhost:${server.port}/v1`;
+      assert.deepStrictEqual(yield* client.path(url).way?.probe ?? Effect.die("no way"), { _tag: "works" });
+      assert.deepInclude(yield* stranger.path(url).way?.probe ?? Effect.die("no way"), { reason: "certificate" });
+    }),
+  );
+});
