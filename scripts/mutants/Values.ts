@@ -25,7 +25,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a budget that is no number is unlimited",
     breaks: "L2 (08)",
     within: "read",
-    find: "const budget = isBudget(given.budget) ? given.budget : repaired(given.budget, worstBudget, isBudget);",
+    find: "const budget = isBudget(given.budget) ? given.budget : readBudget(whole(given.budget, newLimits));",
     replace: "const budget = given.budget;",
     proofs: [{ test: "test/policy/InputReading.test.ts", named: "a budget that is no number" }],
   },

@@ -5,7 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { connectMsDefault } from "../../src/client/ProviderClient.ts";
 import { defaultBudget } from "../../src/domain/RunFacts.ts";
-import { markdown as policy } from "../../src/policy/PolicyTable.ts";
+import { moveMarkdown, markdown as policy } from "../../src/policy/PolicyTable.ts";
 import * as Writes from "../../src/recorder/Writes.ts";
 import * as Clocks from "../../src/runtime/contract/Clocks.ts";
 import { markdown as errors } from "../../test/failure/provoked/Markdown.ts";
@@ -28,6 +28,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
   const sources = new Sources(root);
   return new Map<string, Printer>([
     ["policy", () => policy()],
+    ["moves", () => moveMarkdown()],
     ["laws", lawTable],
     ["protocols", () => protocolTable(root)],
     ["clocks", () => clockTable(sources)],

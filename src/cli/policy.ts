@@ -1,12 +1,13 @@
 /**
- * `stream-recovery policy`: prints the decision table from the rows that decide.
+ * `stream-recovery policy`: prints the decision table and the table of moves from the rows that decide.
  */
 import { Console } from "effect";
 import { Command, Flag } from "effect/cli";
-import { markdown, table } from "../policy/PolicyTable.ts";
+import { markdown, moveMarkdown, moveTable, table } from "../policy/PolicyTable.ts";
+import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { policyFlag } from "./command/Policy.ts";
 
-/** The command `policy`: prints the decision table from the rows that `decide` itself runs, so that it cannot go stale. */
+/** The command `policy`: prints the tables from the rows that `decide` itself runs, so that they cannot go stale. */
 export const policyCommand = Command.make(
   "policy",
   {
@@ -18,8 +19,13 @@ export const policyCommand = Command.make(
   },
   ({ policy, json }) =>
     Console.log(
-      json
-        ? JSON.stringify({ policy: policy.name, policy_version: policy.version, rows: table(policy) }, null, 2)
-        : markdown(policy),
+      json ? asJson(policy) : [markdown(policy), moveMarkdown(policy)].filter((it) => it !== "").join("\n\n"),
     ),
-).pipe(Command.withDescription("Print the decision table"));
+).pipe(Command.withDescription("Print the decision table, and what moves a run to its next route"));
+
+const asJson = (policy: RecoveryPolicy): string =>
+  JSON.stringify(
+    { policy: policy.name, policy_version: policy.version, rows: table(policy), moves: moveTable(policy) },
+    null,
+    2,
+  );

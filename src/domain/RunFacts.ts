@@ -63,6 +63,8 @@ export const RunFacts = Schema.Struct({
   wasted_tokens: count,
   /** Tokens that the next attempt would repeat, as told or as estimated. */
   next_tokens: count,
+  /** Some of the numbers of tokens are estimates: the provider did not tell them. */
+  tokens_estimated: flag,
   /** Automatic retries of all runs of the group. */
   group_retries: count,
   /** Tokens that broken attempts of all runs of the group have cost. */

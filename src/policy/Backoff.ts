@@ -30,8 +30,8 @@ export const delayMs = (s: Situation): number => {
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
   switch (waitFor(s)) {
     case "path":
-      // How long it is away is not known; whoever waits for it says when it is back.
-      return 0;
+      // How long it is away is not known: the run goes when it is back, and not before the end of a wait that was announced.
+      return Math.round(Math.max(retryAfter ?? 0, s.run.cooldown_ms));
     case "cooldown":
       return Math.round(Math.max(wait, s.run.cooldown_ms));
     default:

@@ -25,13 +25,21 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   return `${happened}; ${whatIsDone(decision, failure, facts)}`;
 };
 
-const whatIsDone = ({ rule }: Decision, failure: Failure, facts: AttemptFacts): string => {
+const whatIsDone = ({ because, route, rule, wait_for }: Decision, failure: Failure, facts: AttemptFacts): string => {
   const tools = () => toolSentence(facts);
   // A caller without types may bring a rule of a newer version.
   const entry: RuleEntry | undefined = rules[rule];
   if (entry === undefined) return tools();
-  return typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ failure, facts, tools });
+  const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence({ because, failure, facts, tools });
+  const manner = route === "next" ? " It goes to the next route." : wait_for === undefined ? "" : ` ${waits[wait_for]}`;
+  return `${said}${manner}`;
 };
+
+/** What a retry waits for before it goes. */
+const waits = {
+  path: "It goes when the provider can be reached again.",
+  cooldown: "It goes when the wait is over that the provider has announced.",
+} as const;
 
 const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFacts): string => {
   // Facts may be given in part: what was shown has come.

@@ -25,10 +25,8 @@ import type { DecisionInput } from "./DecisionInput.ts";
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : repairedFacts(given.facts);
-  const run = isRun(given.run) ? given.run : repaired(whole(given.run, newRunFields), worstRun, isRun);
-  const budget = isBudget(given.budget)
-    ? given.budget
-    : repaired(whole(given.budget, newLimits), worstBudget, isBudget);
+  const run = isRun(given.run) ? given.run : readRun(whole(given.run, newRunFields));
+  const budget = isBudget(given.budget) ? given.budget : readBudget(whole(given.budget, newLimits));
   const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
   const same =
     failure === given.failure &&
@@ -107,7 +105,7 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.retries_after_shown) &&
   isAmount(it.retries_after_stall) &&
   isAmount(it.elapsed_ms) &&
-  (it.path === "up" || it.path === "down") &&
+  isPath(it.path) &&
   (it.next_route === "none" || it.next_route === "up") &&
   typeof it.own_route === "boolean" &&
   isAmount(it.waited_ms) &&
@@ -116,6 +114,7 @@ const isRun = (it: RunFacts): boolean =>
   isAmount(it.moves) &&
   isAmount(it.wasted_tokens) &&
   isAmount(it.next_tokens) &&
+  typeof it.tokens_estimated === "boolean" &&
   isAmount(it.group_retries) &&
   isAmount(it.group_wasted_tokens);
 
@@ -132,6 +131,8 @@ const isBudget = (it: Budget): boolean =>
   isLimit(it.max_wasted_tokens) &&
   isLimit(it.max_group_retries) &&
   isLimit(it.max_group_wasted_tokens);
+
+const isPath = (it: unknown): it is RunFacts["path"] => it === "up" || it === "down";
 
 /** A limit that may be left out. */
 const isLimit = (value: unknown): boolean => value === undefined || isAmount(value);
@@ -181,6 +182,7 @@ const worstRun: RunFacts = {
   moves: Number.MAX_SAFE_INTEGER,
   wasted_tokens: Number.MAX_SAFE_INTEGER,
   next_tokens: Number.MAX_SAFE_INTEGER,
+  tokens_estimated: true,
   group_retries: Number.MAX_SAFE_INTEGER,
   group_wasted_tokens: Number.MAX_SAFE_INTEGER,
 };
@@ -211,6 +213,7 @@ const newRunFields: Partial<RunFacts> = {
   moves: freshRun.moves,
   wasted_tokens: freshRun.wasted_tokens,
   next_tokens: freshRun.next_tokens,
+  tokens_estimated: freshRun.tokens_estimated,
   group_retries: freshRun.group_retries,
   group_wasted_tokens: freshRun.group_wasted_tokens,
 };
@@ -223,6 +226,18 @@ const newLimits: Partial<Budget> = {
 /** A value with the fields that it leaves out. What is no object has none. */
 const whole = <A extends object>(given: A, missing: Partial<A>): A =>
   Json.record(given) === undefined ? given : { ...missing, ...given };
+
+const readRun = (given: RunFacts): RunFacts => {
+  if (isRun(given)) return given;
+  const run = repaired(given, worstRun, isRun);
+  const it = Json.record(given);
+  const isPathKnown = isPath(it?.path);
+  if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
+  // What is taken for an outage or a cooldown must not move the run, and spare it its counters: neither reading of a path is safe.
+  return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
+};
+
+const readBudget = (given: Budget): Budget => (isBudget(given) ? given : repaired(given, worstBudget, isBudget));
 
 /** A value whose every field is the given one where that can be believed, and the worst one where it cannot. */
 const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {

@@ -1,10 +1,10 @@
 /**
- * Holds the table of what moves a run to its next route: section by section what the failed attempt met, and when it moves.
+ * Holds the table of what moves a run to its next route: row by row what the failed attempt met, and when it moves.
  *
- * Only a replay moves, so everything that forbids a replay forbids a move. A move has no backoff, and costs none of the budget of
- * retries.
+ * Only a replay of the run's first request moves, so everything that forbids a replay forbids a move, and no continuation crosses.
+ * A move has no backoff, and costs none of the budget of retries.
  */
-import type { FailureKind, RejectedReason } from "../domain/Failure.ts";
+import type { Failure, FailureKind, RejectedReason } from "../domain/Failure.ts";
 import type { Situation } from "./Situation.ts";
 
 /** A cooldown or a Retry-After that is longer than this moves before it is waited for, in milliseconds. */
@@ -16,6 +16,11 @@ export interface MoveRow {
   readonly failure: string;
   /** When the run moves for it. */
   readonly moves: string;
+  /**
+   * The row speaks of failures that are not retryable on their own route: what moves by it passes row 7 of the policy. By any
+   * other row only a retryable failure moves.
+   */
+  readonly passes?: true;
   /** Whether it moves; undefined where the row says nothing of it. Pure. */
   readonly fits: (s: Situation) => boolean | undefined;
 }
@@ -23,24 +28,53 @@ export interface MoveRow {
 /** The table, in the order in which its rows are asked. */
 export const moveRows: ReadonlyArray<MoveRow> = [
   {
-    failure: "a cancel, or the caller's own failure",
+    failure: "a continuation or a resume failed",
     moves: "never",
-    fits: ({ failure }) => (failure.kind === "cancelled" || failure.kind === "caller_failed" ? false : undefined),
+    fits: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),
+  },
+  {
+    failure: "a cancel of ours, or the caller's own failure",
+    moves: "never",
+    fits: ({ failure }) =>
+      failure.kind === "caller_failed" || (failure.kind === "cancelled" && failure.by !== "provider")
+        ? false
+        : undefined,
   },
   {
     failure: "400, 401 or 404 of a route with a credential and a model of its own",
-    moves: "at once; its breaker opens",
-    fits: (s) => (isOwnFault(s) ? true : undefined),
+    moves: "at once, where no fresh credentials can be tried; its breaker opens",
+    passes: true,
+    fits: (s) => (isOwnFault(s) ? !s.credentials : undefined),
   },
   {
     failure: "rejected: quota, not_found, permission for the model",
     moves: "at once",
-    fits: ({ failure }) => (failure.kind === "rejected" ? movedReasons.has(failure.reason) : undefined),
+    passes: true,
+    fits: ({ failure }) => (failure.kind === "rejected" && movedReasons.has(failure.reason) ? true : undefined),
+  },
+  {
+    failure: "rejected for any other reason",
+    moves: "never",
+    fits: ({ failure }) => (failure.kind === "rejected" ? false : undefined),
   },
   {
     failure: "refused (a content-policy finish), empty, model_length",
     moves: "at once, where configured as failures and nothing was shown",
+    passes: true,
     fits: ({ failure, shown }) => (finishes.has(failure.kind) ? shown === "nothing" : undefined),
+  },
+  {
+    failure: "transport, not sent, and the same connection would fail again: no such name, a wrong certificate",
+    moves: "at once",
+    passes: true,
+    fits: ({ facts, failure, resolved }) =>
+      failure.kind === "transport" && facts.delivery === "not_sent" && !resolved.retryable ? true : undefined,
+  },
+  {
+    failure: "server_error that the same request meets again: 501, 505, 525",
+    moves: "at once",
+    passes: true,
+    fits: ({ failure, resolved }) => (failure.kind === "server_error" && !resolved.retryable ? true : undefined),
   },
   {
     failure: "path down",
@@ -60,13 +94,15 @@ export const moveRows: ReadonlyArray<MoveRow> = [
       failure.kind === "stalled" ? facts.progress === "none" || facts.progress === "started" : undefined,
   },
   {
-    failure: "server_error, or transport and truncated before output",
+    failure: "server_error; rate_limited and overloaded with a shorter wait or none",
+    moves: "the second time in a row",
+    fits: ({ failure, run }) => (turnedAway.has(failure.kind) ? run.route_failures > 0 : undefined),
+  },
+  {
+    failure: "transport, truncated, protocol and the provider's own cancel before output",
     moves: "the second time in a row",
     fits: ({ facts, failure, run }) =>
-      failure.kind === "server_error" ||
-      ((failure.kind === "transport" || failure.kind === "truncated") && facts.progress !== "output")
-        ? run.route_failures > 0
-        : undefined,
+      isBroken(failure) && facts.progress !== "output" ? run.route_failures > 0 : undefined,
   },
   { failure: "anything else", moves: "never", fits: () => false },
 ];
@@ -75,18 +111,28 @@ const movedReasons: ReadonlySet<RejectedReason> = new Set(["quota", "not_found",
 
 const finishes: ReadonlySet<FailureKind> = new Set(["refused", "empty", "model_length"]);
 
+const turnedAway: ReadonlySet<FailureKind> = new Set(["server_error", "rate_limited", "overloaded"]);
+
+/** The stream broke; a cancel of ours stands above. */
+const isBroken = ({ kind }: Failure): boolean =>
+  kind === "transport" || kind === "truncated" || kind === "protocol" || kind === "cancelled";
+
 /** Whether the route refuses what is its own: the run's request is well, and its next route may take it. */
 export const isOwnFault = ({ failure, run }: Pick<Situation, "failure" | "run">): boolean =>
   run.own_route &&
   failure.kind === "rejected" &&
   (failure.reason === "auth" || failure.reason === "not_found" || failure.reason === "invalid_request");
 
-/** Whether a replay of the failed attempt goes to the next route. */
-export const moves = (s: Situation): boolean => {
+/**
+ * Whether a replay of the failed attempt goes to the next route.
+ *
+ * @param table the policy's rows; none where it never moves
+ */
+export const moves = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;
-  for (const { fits } of moveRows) {
+  for (const { fits, passes } of table) {
     const verdict = fits(s);
-    if (verdict !== undefined) return verdict;
+    if (verdict !== undefined) return verdict && (passes === true || s.resolved.retryable);
   }
   return false;
 };

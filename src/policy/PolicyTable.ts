@@ -1,5 +1,5 @@
 /**
- * Prints a policy's rows: as Markdown for docs/policy.md, as JSON for programs.
+ * Prints a policy's rows and its table of moves: as Markdown for docs/policy.md and docs/routes.md, as JSON for programs.
  */
 import type { Rule } from "../domain/Decision.ts";
 import type { RecoveryPolicy } from "./RecoveryPolicy.ts";
@@ -34,6 +34,26 @@ export const markdown = (policy: RecoveryPolicy = standard): string =>
         `| ${row.number ?? ""} | ${row.if} | ${row.then} | ${row.rules.map((rule) => `\`${rule}\``).join(" · ")} |`,
     ),
   ].join("\n");
+
+/** One row of the table of moves as data. */
+export interface MoveTableRow {
+  readonly failure: string;
+  readonly moves: string;
+}
+
+/** The rows of a policy's table of moves, in the order in which they are asked; none where it never moves. */
+export const moveTable = (policy: RecoveryPolicy = standard): ReadonlyArray<MoveTableRow> =>
+  policy.moves.map(({ failure, moves }) => ({ failure, moves }));
+
+/** The table of moves as Markdown, without a line break at its end; empty where the policy never moves. */
+export const moveMarkdown = (policy: RecoveryPolicy = standard): string =>
+  policy.moves.length === 0
+    ? ""
+    : [
+        "| failure | moves to the next route that is up |",
+        "| --- | --- |",
+        ...moveTable(policy).map((row) => `| ${row.failure} | ${row.moves} |`),
+      ].join("\n");
 
 const tableRow = (number: number | null, condition: string, action: string, rules: ReadonlyArray<Rule>): TableRow => ({
   number,

@@ -1,15 +1,15 @@
 /**
  * Decides what becomes of a failed attempt: `auto_retry_once`, `ask_user` or `do_not_retry`.
  *
- * Pure, total and deterministic: the first row that fits gives the rule, three more questions stand before an automatic
- * retry, and time and jitter are arguments. Start reading in PolicyRows.ts: it is the table.
+ * Pure, total and deterministic: the first row that fits gives the rule, more questions stand before an automatic retry
+ * (RetryBudget.ts) and say where it goes (Moves.ts), and time and jitter are arguments. Start reading in PolicyRows.ts: it is the table.
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import { isFinish } from "../domain/Failure.ts";
 import * as Backoff from "./Backoff.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as Decisions from "./Decisions.ts";
-import { moves } from "./Moves.ts";
+import { type MoveRow, moveRows, moves } from "./Moves.ts";
 import { endRows, type PolicyRow, rows } from "./PolicyRows.ts";
 import * as RetryBudget from "./RetryBudget.ts";
 import { type AskingRule, type Ruling, rulings } from "./Rules.ts";
@@ -29,6 +29,8 @@ export interface RecoveryPolicy {
   readonly version: string;
   /** The rows, in the order in which they are asked: what `stream-recovery policy` prints. */
   readonly rows: ReadonlyArray<PolicyRow>;
+  /** What moves a run to its next route, in the order in which it is asked; empty where the policy never moves. */
+  readonly moves: ReadonlyArray<MoveRow>;
   /** Total and deterministic; never throws for decoded input. */
   readonly decide: (input: DecisionInput) => Decision;
 }
@@ -65,9 +67,10 @@ export const make = (options: Options = {}): RecoveryPolicy => {
   });
 };
 
-/** What a policy is made of: its rows, its veto and its wait. */
+/** What a policy is made of: its rows, its moves, its veto and its wait. */
 interface Plan {
   readonly rows: ReadonlyArray<PolicyRow>;
+  readonly moves: ReadonlyArray<MoveRow>;
   readonly veto: (s: Situation.Situation, retry: RetryBudget.Retry) => AskingRule | undefined;
   readonly delayMs: (s: Situation.Situation) => number;
   readonly tighten: (ruling: Ruling) => Ruling;
@@ -77,25 +80,30 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy => ({
   name,
   version,
   rows: plan.rows,
+  moves: plan.moves,
   decide: (input) => {
     const s = Situation.make(input);
-    const ruling = plan.tighten(settled(s, firstFit(plan.rows, s)));
-    if (ruling.action !== "auto_retry_once") return Decisions.make(s, ruling, version);
-    const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s) };
+    const ruling = plan.tighten(firstFit(plan.rows, s));
+    if (ruling.action !== "auto_retry_once") return Decisions.make(s, settled(s, ruling), version);
+    const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s, plan.moves) };
+    if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, settled(s, ruling), version);
     const vetoed = plan.veto(s, retry);
-    if (vetoed !== undefined) return Decisions.make(s, plan.tighten(rulings[vetoed]), version);
+    if (vetoed !== undefined) return Decisions.make(s, settled(s, plan.tighten(rulings[vetoed])), version);
     return Decisions.make(s, ruling, version, { ...retry, delayMs: retry.moves ? 0 : plan.delayMs(s) });
   },
 });
 
+/** Whether the failed attempt's request may be sent again on its own route. */
+const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s.credentials;
+
 /**
- * The ruling as it stands where the failure itself is not retryable: it passed row 7 for a replay on another route, and for nothing
- * else. A finish that no route takes any further is the end of its response, as it is where it is no failure.
+ * The ruling of a run that does not go on by itself. A failure that is not retryable passed row 7 for a move and for nothing else:
+ * where it does not move it stops, and no row behind and no veto makes a question of it. A finish that no route takes any further
+ * is the end of its response, as it is where it is no failure.
  */
 const settled = (s: Situation.Situation, ruling: Ruling): Ruling => {
-  if (s.resolved.retryable || s.credentials) return ruling;
-  const passed = ruling.action === "auto_retry_once" ? ruling.mode === "replay" : !moves(s);
-  const stands = passed || endRules.has(ruling.rule) ? ruling : rulings.not_retryable;
+  if (mayRepeat(s)) return ruling;
+  const stands = endRules.has(ruling.rule) ? ruling : rulings.not_retryable;
   return stands.rule === "not_retryable" && isFinish(s.failure) && s.facts.terminal_seen
     ? rulings.already_complete
     : stands;
@@ -117,6 +125,7 @@ const unchanged = (ruling: Ruling): Ruling => ruling;
 
 const standardPlan: Plan = {
   rows,
+  moves: moveRows,
   veto: RetryBudget.veto,
   delayMs: Backoff.delayMs,
   tighten: unchanged,
@@ -124,6 +133,7 @@ const standardPlan: Plan = {
 
 const strictPlan: Plan = {
   rows: StrictPolicy.rows,
+  moves: [],
   veto: (s, retry) => RetryBudget.veto(s, retry) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
   delayMs: StrictPolicy.delayMs,
   tighten: unchanged,

@@ -44,8 +44,7 @@ export const vetoes: ReadonlyArray<Veto> = [
   {
     rule: "throttled",
     condition: "on the same route, and nothing to wait for: the throttle has no token within that time",
-    holds: (s, { moves }) =>
-      !moves && waitFor(s) === undefined && s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
+    holds: (s, { moves }) => !moves && waitFor(s) === undefined && s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
   },
   {
     rule: "token_budget",
@@ -74,9 +73,9 @@ const outlasts = (s: Situation): boolean => {
 /** Failures that cost the provider nothing have a budget of their own; all share the time since the first failure. */
 function spent(s: Situation, { mode, moves }: Retry): boolean {
   if (s.run.elapsed_ms >= s.budget.max_elapsed_ms) return true;
-  if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
-  // A move has a count of its own.
+  // A move has a count of its own, and what waits for its path counts nowhere.
   if (moves || isWaited(s)) return false;
+  if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
   if (free(s)) return s.run.not_processed_retries >= s.budget.max_not_processed;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && paidTwice(s);

@@ -15,6 +15,8 @@ import type { Situation } from "./Situation.ts";
 export interface SentenceParts {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
+  /** What the decision rests on, as it stands in it. */
+  readonly because: ReadonlyArray<string>;
   /** Whether a tool ran, as a sentence of its own. Only a sentence that says it reads the ledger, which a caller may lack. */
   readonly tools: () => string;
 }
@@ -56,6 +58,9 @@ interface StopRule extends Said {
 
 /** Everything that is said of one rule. */
 export type RuleEntry = RetryRule | ReplayRule | QuestionRule | StopRule;
+
+/** Stands among the reasons where numbers of tokens are not all the provider's own. */
+const estimated = "tokens=estimated";
 
 /** The table, in the order of `Rule`. */
 export const rules = {
@@ -237,13 +242,14 @@ export const rules = {
       `cooldown_ms=${run.cooldown_ms}`,
       `max_outage_ms=${budget.max_outage_ms}`,
     ],
-    sentence: ({ tools }) => `the provider could not be reached for as long as may be waited. ${tools()}`,
+    sentence: ({ tools }) => `the provider was away, or asked to wait, for longer than may be waited. ${tools()}`,
   },
   retry_after_too_long: {
     action: "ask_user",
     asks: "what_next",
-    because: ({ budget, failure }) => [
-      `retry_after_ms=${failure.retry_after_ms}`,
+    because: ({ budget, failure, run }) => [
+      ...(failure.retry_after_ms === undefined ? [] : [`retry_after_ms=${failure.retry_after_ms}`]),
+      ...(run.cooldown_ms === 0 ? [] : [`cooldown_ms=${run.cooldown_ms}`]),
       `max_retry_after_ms=${budget.max_retry_after_ms}`,
     ],
     sentence: ({ tools }) => `the provider asks for a longer wait than is allowed without a question. ${tools()}`,
@@ -260,22 +266,33 @@ export const rules = {
   token_budget: {
     action: "ask_user",
     asks: "what_next",
-    because: ({ run }) => [
+    because: ({ budget, run }) => [
       `wasted_tokens=${run.wasted_tokens}`,
       `next_tokens=${run.next_tokens}`,
+      ...(budget.max_wasted_tokens === undefined ? [] : [`max_wasted_tokens=${budget.max_wasted_tokens}`]),
       `group_wasted_tokens=${run.group_wasted_tokens}`,
+      ...(budget.max_group_wasted_tokens === undefined
+        ? []
+        : [`max_group_wasted_tokens=${budget.max_group_wasted_tokens}`]),
+      ...(run.tokens_estimated ? [estimated] : []),
     ],
-    sentence: ({ tools }) => `broken attempts have cost as many tokens as they may. ${tools()}`,
+    sentence: ({ because, tools }) =>
+      `broken attempts and one more would cost more tokens than they may. ${
+        because.includes(estimated)
+          ? "The number is an estimate: the provider did not tell all of it."
+          : "The number is the provider's own."
+      } ${tools()}`,
   },
   budget_exhausted: {
     action: "ask_user",
     asks: "what_next",
-    because: ({ run }) => [
+    because: ({ budget, run }) => [
       `auto_retries=${run.auto_retries}`,
       `not_processed_retries=${run.not_processed_retries}`,
       `retries_after_shown=${run.retries_after_shown}`,
       `retries_after_stall=${run.retries_after_stall}`,
       `elapsed_ms=${run.elapsed_ms}`,
+      ...(budget.max_group_retries === undefined ? [] : [`group_retries=${run.group_retries}`]),
     ],
     sentence: ({ tools }) => `it was tried as often as is allowed. ${tools()}`,
   },

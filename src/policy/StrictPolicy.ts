@@ -2,10 +2,12 @@
  * Holds the rows of the strict policy: the first published form of this policy (PawWork #863).
  *
  * One retry after a fixed second, and only of an attempt that provably did nothing: any output, call or partial input
- * asks, an incomplete snapshot asks, nothing is continued or resumed. Guard and effects excuse nothing. Row numbers are
+ * asks, an incomplete snapshot asks, nothing is continued or resumed, and nothing moves to another route. It waits for a path and for
+ * an announced wait as the default policy does. Guard and effects excuse nothing. Row numbers are
  * those of the default rows that they tighten.
  */
 import { endRows, type PolicyRow, replayed, rowOf } from "./PolicyRows.ts";
+import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
 /** The fixed wait, in milliseconds. */
@@ -13,6 +15,14 @@ export const fixedDelayMs = 1_000;
 
 /** Automatic retries of a run, whatever they cost. */
 export const retriesMax = 1;
+
+/** Row 7 without routes: what another route might take stops here. */
+const stopRow = rowOf(
+  7,
+  "not_retryable",
+  "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not",
+  (s) => !s.resolved.retryable && !s.credentials,
+);
 
 const callRows: ReadonlyArray<PolicyRow> = [
   rowOf(8, "tool_outcome_unknown", "a runtime call dispatched or of unknown outcome", (s) =>
@@ -61,11 +71,25 @@ const otherwise: PolicyRow = {
 };
 
 /** All rows of the strict policy. The last one always fits. */
-export const rows: ReadonlyArray<PolicyRow> = [...endRows, ...callRows, otherwise];
+export const rows: ReadonlyArray<PolicyRow> = [
+  ...endRows.map((row) => (row.number === stopRow.number ? stopRow : row)),
+  ...callRows,
+  otherwise,
+];
 
-/** The fixed second, or the provider's own wait where that is longer, and the throttle's. */
-export const delayMs = (s: Situation): number =>
-  Math.max(fixedDelayMs, s.failure.retry_after_ms ?? 0) + s.run.throttle_wait_ms;
+/** The fixed second, or the provider's own wait where that is longer, and the throttle's. A path that is back is waited for no longer. */
+export const delayMs = (s: Situation): number => {
+  const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);
+  switch (waitFor(s)) {
+    case "path":
+      return announced;
+    case "cooldown":
+      return Math.max(fixedDelayMs, announced);
+    default:
+      return Math.max(fixedDelayMs, announced) + s.run.throttle_wait_ms;
+  }
+};
 
-/** Whether the run had its one automatic retry. */
-export const spent = (s: Situation): boolean => s.run.auto_retries + s.run.not_processed_retries >= retriesMax;
+/** Whether the run had its one automatic retry. A request that its path never took is none. */
+export const spent = (s: Situation): boolean =>
+  !isWaited(s) && s.run.auto_retries + s.run.not_processed_retries >= retriesMax;

@@ -67,6 +67,27 @@ describe("stream-recovery decide", () => {
     }),
   );
 
+  it.effect("says what a retry waits for and where it goes, and takes every field of a run by its name", () =>
+    Effect.gen(function* () {
+      const failure = { kind: "transport", code: "ECONNREFUSED" };
+      const waits = { failure, run: { path: "down", waited_ms: 4_000 }, budget: { max_outage_ms: "forever" } };
+      const goes = { failure, run: { path: "down", next_route: "up", own_route: true, moves: 1, route_failures: 2 } };
+      const asks = {
+        failure,
+        run: { wasted_tokens: 900, next_tokens: 200, tokens_estimated: true, group_retries: 1, group_wasted_tokens: 5 },
+        budget: { max_wasted_tokens: 1_000, max_group_retries: 9, max_group_wasted_tokens: 9_000, max_moves: 2 },
+      };
+      const { stdout } = yield* run(["--explain"], [waits, goes, asks].map((it) => JSON.stringify(it)).join("\n"));
+      const [first, second, third] = decided(stdout);
+      assert.deepInclude(first, { rule: "not_sent", mode: "replay", delay_ms: 0, wait_for: "path" });
+      assert.include(first?.message, "It goes when the provider can be reached again.");
+      assert.deepInclude(second, { rule: "not_sent", mode: "replay", delay_ms: 0, route: "next" });
+      assert.include(second?.message, "It goes to the next route.");
+      assert.deepInclude(third, { action: "ask_user", rule: "token_budget" });
+      assert.include(third?.message, "The number is an estimate");
+    }),
+  );
+
   it.effect("names the line and the field of a bad one, and decides the others", () =>
     Effect.gen(function* () {
       const input = [

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
-import { Rule } from "../../src/domain/Decision.ts";
+import { type Decision, Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 
@@ -42,6 +42,26 @@ describe("explain", () => {
         explain(decision(rule), { kind: "transport" }, none),
         explain(decision(rule), { kind: "transport" }, facts),
       );
+  });
+
+  it("says of tokens whether their number is an estimate, where a question is about them", () => {
+    const asked = (because: ReadonlyArray<string>) =>
+      explain({ ...decision("token_budget"), because }, { kind: "transport" }, facts);
+    assert.include(asked(["failure=transport", "tokens=estimated"]), "The number is an estimate");
+    assert.include(asked(["failure=transport"]), "The number is the provider's own.");
+  });
+
+  it("says of a retry what it waits for, and where it goes", () => {
+    const said = (manner: Pick<Decision, "route" | "wait_for">) =>
+      explain({ ...decision("nothing_shown"), action: "auto_retry_once", ...manner }, { kind: "transport" }, facts);
+    const plain = said({});
+    assert.strictEqual(said({ route: "same" }), plain);
+    assert.strictEqual(said({ wait_for: "path" }), `${plain} It goes when the provider can be reached again.`);
+    assert.strictEqual(
+      said({ route: "same", wait_for: "cooldown" }),
+      `${plain} It goes when the wait is over that the provider has announced.`,
+    );
+    assert.strictEqual(said({ route: "next" }), `${plain} It goes to the next route.`);
   });
 
   it("repeats nothing that came from outside", () => {

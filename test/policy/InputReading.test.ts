@@ -173,6 +173,78 @@ describe("decide over values that it does not know", () => {
     }
   });
 
+  it("L2 fails closed over path, wait, route, tokens and group too, wherever the run stands", () => {
+    const amounts = [0, 1, 9_000, 400_000];
+    const fields: ReadonlyArray<readonly [Path, ReadonlyArray<unknown>]> = [
+      [
+        ["run", "path"],
+        ["up", "down"],
+      ],
+      [
+        ["run", "next_route"],
+        ["none", "up"],
+      ],
+      [
+        ["run", "own_route"],
+        [true, false],
+      ],
+      ...(["waited_ms", "cooldown_ms", "moves", "wasted_tokens", "next_tokens"] as const).map(
+        (name) => [["run", name], amounts] as const,
+      ),
+      ...(["group_retries", "group_wasted_tokens"] as const).map((name) => [["run", name], amounts] as const),
+      [
+        ["budget", "max_outage_ms"],
+        [0, 5, "forever"],
+      ],
+      [
+        ["budget", "max_moves"],
+        [0, 5],
+      ],
+      ...(["max_wasted_tokens", "max_group_retries", "max_group_wasted_tokens"] as const).map(
+        (name) =>
+          [
+            ["budget", name],
+            [0, 5],
+          ] as const,
+      ),
+    ];
+    const places: ReadonlyArray<Partial<RunFacts>> = [
+      {},
+      { path: "down" },
+      { path: "down", auto_retries: 3, not_processed_retries: 5 },
+      { cooldown_ms: 9_000, throttle_wait_ms: 70_000 },
+      { next_route: "up", auto_retries: 3 },
+      { next_route: "up", path: "down", wasted_tokens: 3, group_retries: 3 },
+    ];
+    const budget = { ...defaultBudget, max_wasted_tokens: 10, max_group_retries: 10, max_group_wasted_tokens: 10 };
+    const failures: ReadonlyArray<Failure> = [{ kind: "transport" }, { kind: "rejected", reason: "quota" }];
+    for (const place of places) {
+      for (const failure of failures) {
+        for (const delivery of ["not_sent", "accepted"] as const) {
+          const facts = { ...freshFacts, delivery };
+          const input: DecisionInput = { facts, failure, run: { ...freshRun, ...place }, budget, jitter: 0.5 };
+          for (const [path, values] of fields) {
+            // A caller without types gives these.
+            const decide = (value: unknown) => RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
+            const most = Math.max(...values.map((value) => rank[decide(value).action]));
+            for (const value of foreign) {
+              if (typeof value === "number" && value >= 0 && value < Infinity) continue;
+              // A limit that is left out limits nothing.
+              if (value === undefined && path[0] === "budget" && !(path[1] !== undefined && path[1] in defaultBudget))
+                continue;
+              const { action } = decide(value);
+              assert.isAtLeast(
+                rank[action],
+                most,
+                `${path.join(".")} = ${String(value)} over ${JSON.stringify(input)}`,
+              );
+            }
+          }
+        }
+      }
+    }
+  });
+
   it("no foreign value of any field that it reads makes a replay of a question", () => {
     for (const input of inputs) {
       const before = RecoveryPolicy.decide(input);

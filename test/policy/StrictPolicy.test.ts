@@ -118,6 +118,19 @@ describe("The strict policy", () => {
     assert.strictEqual(strict({}, { kind: "rate_limited", retry_after_ms: 9_000 }).delay_ms, 9_000);
   });
 
+  it("waits for a path and for an announced wait as the default does, and never moves", () => {
+    const sent = (run: Partial<RunFacts>) => strict({ delivery: "not_sent" }, { kind: "transport" }, run);
+    assert.deepInclude(sent({ path: "down" }), { mode: "replay", wait_for: "path", delay_ms: 0 });
+    assert.deepInclude(sent({ path: "down", auto_retries: 1, not_processed_retries: 1 }), { wait_for: "path" });
+    assert.deepInclude(sent({ path: "down", waited_ms: 120_000 }), { rule: "outage_too_long" });
+    assert.deepInclude(sent({ cooldown_ms: 9_000, throttle_wait_ms: 500 }), { wait_for: "cooldown", delay_ms: 9_000 });
+    assert.deepInclude(sent({ cooldown_ms: 10 }), { wait_for: "cooldown", delay_ms: 1_000 });
+    const elsewhere = { next_route: "up", route_failures: 4, own_route: true } as const;
+    assert.deepInclude(sent({ ...elsewhere, path: "down" }), { route: "same", wait_for: "path" });
+    assert.deepInclude(strict({}, { kind: "rejected", reason: "quota" }, elsewhere), { rule: "not_retryable" });
+    assert.deepInclude(strict({ terminal_seen: true }, { kind: "refused" }, elsewhere), { rule: "already_complete" });
+  });
+
   it("never permits what the default policy does not", () => {
     const rank = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 } as const;
     for (const facts of span(wide).facts.filter((_, index) => index % 23 === 0)) {

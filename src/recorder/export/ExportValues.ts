@@ -168,6 +168,7 @@ export const run = (it: RunFacts): RunFacts => ({
   moves: it.moves,
   wasted_tokens: it.wasted_tokens,
   next_tokens: it.next_tokens,
+  tokens_estimated: it.tokens_estimated,
   group_retries: it.group_retries,
   group_wasted_tokens: it.group_wasted_tokens,
 });

@@ -35,6 +35,7 @@ export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumab
     moves: 0,
     wasted_tokens: 0,
     next_tokens: 0,
+    tokens_estimated: false,
     group_retries: 0,
     group_wasted_tokens: 0,
   };

@@ -1,0 +1,78 @@
+/**
+ * Decides incidents again that earlier versions have stored. Each line was written by the sources of its time: of the last commit
+ * with rules of version 1, and of the last one before paths, routes and budgets of tokens.
+ */
+import { readFileSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { Schema } from "effect";
+import { RunIncident } from "../../../src/domain/RunIncident.ts";
+import { type DecisionInput, ofIncident } from "../../../src/policy/DecisionInput.ts";
+import { explain } from "../../../src/policy/Explanation.ts";
+import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
+
+const linesOf = (version: string): ReadonlyArray<string> =>
+  readFileSync(new URL(`version-${version}.jsonl`, import.meta.url), "utf8")
+    .trimEnd()
+    .split("\n");
+
+const read = Schema.decodeUnknownSync(RunIncident);
+const policyOf = ({ policy }: RunIncident) => (policy === "strict" ? RecoveryPolicy.strict : RecoveryPolicy.default);
+
+describe("L9 an incident that is stored", () => {
+  for (const version of ["1", "2"]) {
+    it(`by version ${version} decides as stored, word by word`, () => {
+      const rules = new Set<string>();
+      for (const line of linesOf(version)) {
+        const incident = read(JSON.parse(line));
+        const { policy_version: stored, ...decision } = incident.decision;
+        assert.strictEqual(stored, version);
+        const { policy_version: _, ...again } = policyOf(incident).decide(ofIncident(incident));
+        assert.deepStrictEqual(again, decision, line);
+        rules.add(decision.rule);
+      }
+      assert.isAbove(rules.size, 25);
+    });
+
+    it(`by version ${version} decides as stored where plain JavaScript reads it: without the fields that came later`, () => {
+      for (const line of linesOf(version)) {
+        // As `JSON.parse` gives it: no schema has filled anything in.
+        const incident = JSON.parse(line) as RunIncident;
+        assert.notProperty(incident.run, "path");
+        assert.notProperty(incident.budget, "max_outage_ms");
+        const { action, delay_ms, mode, rule } = policyOf(incident).decide(ofIncident(incident));
+        const { decision } = incident;
+        assert.deepStrictEqual(
+          [action, rule, mode, delay_ms],
+          [decision.action, decision.rule, decision.mode, decision.delay_ms],
+        );
+      }
+    });
+  }
+
+  it("by version 2 has the sentence that was stored with it", () => {
+    for (const line of linesOf("2")) {
+      const { decision, facts, failure, message } = read(JSON.parse(line));
+      assert.strictEqual(explain(decision, failure, facts), message);
+    }
+  });
+
+  it("has no word of what came later: no wait, no route", () => {
+    for (const line of [...linesOf("1"), ...linesOf("2")]) {
+      const incident = read(JSON.parse(line));
+      const decision = policyOf(incident).decide(ofIncident(incident));
+      assert.notProperty(decision, "wait_for");
+      assert.notProperty(decision, "route");
+      const { budget, run }: DecisionInput = ofIncident(incident);
+      assert.deepInclude(run, {
+        path: "up",
+        waited_ms: 0,
+        cooldown_ms: 0,
+        next_route: "none",
+        moves: 0,
+        wasted_tokens: 0,
+      });
+      assert.deepInclude(budget, { max_outage_ms: 120_000, max_moves: 15 });
+      assert.notProperty(budget, "max_wasted_tokens");
+    }
+  });
+});
