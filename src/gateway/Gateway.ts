@@ -31,6 +31,7 @@ import {
 import { Access } from "./log/AccessRecord.ts";
 import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
+import * as PathWatch from "./proxy/PathWatch.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
@@ -95,8 +96,9 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const repeats = new RelayRepeats();
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
+  const watch = yield* PathWatch.make;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, bodies, meter, page, store, reach: upstreams.reach },
+    ...{ settings, bodies, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

@@ -3,6 +3,7 @@
  */
 import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
+import { Paths } from "../paths/Paths.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { leaseMsDefault, SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
@@ -30,6 +31,7 @@ const inMemory = "memory";
 
 /** What a gateway's page is built on. */
 export type PageServices =
+  | Paths
   | RunRecorder
   | StoreHealth
   | StreamProcessor
@@ -63,6 +65,8 @@ export const layer = (
     Layer.provideMerge(recovery),
     Layer.provideMerge(StoreHealth.watching(recorderOf(program))),
     Layer.merge(TrafficMeter.layer),
+    // One for the runs, the API and the page: a try from the page lets the runs go.
+    Layer.provideMerge(Paths.layer),
   );
   const gateway = Gateway.layer(program);
   return page === undefined

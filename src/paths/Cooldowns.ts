@@ -5,15 +5,11 @@
  * credential that heard it until its end, the others only for a few seconds, or until its end once two credentials heard it.
  * Pure: each call is given the time, in monotonic milliseconds.
  */
-import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
 import type { Waves } from "./Waves.ts";
 
 /** Most scopes that are kept. Beyond it the oldest is forgotten that nobody waits for. */
 export const cooldownsMax = 4_096;
-
-/** Longest announced wait that is believed, in milliseconds: a year. */
-export const waitMaxMs = 366 * 86_400_000;
 
 /** How long an overload that one credential heard holds the requests of others, in milliseconds. */
 export const overloadOthersMs = 5_000;
@@ -40,15 +36,15 @@ export class Hold {
   /** Lets those go that waited; there is none before somebody did. */
   waves: Waves | undefined;
 
-  constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, now: number) {
+  constructor(key: string, scope: Scope, { kind, waitMs }: Refusal, now: number) {
     this.key = key;
     this.path = scope.path;
     this.credential = kind === "overloaded" ? undefined : scope.credential;
-    this.model = scope.model === undefined ? undefined : label(scope.model);
+    this.model = scope.model;
     this.kind = kind;
     this.heardBy = scope.credential;
     this.heardAt = now;
-    this.until = until;
+    this.until = now + waitMs;
   }
 
   /** When it no longer holds the requests of a credential. */
@@ -82,12 +78,9 @@ export class Hold {
   }
 }
 
-/** Names a model in a key: a client may spell it, at any length. */
-export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
+const limitKey = ({ path, credential, model }: Scope): string => `${path}\n${model ?? ""}\n${credential}`;
 
-const overloadKey = ({ path, model }: Scope): string => `${path}\n${modelKey(model)}`;
-
-const limitKey = (scope: Scope): string => `${overloadKey(scope)}\n${scope.credential}`;
+const overloadKey = ({ path, model }: Scope): string => `${path}\n${model ?? ""}`;
 
 /** All cooldowns of a process, the one that was heard last at the end. */
 export class Cooldowns {
@@ -122,15 +115,14 @@ export class Cooldowns {
   /** A provider has refused. One that is about a single request holds no other. */
   refused(scope: Scope, refusal: Refusal, now: number): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
-    const waitMs = Math.min(refusal.waitMs, waitMaxMs);
     const key = refusal.kind === "overloaded" ? overloadKey(scope) : limitKey(scope);
     const known = this.#current(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
-      known.heard(scope, waitMs, now);
+      known.heard(scope, refusal.waitMs, now);
       this.#holds.set(key, known);
     } else if (this.#makeRoom()) {
-      this.#holds.set(key, new Hold(key, scope, refusal.kind, now + waitMs, now));
+      this.#holds.set(key, new Hold(key, scope, refusal, now));
     }
   }
 

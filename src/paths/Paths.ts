@@ -11,8 +11,8 @@ import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
-import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
+import * as Option from "effect/Option";
 import * as Random from "effect/Random";
 import * as Scope from "effect/Scope";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
@@ -34,20 +34,16 @@ export type {
 /** Longest that a probe may take, in milliseconds, should its transport set no limit. */
 const probeMaxMs = 15_000;
 
-const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
-
-/** Asks a path. A probe that dies or hangs has failed; one that cannot be interrupted is not waited for. */
-const ask = (way: PathWay, scope: Scope.Scope): Effect.Effect<Probed> =>
-  Effect.flatMap(Effect.forkIn(way.probe, scope), (asking) => {
-    const found = Effect.map(Fiber.await(asking), (exit) =>
-      Exit.isSuccess(exit) ? exit.value : unheard("probe_died"),
-    );
-    const late = Effect.map(Effect.sleep(Duration.millis(probeMaxMs)), () => {
-      asking.interruptUnsafe();
-      return unheard("probe_timeout");
-    });
-    return Effect.raceFirst(found, late);
-  });
+/** Asks a path. A probe that dies or hangs has failed. */
+const ask = (way: PathWay): Effect.Effect<Probed> =>
+  way.probe.pipe(
+    Effect.timeoutOption(Duration.millis(probeMaxMs)),
+    Effect.exit,
+    Effect.map((exit): Probed => {
+      if (Exit.isFailure(exit)) return { _tag: "failed", reason: "network", code: "probe_died" };
+      return Option.getOrElse(exit.value, (): Probed => ({ _tag: "failed", reason: "network", code: "probe_timeout" }));
+    }),
+  );
 
 /** The fiber that serves a table: it starts probes, lets requests go, and sleeps until there is something to do. */
 class Keeper {
@@ -81,16 +77,16 @@ class Keeper {
         this.#wakesAt = at;
         const started = Effect.forEach(
           probes,
-          (probe) =>
+          ({ path, way }) =>
             Effect.forkIn(
-              Effect.flatMap(ask(probe.way, scope), (found) => Effect.sync(() => this.table.probed(probe, found))),
+              Effect.flatMap(ask(way), (found) => Effect.sync(() => this.table.probed(path, found))),
               scope,
             ),
           { discard: true },
         );
         const woken = Deferred.await(this.#wake);
         if (at === Number.POSITIVE_INFINITY) return Effect.andThen(started, woken);
-        const sleep = Effect.sleep(Duration.millis(Math.max(1, Math.ceil(at - monotonicMs(this.#clock)))));
+        const sleep = Effect.sleep(Duration.millis(Math.max(0, Math.ceil(at - monotonicMs(this.#clock)))));
         return Effect.andThen(started, Effect.raceFirst(woken, sleep));
       }).pipe(
         // One run whose listener dies must not leave all others waiting.

@@ -36,13 +36,7 @@ it.effect("1,000 runs wait for one path, and all go within ten seconds of its re
     let going = 0;
     const run = Effect.gen(function* () {
       let leave = (): void => {};
-      const admitted: Admitted = yield* paths.admit(
-        ask([], {
-          hold: (given) => {
-            leave = given;
-          },
-        }),
-      );
+      const admitted: Admitted = yield* paths.admit(ask([], { hold: (given) => void (leave = given) }));
       expect(admitted._tag).toBe("admitted");
       going += 1;
       yield* Effect.sleep(100);

@@ -34,7 +34,7 @@
  * where the run does not repeat it. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
  * waits for what is held or for what becomes of the run, between events only, and are never a terminal marker (L5).
  */
-import { Clock, Deferred, Effect, Fiber, Random, type Scope, Stream } from "effect";
+import { Clock, Deferred, Effect, Fiber, Random, Scope, Stream } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import type { Path } from "../../paths/Path.ts";
@@ -49,12 +49,13 @@ import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { KeepAlive, type Pulse } from "./KeepAlive.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
-import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
+import { interrupted, pathWaited, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { type RelayBytes, type RelayEnding, type RelayEvent, RelayReader } from "./RelayReader.ts";
 import { type FailedRequest, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
+import { closeRun, type RelayWait, RelayWaits } from "./RelayWaits.ts";
 import type { WithTimeout } from "./WholeBody.ts";
 
 /** How requests are relayed. */
@@ -77,6 +78,11 @@ export interface RelayOptions {
   readonly budget?: Partial<Budget>;
   /** The path of the request, and whose requests share a cooldown on it. Default: the provider's id, and one credential for all. */
   readonly path?: Path;
+  /**
+   * A request that does not stream is given up once it has waited so long for its path, in milliseconds: its client hears nothing
+   * meanwhile, and is told to ask again. Left out, it waits as any other.
+   */
+  readonly pathPatienceMs?: number;
   /** Clocks of an attempt, in milliseconds; `false` is off. */
   readonly clocks?: ClockOptions;
   /** Another policy than the default one. */
@@ -96,6 +102,8 @@ export interface RelayOptions {
   readonly firstNoOp?: "event" | "comment";
   /** Called with every keep-alive that goes to the client; it must not throw. */
   readonly onKeepAlive?: () => void;
+  /** Called with every wait of the run for a path or a cooldown, once it is over; it must not throw. */
+  readonly onWaited?: (wait: RelayWait) => void;
   /** Begins the id of every run; default `run_`. */
   readonly runIdPrefix?: string;
   /** Called synchronously with every event of the run but its parts; an error that it throws is logged. */
@@ -140,24 +148,39 @@ export const open = Effect.fn("Relay.open")(function* (
   const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
-  const pull = yield* Stream.toPull(processor.run(yield* runOptions(run, options, heads, repeated)));
+  const waits = yield* RelayWaits.make(options.onWaited);
+  heads.opened = (attempt) => waits.opened(attempt);
+  const scope = yield* Scope.fork(yield* Effect.scope);
+  const events = processor.run(yield* runOptions(run, options, heads, repeated));
+  const pull = yield* Scope.provide(Stream.toPull(events), scope);
   const reader = new RelayReader(pull, heads, {
-    observe: observe === undefined ? undefined : (event) => observe(event, run),
+    observe: (event) => {
+      waits.heard(event);
+      observe?.(event, run);
+    },
     ending: options.ending ?? "break",
     withholds: typeof options.head === "object",
     repeats: repeated !== undefined,
   });
+  const spends = (cancelled: boolean) =>
+    Effect.suspend(() => spend(run, options, repeated, reader.attempts - waits.pathAttempts, cancelled));
   const failing = (error: RunInterrupted) =>
-    Effect.flatMap(spend(run, options, repeated, reader.attempts, error.failure.kind === "cancelled"), () =>
+    Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
       Effect.fail(interrupted(error, reader.attempts, run.retry_of)),
     );
   const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
-  const given = Effect.suspend(() => spend(run, options, repeated, reader.attempts, true));
-  const head = yield* firstHead(first, heads, plan, options).pipe(
-    Effect.catch(failing),
-    // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
-    Effect.onInterrupt(() => given),
-  );
+  // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
+  const outcome = yield* Effect.raceFirst(
+    Effect.catch(firstHead(first, heads, plan, options), failing),
+    givesUp(plan, options, waits),
+  ).pipe(Effect.onInterrupt(() => spends(true)));
+  if (outcome === "given_up") {
+    yield* closeRun(scope);
+    yield* spends(false);
+    const { attempts } = reader;
+    return yield* pathWaited({ ...run, attempts, waitedMs: options.pathPatienceMs ?? 0 });
+  }
+  const head = outcome;
   heads.sent = plan.streaming;
   const read = yield* reading(reader, first, run, options);
   const extra = recoveryHeaders(run.run_id, heads.attempt, undefined);
@@ -226,6 +249,16 @@ const runOptions = Effect.fnUntraced(function* (
 });
 
 type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"];
+
+/** Done once a request that does not stream has waited for its path for as long as it may. */
+const givesUp = (
+  { streaming }: RelayPlan,
+  { pathPatienceMs }: RelayOptions,
+  waits: RelayWaits,
+): Effect.Effect<"given_up"> =>
+  streaming || pathPatienceMs === undefined
+    ? Effect.never
+    : Effect.as(waits.untilPathHasTaken(pathPatienceMs), "given_up");
 
 /** The head that goes to the client: of the first stream that opens, or of the attempt that the first bytes come from. */
 const firstHead = Effect.fnUntraced(function* (

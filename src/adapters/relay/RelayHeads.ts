@@ -28,9 +28,13 @@ export class RelayHeads {
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
+  /** Told of each attempt that begins. */
+  opened: ((attempt: number) => void) | undefined;
+
   /** An attempt begins. */
   begin(attempt: number): void {
     this.attempt = attempt;
+    this.opened?.(attempt);
     this.head = undefined;
     this.calling = false;
     this.endedCleanly = false;

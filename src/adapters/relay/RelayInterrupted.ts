@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
+import { Milliseconds } from "../../domain/Limits.ts";
 import { Failure } from "../../domain/Failure.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
@@ -21,6 +22,11 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   /** The failed run that the client repeated with this one. */
   retry_of: Schema.optionalKey(Schema.String),
   message: Schema.String,
+  /**
+   * The relay gave a request up that still waited for its path: nothing of it was sent since, and its client may ask again after so many
+   * milliseconds.
+   */
+  again_ms: Schema.optionalKey(Milliseconds),
   cause: Schema.optionalKey(Schema.Unknown),
 }) {
   /** The provider's own response that the run ended with. */
@@ -54,6 +60,30 @@ export const interrupted = (error: RunInterrupted, attempts: number, retryOf: st
     ...(retryOf === undefined ? {} : { retry_of: retryOf }),
     message: error.message,
     ...(error.cause === undefined ? {} : { cause: error.cause }),
+  });
+
+/**
+ * How long a client waits before it asks again for what still waits for its path, in milliseconds: as long as lies between two probes of a
+ * path that has been down for a minute.
+ */
+export const againMs = 5_000;
+
+/** Makes the error of a request that has waited for its path for as long as its client may be left without a word. */
+export const pathWaited = (run: {
+  readonly run_id: string;
+  readonly attempts: number;
+  readonly retry_of: string | undefined;
+  readonly waitedMs: number;
+}): RelayInterrupted =>
+  new RelayInterrupted({
+    reason: "do_not_retry",
+    run_id: run.run_id,
+    rule: "lifecycle_closed",
+    failure: { kind: "transport", operation: "connect", code: "path_down" },
+    attempts: run.attempts,
+    ...(run.retry_of === undefined ? {} : { retry_of: run.retry_of }),
+    message: `the model provider cannot be reached now. The request has waited ${Math.round(run.waitedMs / 1000)} s for the way to it; ask again, and it goes on waiting.`,
+    again_ms: againMs,
   });
 
 /**

@@ -10,18 +10,19 @@ import { Provider } from "../../domain/RunFacts.ts";
 import { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
 import { RunExport } from "../../recorder/export/ExportDocument.ts";
 import { Parked, RunRecord } from "../../recorder/RunRecord.ts";
+import { PathView } from "./PathList.ts";
 import { Totals } from "./Totals.ts";
 
 /** Most runs of one page of a list. */
 export const listRunsMax = 500;
 
-/** The header that an answer must carry: a page of another site cannot send it without a preflight, which is never granted. */
+/** The header that an answer and a try must carry: a page of another site cannot send it without a preflight, which is never granted. */
 const answerHeader = "x-recovery-answer";
 
 /** There is nothing of this name. */
 export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(
   "ApiNotFound",
-  { reason: Schema.Literals(["unknown_run", "unknown_address"]), message: Schema.String },
+  { reason: Schema.Literals(["unknown_run", "unknown_path", "unknown_address"]), message: Schema.String },
   { httpApiStatus: 404 },
 ) {}
 
@@ -103,6 +104,9 @@ export const AnswerGiven = Schema.Struct({
   confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
 });
 
+/** A path that is to be asked now. */
+const PathTried = Schema.Struct({ path: Schema.String });
+
 const Health = Schema.Struct({
   /** `degraded`: requests are served, and something behind them fails. */
   status: Schema.Literals(["ok", "degraded", "draining"]),
@@ -176,6 +180,21 @@ const runs = HttpApiGroup.make("runs")
       success: RunSummary,
       error: [ApiInvalid, ApiRefused, ...found],
     }).annotate(OpenApi.Description, "Answers a run's open question: once, and only while nothing has happened since"),
+    HttpApiEndpoint.get("paths", "/paths", {
+      success: Schema.Struct({ paths: Schema.Array(PathView) }),
+    }).annotate(
+      OpenApi.Description,
+      "The ways to the upstreams that this process knows: those that are down first, then those that runs wait for",
+    ),
+    HttpApiEndpoint.post("tryPath", "/paths/try", {
+      headers: { [answerHeader]: Schema.Literal("1") },
+      payload: PathTried,
+      success: PathView,
+      error: [ApiInvalid, ApiNotFound],
+    }).annotate(
+      OpenApi.Description,
+      "Asks a path now, by a connection and never by a request, and lets its runs go where it is back",
+    ),
     HttpApiEndpoint.get("totals", "/totals", { success: Totals, error: lost }),
     HttpApiEndpoint.get("health", "/health", { success: Health, error: lost }),
   )

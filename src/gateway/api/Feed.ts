@@ -4,14 +4,18 @@
  * Changes of this process come at once; what other processes write to the same record is found by looking.
  */
 import { type Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
+import type { PathsService } from "../../paths/Paths.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { pathsPrint } from "./PathList.ts";
 import type { Traffic } from "./Traffic.ts";
 
 /** What the feed `api/events` sends: the runs of which something is new; none where only time has passed. */
 export interface FeedMessage {
   readonly runs: ReadonlyArray<string>;
+  /** A path stands otherwise than before. */
+  readonly paths?: true;
 }
 
 /** Between two looks at the record, in milliseconds, while there is a reader. */
@@ -38,11 +42,17 @@ export const make = (
   recorder: RunRecorder["Service"],
   traffic: Option.Option<Traffic["Service"]>,
   context: Context.Context<never>,
+  paths?: Pick<PathsService, "list">,
 ): ReadableStream<Uint8Array> => {
-  const told = Option.isNone(traffic) ? Stream.empty : Stream.map(traffic.value.changes, ({ run_id }) => [run_id]);
-  const messages = Stream.merge(told, looks(recorder)).pipe(
+  const told: Stream.Stream<News> = Option.isNone(traffic)
+    ? Stream.empty
+    : Stream.map(traffic.value.changes, ({ run_id }) => ({ runs: [run_id], paths: false }));
+  const messages = Stream.merge(told, looks(recorder, paths)).pipe(
     Stream.groupedWithin(messageRunsMax, Duration.millis(gatherMs)),
-    Stream.map((groups) => eventOf({ runs: [...new Set(groups.flat())].slice(0, messageRunsMax) })),
+    Stream.map((news) => {
+      const runs = [...new Set(news.flatMap((it) => it.runs))].slice(0, messageRunsMax);
+      return eventOf({ runs, ...(news.some((it) => it.paths) ? { paths: true } : {}) });
+    }),
   );
   // Something is sent at once, so that the head is, too.
   const body = Stream.concat(Stream.make(`retry: ${reconnectMs}\n\n`), messages);
@@ -51,29 +61,42 @@ export const make = (
 
 const eventOf = (message: FeedMessage): string => `data: ${JSON.stringify(message)}\n\n`;
 
-/** The runs that another look has found changed. Empty when nothing is new: bars grow, and a reader that is gone is noticed. */
-const looks = (recorder: RunRecorder["Service"]): Stream.Stream<ReadonlyArray<string>> =>
-  Stream.fromEffectSchedule(look(recorder), Schedule.spaced(Duration.millis(lookMs))).pipe(
+/** What is new: runs, and whether a path stands otherwise. */
+interface News {
+  readonly runs: ReadonlyArray<string>;
+  readonly paths: boolean;
+}
+
+/** What another look has found changed. Nothing where nothing is: bars grow, and a reader that is gone is noticed. */
+const looks = (recorder: RunRecorder["Service"], paths: Pick<PathsService, "list"> | undefined): Stream.Stream<News> =>
+  Stream.fromEffectSchedule(look(recorder, paths), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
       (): Prints | undefined => undefined,
-      (before, now) => [now, [changed(before, now)]],
+      (before, now) => [
+        now,
+        [{ runs: changed(before?.runs, now.runs), paths: before !== undefined && before.paths !== now.paths }],
+      ],
     ),
   );
 
-/** What every run of a look looked like. */
-type Prints = ReadonlyMap<string, string>;
+/** What every run and the paths of a look looked like. */
+interface Prints {
+  readonly runs: ReadonlyMap<string, string>;
+  readonly paths: string;
+}
 
 /** A record that cannot be read now is looked at again with the next look. */
-const look = (recorder: RunRecorder["Service"]): Effect.Effect<Prints> =>
+const look = (recorder: RunRecorder["Service"], paths: Pick<PathsService, "list"> | undefined): Effect.Effect<Prints> =>
   recorder.runs({ limit: lookRunsMax }).pipe(
     Effect.map((records) => new Map(records.map((record) => [record.run_id, fingerprint(record)]))),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
       Effect.as(Effect.logWarning("the feed could not look at the record", cause), new Map<string, string>()),
     ),
+    Effect.map((runs) => ({ runs, paths: paths === undefined ? "" : pathsPrint(paths.list()) })),
   );
 
 /** The first look has nothing to compare with: a reader that has just connected reads everything. */
-const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> =>
+const changed = (before: Prints["runs"] | undefined, now: Prints["runs"]): ReadonlyArray<string> =>
   before === undefined ? [] : [...now].filter(([runId, print]) => before.get(runId) !== print).map(([runId]) => runId);
 
 /** Everything that grows in a record, as counts. */
@@ -83,6 +106,7 @@ const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: Ru
     record.state,
     record.parked,
     record.resumes,
+    JSON.stringify(record.waiting),
     newest?.attempt,
     JSON.stringify(newest?.facts),
     evidence.first.length + evidence.last.length + evidence.omitted,

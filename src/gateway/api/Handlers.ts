@@ -4,6 +4,7 @@
 import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
+import { Paths, type PathsService } from "../../paths/Paths.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -21,6 +22,7 @@ import {
   type OpenQuestion,
   type RunSummary,
 } from "./Api.ts";
+import { inOrder, pathView } from "./PathList.ts";
 import * as RunSearch from "./RunSearch.ts";
 import { StoreHealth, type StoreState } from "./StoreHealth.ts";
 import type { Totals } from "./Totals.ts";
@@ -43,6 +45,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
       const recorder = yield* RunRecorder;
       const traffic = yield* Effect.serviceOption(Traffic);
       const store = yield* Effect.serviceOption(StoreHealth);
+      const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
       const find = (id: string) => findRun(recorder, id);
       return handlers.handleAll({
         list: ({ query }) => list(recorder, query),
@@ -55,6 +58,8 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
             Effect.mapError(unavailable),
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
+        paths: () => Effect.sync(() => ({ paths: inOrder(paths?.list() ?? []).map(pathView) })),
+        tryPath: ({ payload }) => tryPath(paths, payload.path),
         totals: () => Effect.mapError(totals, unavailable),
         health: () => health(recorder, traffic, store),
       });
@@ -119,6 +124,14 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
     }),
   );
   return summaryOf(taken);
+});
+
+/** It returns once the path was asked, so that its answer tells what was found. */
+const tryPath = Effect.fnUntraced(function* (paths: PathsService | undefined, path: string) {
+  const isKnown = paths !== undefined && (yield* paths.tryNow(path));
+  const found = isKnown ? paths.list().find((status) => status.path === path) : undefined;
+  if (found !== undefined) return pathView(found);
+  return yield* new ApiNotFound({ reason: "unknown_path", message: "this process knows no such path" });
 });
 
 const health = Effect.fnUntraced(function* (

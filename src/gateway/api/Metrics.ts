@@ -4,6 +4,9 @@
  */
 import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
+import type { PathStatus } from "../../paths/Paths.ts";
+import { pathStanding, pathStandings } from "../../story/PathWords.ts";
+import { inOrder } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
@@ -15,12 +18,17 @@ export const contentType = "text/plain; version=0.0.4; charset=utf-8";
  *
  * @param status what the gateway does now; left out, its metrics are left out
  * @param store how the writes of runs go; left out, nothing is said of them
+ * @param paths the paths that the process knows; left out, nothing is said of them
  */
-export const text = (status?: TrafficStatus, store?: StoreState): Effect.Effect<string> =>
+export const text = (
+  status?: TrafficStatus,
+  store?: StoreState,
+  paths?: ReadonlyArray<PathStatus>,
+): Effect.Effect<string> =>
   Effect.map(Effect.context<never>(), (context) => {
     const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
     const own = PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
-    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status, store))}`;
+    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`;
   });
 
 /** `stream_recovery.runs` is `stream_recovery_runs_total`, `stream_recovery.recovery_time` ends with its unit. */
@@ -32,7 +40,11 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
 };
 
 /** A registry of its own: what is read here is not kept, and no exporter of the program sees it twice. */
-const ofProcess = (status: TrafficStatus | undefined, store: StoreState | undefined): Context.Context<never> => {
+const ofProcess = (
+  status: TrafficStatus | undefined,
+  store: StoreState | undefined,
+  paths: ReadonlyArray<PathStatus> | undefined,
+): Context.Context<never> => {
   const context = Context.make(Metric.MetricRegistry, new Map());
   const memory = process.memoryUsage();
   const { system, user } = process.cpuUsage();
@@ -55,7 +67,27 @@ const ofProcess = (status: TrafficStatus | undefined, store: StoreState | undefi
   for (const [token, count] of Object.entries(status?.tokens ?? {})) {
     counter("stream_recovery_gateway_token_requests_total", "Requests by the token's name", { token }, count, context);
   }
+  if (paths !== undefined) ofPaths(paths, context);
   return context;
+};
+
+/** Most paths that have a gauge of their own, as many as a request's label has values. Those that are down stand first. */
+const pathGaugesMax = 64;
+
+const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<never>): void => {
+  const gauge = (name: string, description: string, attributes: Readonly<Record<string, string>>, value: number) =>
+    Metric.gauge(name, { description, attributes }).updateUnsafe(value, context);
+  const standings = Object.keys(pathStandings);
+  for (const state of standings) {
+    const count = paths.filter((path) => pathStanding(path) === state).length;
+    gauge("stream_recovery_gateway_paths", "Ways to upstreams by how they stand", { state }, count);
+  }
+  for (const path of inOrder(paths).slice(0, pathGaugesMax)) {
+    const isDown = path.state === "down" ? 1 : 0;
+    gauge("stream_recovery_gateway_path_down", "Whether no connection can be made", { path: path.path }, isDown);
+  }
+  const waiting = paths.reduce((sum, path) => sum + path.waiting, 0);
+  gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a way or a cooldown", {}, waiting);
 };
 
 const ofStore = ({ writes }: StoreState) =>

@@ -6,6 +6,7 @@
  */
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure, FailureKind, RejectedReason } from "../../domain/Failure.ts";
+import { connectWords } from "../../story/PathWords.ts";
 import { saysPassing } from "./PassingWords.ts";
 
 /** Of a run what its words are made of. */
@@ -31,7 +32,7 @@ export const messageOf = ({ attempts, failure, rule }: GivenUpFacts): string => 
   const code = codeOf(failure);
   const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
   const happened = `stream-recovery gateway: ${whatHappened(failure)}${named}.`;
-  const why = reasons[rule];
+  const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
   return [happened, why, saysPassing(tries) ? "" : tries, "Nothing more is tried."]
     .filter((sentence) => sentence !== undefined && sentence !== "")
@@ -59,11 +60,12 @@ const whatHappened = (failure: Failure): string => {
 };
 
 /** The commonest codes of Node in plain words, because opencode asks again where it reads one. */
-const plainly: ReadonlyMap<string, string> = new Map([
-  ["ECONNREFUSED", "the model provider could not be reached: nothing listens at its address"],
-  ["ENOTFOUND", "the model provider could not be reached: its name is not known"],
-  ["EAI_AGAIN", "the model provider could not be reached: its name could not be looked up"],
-]);
+const plainly: ReadonlyMap<string, string> = new Map(
+  ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"].map((code) => [
+    code,
+    `the model provider could not be reached: ${connectWords.get(code)}`,
+  ]),
+);
 
 const happenings: Readonly<Record<Exclude<FailureKind, "transport" | "stalled" | "rejected">, string>> = {
   truncated: "the model's response stopped before its end",
@@ -95,6 +97,12 @@ const refusals: Readonly<Record<RejectedReason, string>> = {
 const mayHaveRun = "A tool may have run, so the request was not repeated.";
 const providerTool = "The provider may have run a tool of its own, so the request was not repeated.";
 const shown = "A part of the response had been shown, so the request was not repeated.";
+
+/** An outage and an announced wait share one limit. */
+const tooLong = ({ kind }: Failure): string =>
+  kind === "rate_limited" || kind === "overloaded"
+    ? "It asks for a longer wait than is allowed."
+    : "That lasted as long as is waited for it.";
 
 /** Why a run stopped, where the number of its attempts does not say it. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {

@@ -51,6 +51,8 @@ export interface AccessRecord {
   readonly memory_ms?: number;
   /** Events and comments of the gateway's own that kept the client waiting. */
   readonly no_ops?: number;
+  /** Milliseconds that the run has waited for the way to its provider and for announced cooldowns. */
+  readonly waited_ms?: number;
   /** Bytes of the response's body that were written. */
   readonly bytes: number;
   /** Milliseconds from the request to the head of its response. */
@@ -89,6 +91,7 @@ export class Access {
   #status: number | undefined;
   #bytes = 0;
   #noOps = 0;
+  #waitedMs: number | undefined;
   #headAt: number | undefined;
   #firstAt: number | undefined;
   #end: "whole" | "left" | "broken" | undefined;
@@ -151,8 +154,13 @@ export class Access {
   }
 
   /** An event or comment of the gateway's own was written. */
-  waited(): void {
+  heard(): void {
     this.#noOps += 1;
+  }
+
+  /** The run has waited for a path or a cooldown. */
+  waited(ms: number): void {
+    this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
   /** The response has an end: `whole`, the client `left` before it, or it is `broken`. The first word counts. */
@@ -180,6 +188,7 @@ export class Access {
       refused,
       memory_ms,
       no_ops: this.#noOps === 0 ? undefined : this.#noOps,
+      waited_ms: this.#waitedMs === undefined ? undefined : Math.round(this.#waitedMs),
       bytes: this.#bytes,
       head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
       first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),

@@ -3,6 +3,7 @@
  * client's words nor a long configuration makes series without end (L11).
  */
 import { Context, Effect, Metric } from "effect";
+import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
 import { measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
@@ -24,6 +25,17 @@ export const noOps = Metric.counter("stream_recovery.gateway.no_ops", {
   description: "Events and comments that kept a client waiting",
   incremental: true,
 });
+
+/** What runs have waited before a request of theirs, by `for`: `path` or `cooldown`. */
+export const waits = Metric.histogram("stream_recovery.gateway.wait_time", {
+  description: "Waits of runs for the way to a provider and for announced cooldowns",
+  attributes: { unit: "seconds" },
+  boundaries: secondsBoundaries,
+});
+
+/** Counts a wait that is over. */
+export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
+  measure(waits, ms / 1_000, { for: what }, context);
 
 /** Most values of one label; further ones are `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;

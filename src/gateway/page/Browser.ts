@@ -187,6 +187,31 @@ const answer = async (button: PageElement): Promise<void> => {
   } catch {
     say("Not answered: the server cannot be reached", true);
   }
+  await settle(button);
+};
+
+/** Has a path asked now. */
+const tryPath = async (button: PageElement): Promise<void> => {
+  button.disabled = true;
+  say("Asking …", false);
+  try {
+    const response = await fetch("api/paths/try", {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-recovery-answer": "1" },
+      body: JSON.stringify({ path: button.dataset.path }),
+    });
+    const told: unknown = await response.json();
+    const isBack = typeof told === "object" && told !== null && "state" in told && told.state !== "down";
+    if (!response.ok) say(`Not asked: ${messageOf(told)}`, true);
+    else say(isBack ? "It can be reached again" : "It cannot be reached yet", !isBack);
+  } catch {
+    say("Not asked: the server cannot be reached", true);
+  }
+  await settle(button);
+};
+
+/** What a button has done is in the view that is taken over now. */
+const settle = async (button: PageElement): Promise<void> => {
   button.disabled = false;
   await refresh();
   // A reader whose button is gone goes on from the view, not from the beginning of the document.
@@ -200,6 +225,7 @@ document.addEventListener("click", ({ target }) => {
   const button = target.closest("button");
   if (button === null) return;
   if (button.dataset.choice !== undefined) void answer(button);
+  if (button.dataset.path !== undefined) void tryPath(button);
   if (button.id === "confirm-yes") document.querySelector("dialog")?.close("yes");
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });
@@ -223,7 +249,8 @@ let isLeading = false;
 let quiet = 0;
 
 /** Something is new, or time has passed for a bar that grows, or much time for a view where nothing does. */
-const concerns = ({ runs }: FeedMessage): boolean => {
+const concerns = ({ paths, runs }: FeedMessage): boolean => {
+  if (paths === true && shown === null) return true;
   if (runs.length === 0) {
     quiet += 1;
     return document.getElementById("view")?.dataset.live === "true" || quiet % quietMax === 0;

@@ -2,7 +2,9 @@
  * Draws what runs and ran: totals in a line, then open questions, the most urgent first, then runs, newest first.
  */
 import { Result } from "effect";
+import type { PathStatus } from "../../paths/Paths.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { waitOf } from "../../story/PathWords.ts";
 import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
@@ -12,6 +14,7 @@ import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
+import { pathBoard } from "./PathBoard.ts";
 import { questionCard } from "./QuestionBox.ts";
 import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm } from "./SearchForm.ts";
 import { timelineOf } from "./Timeline.ts";
@@ -23,6 +26,8 @@ export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
   readonly totals: Totals;
+  /** The paths that this process knows. */
+  readonly paths: ReadonlyArray<PathStatus>;
   /** Runs with an open question. */
   readonly asking: ReadonlyArray<RunRecord>;
   /** There are more open questions than were read. */
@@ -39,6 +44,7 @@ export const questionsMax = 10;
 export const overview = (model: OverviewModel): Html => html`
   ${totalsTiles(model.totals)}
   ${model.asked.before === undefined && questions(model)}
+  ${pathBoard(model.paths, model.now)}
   ${runs(model)}
   ${totalsTables(model.totals)}`;
 
@@ -120,11 +126,12 @@ const row = (record: RunRecord, now: number): Html => {
   const attempts = attemptsOf(record);
   const rule = lastRuleOf(record);
   const code = record.incidents.at(-1)?.failure.code;
+  const wait = waitOf(record, now);
   return html`<li id="run-${run_id}"><a href="${runAddress(run_id)}">
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
-    <span class="what">${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
+    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
     <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
   </a></li>`;
 };

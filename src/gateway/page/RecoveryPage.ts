@@ -4,6 +4,7 @@
 import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
+import { type PathStatus, Paths } from "../../paths/Paths.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { relative } from "../../story/Times.ts";
@@ -11,6 +12,7 @@ import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
+import { isDisturbed } from "../api/PathList.ts";
 import * as RunSearch from "../api/RunSearch.ts";
 import { StoreHealth, type StoreState } from "../api/StoreHealth.ts";
 import * as Totals from "../api/Totals.ts";
@@ -38,6 +40,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     const recorder = yield* RunRecorder;
     const traffic = yield* Effect.serviceOption(Traffic);
     const context = yield* Effect.context<never>();
+    const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
     const totals = yield* Totals.make(recorder);
     const script = BrowserScript.text();
     const api = HttpRouter.toWebHandler(
@@ -50,7 +53,8 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
       { disableLogger: true },
     );
     yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
-    const sources: PageSources = { recorder, traffic, context, totals, script, api: api.handler };
+    const list = () => paths?.list() ?? [];
+    const sources: PageSources = { recorder, traffic, context, totals, script, list, api: api.handler };
     return { handle: (request) => handle(sources, request) };
   }),
 );
@@ -62,6 +66,8 @@ interface PageSources {
   readonly context: Context.Context<never>;
   readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
+  /** The paths that this process knows. */
+  readonly list: () => ReadonlyArray<PathStatus>;
   readonly api: (request: Request) => Promise<Response>;
 }
 
@@ -101,15 +107,15 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/page.css": () => Effect.succeed(respond(style, { type: "text/css; charset=utf-8" })),
   "/recovery/page.js": ({ script }) => Effect.succeed(respond(script, { type: "text/javascript; charset=utf-8" })),
   "/recovery/picture.html": (sources, query) => pictureFile(sources, query.get("run") ?? ""),
-  "/recovery/api/events": ({ context, recorder, traffic }) =>
+  "/recovery/api/events": ({ context, list, recorder, traffic }) =>
     Effect.succeed(
       // The gateway says of every event stream that a proxy must not collect it first.
-      respond(Feed.make(recorder, traffic, context), { type: "text/event-stream" }),
+      respond(Feed.make(recorder, traffic, context, { list }), { type: "text/event-stream" }),
     ),
-  "/metrics": ({ traffic }) =>
+  "/metrics": ({ list, traffic }) =>
     Effect.gen(function* () {
       const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
-      return respond(yield* Metrics.text(status, yield* storeState), { type: Metrics.contentType });
+      return respond(yield* Metrics.text(status, yield* storeState, list()), { type: Metrics.contentType });
     }),
 };
 
@@ -141,6 +147,7 @@ const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
 const overviewPage: View = (sources, query) =>
   Effect.gen(function* () {
     const { recorder, totals } = sources;
+    const paths = sources.list();
     const asked = askedOf(query);
     const now = yield* Clock.currentTimeMillis;
     const search = RunSearch.parse(searchOf(asked), { byDefault: pageRuns, max: pageRuns }, now);
@@ -151,12 +158,14 @@ const overviewPage: View = (sources, query) =>
     const view = overview({
       now,
       totals: yield* totals,
+      paths,
       asking: asking.slice(0, askingMax),
       asksMore: asking.length > askingMax,
       asked,
       found,
     });
-    const grows = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
+    const hasLive = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
+    const grows = hasLive || paths.some(isDisturbed);
     const notices = yield* noticesOf(sources, now);
     const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });

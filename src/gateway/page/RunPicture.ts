@@ -2,6 +2,7 @@
  * Draws one run: the picture that the page shows and that `runs show --html` writes. A pure function of its record.
  */
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { waitOf } from "../../story/PathWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { type CallStory, type RunStory, runStory } from "../../story/RunStory.ts";
@@ -39,7 +40,8 @@ const head = (
   { now }: QuestionPlace,
   link: ((runId: string) => string) | undefined,
 ): Html => {
-  const { end, policy, provider, resumes, retry_of, run_id, started_at } = record;
+  const { end, policy, provider, resumes, retry_of, run_id, started_at, waited_ms } = record;
+  const wait = waitOf(record, now);
   const { mark, title, tone, word } = runStatuses[status];
   return html`<header class="run-head">
     <h1><span class="model">${label(provider.model ?? provider.id)}</span> <span class="chip ${tone}"${end === undefined && html` title="${title}"`}>${mark} ${word}</span></h1>
@@ -50,6 +52,8 @@ const head = (
       <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${lasting(lasted)}</dd></div>
       ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code>${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
+      ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
+      ${(waited_ms ?? 0) > 0 && html`<div><dt>Has waited</dt><dd>${lasting(waited_ms ?? 0)} <small>for the provider to be reached, or as it had asked</small></dd></div>`}
       ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${often(resumes)}</dd></div>`}
       ${retry_of !== undefined && html`<div><dt>Client’s retry of</dt><dd class="mono">${link === undefined ? label(retry_of) : html`<a href="${link(retry_of)}">${label(retry_of)}</a>`}</dd></div>`}
     </dl>

@@ -12,8 +12,10 @@ import { type Manner, mannerOf } from "../clients/Manner.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
 import { logged } from "../log/Defect.ts";
+import { countWait } from "../log/RequestMeasures.ts";
 import type { Way } from "../routing/Way.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
+import type { PathWatch } from "./PathWatch.ts";
 import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEnding.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
@@ -26,9 +28,16 @@ export interface RelayServing {
   /** The way to the request's upstream. */
   readonly transport: RelayTransport;
   readonly meter: TrafficMeter["Service"];
+  readonly watch: PathWatch;
   /** What is configured for all clients. */
   readonly settings: Pick<GatewaySettings, "manner">;
 }
+
+/**
+ * How long a request that does not stream waits for its path before its client is told to ask again, in milliseconds: nothing can be sent to
+ * that client meanwhile, and it is well below the minute after which the least patient one gives up.
+ */
+export const pathPatienceMs = 15_000;
 
 /** Begins the id of every run of a gateway: such a run cannot go on after its process has died, because its client is gone. */
 export const runIdPrefix = "gw_";
@@ -59,12 +68,12 @@ const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
   { asked, upstream }: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
-  { meter, options, settings, transport }: RelayServing,
+  { meter, options, settings, transport, watch }: RelayServing,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
   const services = yield* Effect.context<StreamProcessor>();
-  const told = reporting(meter, client.access);
+  const told = reporting({ meter, watch, path: options.path?.id }, client.access);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
   const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
@@ -75,7 +84,12 @@ const relayed = Effect.fnUntraced(function* (
     ...heldFor(manner),
     transport,
     asks: "if_it_matters",
-    onKeepAlive: () => client.access.waited(),
+    pathPatienceMs,
+    onKeepAlive: () => client.access.heard(),
+    onWaited: (wait) => {
+      client.access.waited(wait.ms);
+      countWait(wait, services);
+    },
     runIdPrefix,
     onEvent: told.event,
   });
@@ -119,14 +133,23 @@ const copied = Effect.fnUntraced(function* (
 
 const userGone = Context.make(InterruptSignature, "user");
 
-/** Tells the meter and the access line what becomes of a run. */
-const reporting = (meter: TrafficMeter["Service"], access: Access) => {
+/** Who is told of a run besides its access line, and the path that it takes. */
+interface Listeners {
+  readonly meter: TrafficMeter["Service"];
+  readonly watch: PathWatch;
+  readonly path: string | undefined;
+}
+
+/** Tells the meter, the watch over the paths and the access line what becomes of a run. */
+const reporting = ({ meter, path, watch }: Listeners, access: Access) => {
   let runId: string | undefined;
   return {
     event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {
       if (runId === undefined) meter.opened(run_id);
       runId = run_id;
       access.followed(event, run_id);
+      if (event._tag === "Waiting" && event.for === "path" && path !== undefined) watch.waits(path, run_id);
+      else if (event._tag !== "AttemptStarted" && event._tag !== "RunCompleted") watch.look();
       if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });
     },
     closed: Effect.sync(() => {

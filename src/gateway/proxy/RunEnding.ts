@@ -44,7 +44,9 @@ export const fromMemory = Effect.fnUntraced(function* (request: EndedRequest) {
 /** Ends a response of which nothing has left. */
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
-  if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
+  if (error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined))
+    return refuse(request, yield* remembered(error, request));
+  if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
   if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, error.headers);
 });
@@ -83,6 +85,20 @@ export const behindHead = Effect.fnUntraced(function* (
  */
 const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manner): boolean =>
   rule === "text_shown" && attempts === 1 && retry_of === undefined && mends === "nothing";
+
+/**
+ * Says that a request still waits for its path, in words by which its client asks again. It is not remembered: the repeat waits on, and is not
+ * answered from memory.
+ */
+const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream }: EndedRequest): void => {
+  const { code, kind } = error.failure;
+  client.access.learned({ failure: kind, code });
+  client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
+    ["retry-after", String(Math.ceil(againMs / 1000))],
+    ["x-should-retry", "true"],
+    ...error.headers,
+  ]);
+};
 
 /** The run ended by this gateway's own doing, which says nothing of the request. */
 const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>

@@ -1,0 +1,54 @@
+/**
+ * Draws the paths that are down, come back or cool: since when, what is done about it, and who waits. Nothing, where all is well.
+ */
+import type { PathStatus } from "../../paths/Paths.ts";
+import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
+import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { inOrder, isDisturbed } from "../api/PathList.ts";
+import { type Html, html, label, none } from "./Html.ts";
+
+/** Most paths that are drawn, and most cooldowns of one; the API has all. */
+const pathsMax = 10;
+const cooldownsMax = 6;
+
+/**
+ * The section of the paths.
+ *
+ * @param now wall clock, milliseconds since the epoch
+ */
+export const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html => {
+  const shown = inOrder(paths.filter(isDisturbed));
+  if (shown.length === 0) return none;
+  const more = shown.length - pathsMax;
+  return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Ways to providers</h2>
+    ${shown.slice(0, pathsMax).map((path) => card(path, now))}
+    ${more > 0 && html`<p class="hint">And ${counted(more, "way")} more, as <a href="api/paths">the API</a> has them.</p>`}
+  </section>`;
+};
+
+const card = (path: PathStatus, now: number): Html => {
+  const standing = pathStanding(path);
+  const { mark, means, tone, word } = pathStandings[standing];
+  const id = `path-${encodeURIComponent(path.path)}`;
+  return html`<article class="card ${tone}" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name"><span class="mono">${label(path.path)}</span> <span class="chip ${tone}" title="${means}">${mark} ${word}</span>${standing === "down" && tryButton(path.path, id)}</h3>
+    <dl class="asks">
+      ${path.state !== "up" && html`<div><dt>${path.state === "down" ? "Down" : "Back"} since</dt><dd><time title="${momentUtc(path.since)}">${relative(path.since, now)}</time></dd></div>`}
+      ${standing === "down" && path.code !== undefined && html`<div><dt>Why</dt><dd>${label(whyDown(path.code))}${whyDown(path.code) !== path.code && html` <code>${path.code}</code>`}</dd></div>`}
+      ${standing === "down" && html`<div><dt>Asked</dt><dd>${probes(path, now)}</dd></div>`}
+      <div><dt>Waiting</dt><dd>${path.waiting === 0 ? "no run" : counted(path.waiting, "run")}</dd></div>
+    </dl>
+    ${path.cooldowns.length > 0 && html`<ul class="plain">${path.cooldowns.slice(0, cooldownsMax).map((it) => cooldown(it, now))}</ul>`}
+    ${path.cooldowns.length > cooldownsMax && html`<p class="hint">And ${counted(path.cooldowns.length - cooldownsMax, "cooldown")} more.</p>`}
+  </article>`;
+};
+
+const tryButton = (path: string, id: string): Html =>
+  html`<button type="button" class="choice" id="${id}-try" data-path="${path}" aria-describedby="${id}-name">Try now</button>`;
+
+const probes = ({ nextProbeAt, probes: made }: PathStatus, now: number): Html => {
+  const asked = made === 0 ? "not yet" : made === 1 ? "once" : `${made} times`;
+  return nextProbeAt === undefined ? html`${asked}` : html`${asked}, next ${relative(nextProbeAt, now)}`;
+};
+
+const cooldown = ({ credential, kind, model, until }: PathStatus["cooldowns"][number], now: number): Html =>
+  html`<li>${model === undefined ? "every model" : label(model)}: ${cooldownWords[kind]}, ${until <= now ? "over" : html`for <time title="${momentUtc(until)}">${lasting(until - now)}</time> more`}${credential !== undefined && credential !== "" && html` <small>credential <span class="mono">${credential}</span></small>`}</li>`;

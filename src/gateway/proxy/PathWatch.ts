@@ -1,0 +1,133 @@
+/**
+ * Tells an operator of paths that go down, come back or cool: a line in the log for each, and a count of cooldowns.
+ *
+ * Nothing is looked at while all is well. A run that breaks or waits asks for a look; from then on there is one a second until every path is
+ * well again. What comes and goes between two looks, without a run that meets it, is not told.
+ */
+import { type Context, Effect, Metric, Option, Queue, type Scope } from "effect";
+import { dropOldest } from "../../domain/Limits.ts";
+import { type PathStatus, Paths } from "../../paths/Paths.ts";
+import { measure } from "../../runtime/run/Measures.ts";
+import { whyDown } from "../../story/PathWords.ts";
+import { isDisturbed } from "../api/PathList.ts";
+
+/** Cooldowns that have begun, by `kind`: `rate_limited` or `overloaded`. */
+export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
+  description: "Waits that providers have announced to runs",
+  incremental: true,
+});
+
+/** Between two looks while something is wrong, in milliseconds. */
+export const watchMs = 1_000;
+
+/** Most runs that are counted of one outage, and most cooldowns that are known to have been told. */
+export const watchedMax = 10_000;
+
+/** Watches the paths of a gateway. */
+export interface PathWatch {
+  /** Something may have happened to a path. */
+  readonly look: () => void;
+  /** A run waits for a path. */
+  readonly waits: (path: string, runId: string) => void;
+}
+
+/** An outage that was told. */
+interface Outage {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly since: number;
+  readonly runs: Set<string>;
+}
+
+const blind: PathWatch = { look: () => undefined, waits: () => undefined };
+
+/** Begins to watch; without paths there is nothing to watch. */
+export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(function* () {
+  const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
+  if (paths === undefined) return blind;
+  const context = yield* Effect.context<never>();
+  const asked = yield* Queue.sliding<void>(1);
+  const watcher = new Watcher(context);
+  const look = () => void Queue.offerUnsafe(asked, undefined);
+  const turn: Effect.Effect<void> = Effect.suspend(() => {
+    const list = paths.list();
+    const told = Effect.forEach(watcher.changes(list), ([message, fields]) => Effect.logInfo(message, fields), {
+      discard: true,
+    });
+    const next = Queue.take(asked);
+    const waited = list.some(isDisturbed) ? Effect.timeoutOption(next, watchMs) : next;
+    return Effect.andThen(told, Effect.asVoid(waited));
+  });
+  yield* Effect.forkScoped(Effect.forever(turn));
+  const watch: PathWatch = {
+    look,
+    waits: (path, runId) => {
+      watcher.waits(path, runId);
+      look();
+    },
+  };
+  return watch;
+});
+
+type Line = readonly [message: string, fields: Readonly<Record<string, string | number | undefined>>];
+
+/** Compares one look with what was told before. */
+class Watcher {
+  readonly #context: Context.Context<never>;
+  readonly #outages = new Map<string, Outage>();
+  /** Runs that wait for a path of which nothing was told yet. */
+  readonly #early = new Map<string, Set<string>>();
+  /** Cooldowns that were told, by scope. */
+  #cooling = new Set<string>();
+
+  constructor(context: Context.Context<never>) {
+    this.#context = context;
+  }
+
+  waits(path: string, runId: string): void {
+    const known = this.#outages.get(path)?.runs ?? this.#early.get(path) ?? new Set();
+    if (!this.#outages.has(path)) this.#early.set(path, known);
+    if (known.size < watchedMax) known.add(runId);
+    dropOldest(this.#early, watchedMax);
+  }
+
+  changes(list: ReadonlyArray<PathStatus>): ReadonlyArray<Line> {
+    const lines = [...this.#outagesIn(list), ...this.#cooldownsIn(list)];
+    this.#early.clear();
+    return lines;
+  }
+
+  *#outagesIn(list: ReadonlyArray<PathStatus>): Generator<Line> {
+    const known = new Map(list.map((status) => [status.path, status]));
+    for (const { code, path, since, state } of list) {
+      if (state !== "down" || this.#outages.has(path)) continue;
+      this.#outages.set(path, { since, runs: this.#early.get(path) ?? new Set() });
+      const why = code === undefined ? "" : `: ${whyDown(code)}`;
+      yield [`a provider cannot be reached, and runs wait for it${why}`, { path, code }];
+    }
+    for (const [path, { runs, since }] of this.#outages) {
+      const status = known.get(path);
+      if (status?.state === "down") continue;
+      this.#outages.delete(path);
+      // A path of which nothing is known any more is not known to be back.
+      if (status === undefined) continue;
+      yield ["a provider can be reached again", { path, down_ms: Math.max(0, status.since - since), runs: runs.size }];
+    }
+  }
+
+  *#cooldownsIn(list: ReadonlyArray<PathStatus>): Generator<Line> {
+    const now = new Set<string>();
+    for (const { cooldowns: cooling, path } of list) {
+      for (const { credential, kind, model, until } of cooling) {
+        const scope = JSON.stringify([path, credential, model, kind]);
+        if (now.size < watchedMax) now.add(scope);
+        if (this.#cooling.has(scope)) continue;
+        measure(cooldowns, 1, { kind }, this.#context);
+        yield [
+          "a provider asks to wait, and runs do so",
+          { path, model, credential, kind, until: new Date(until).toISOString() },
+        ];
+      }
+    }
+    this.#cooling = now;
+  }
+}
