@@ -5,6 +5,7 @@
  * A move has no backoff, and costs none of the budget of retries.
  */
 import type { Failure, FailureKind, RejectedReason } from "../domain/Failure.ts";
+import type { RunFacts } from "../domain/RunFacts.ts";
 import type { Situation } from "./Situation.ts";
 
 /** A cooldown or a Retry-After that is longer than this moves before it is waited for, in milliseconds. */
@@ -117,8 +118,13 @@ const turnedAway: ReadonlySet<FailureKind> = new Set(["server_error", "rate_limi
 const isBroken = ({ kind }: Failure): boolean =>
   kind === "transport" || kind === "truncated" || kind === "protocol" || kind === "cancelled";
 
+/** What says whose fault a failure is. */
+interface OwnFault extends Pick<Situation, "failure"> {
+  readonly run: Pick<RunFacts, "own_route">;
+}
+
 /** Whether the route refuses what is its own: the run's request is well, and its next route may take it. */
-export const isOwnFault = ({ failure, run }: Pick<Situation, "failure" | "run">): boolean =>
+export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
   run.own_route &&
   failure.kind === "rejected" &&
   (failure.reason === "auth" || failure.reason === "not_found" || failure.reason === "invalid_request");

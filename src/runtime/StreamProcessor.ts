@@ -15,6 +15,7 @@ import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { label } from "../domain/Limits.ts";
+import { Breakers } from "../paths/Breakers.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
@@ -107,6 +108,8 @@ const makeProcessor = Effect.gen(function* () {
     watchdog: yield* Watchdog.make,
     throttle: new Throttle(),
     gate: new RetryGate(),
+    breakers: new Breakers(),
+    paths: { standing: () => ({ path: "up", cooldownMs: 0 }) },
     pool: { used: 0 },
     clock: yield* Clock.Clock,
     reached: new Reached(),
@@ -296,6 +299,7 @@ const begin = Effect.fnUntraced(
     const { options, policy, runId, shared } = run;
     register.live.set(runId, run);
     yield* stoppedWith(register, run, scope);
+    if (run.routes !== undefined) run.goesBy(run.routes.begins(run.budget.max_moves));
     const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
     const transcript = yield* digestOf(run);
     if (transcript !== undefined) run.keepsTranscript();
@@ -321,7 +325,7 @@ const begin = Effect.fnUntraced(
     }
     shared.guard.enrol(runId, run.ledger);
     run.response.begins(first);
-    run.handoff.push({ _tag: "AttemptStarted", run_id: runId, attempt: first.number, mode: "first" });
+    run.handoff.push(RunSnapshot.startedOf(run, first));
     // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
     first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
     run.start(first);

@@ -43,6 +43,8 @@ export interface AttemptSetup<P> {
   readonly calls: ReadonlyArray<SettledCall>;
   readonly cursor: string | undefined;
   readonly discarded: ReadonlyArray<Withdrawn>;
+  /** The route that it goes by; undefined for the run's own first one. */
+  readonly route: string | undefined;
   readonly facts: FactsFold;
   readonly reveal: Reveal<P>;
   /** Parts of the same response that were held back before; they are in `reveal` already. */
@@ -354,7 +356,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       request: setup.request,
       calls: setup.calls,
       discarded: setup.discarded,
-      route: undefined,
+      route: setup.route,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery) => {
         if (this.#over) return;

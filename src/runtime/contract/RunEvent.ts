@@ -27,6 +27,8 @@ export interface AttemptStarted {
   readonly run_id: string;
   readonly attempt: number;
   readonly mode: AttemptMode;
+  /** The `id` of the route that it goes by; left out for the run's own first one. */
+  readonly route?: string;
 }
 
 /** A part of the provider's stream, unchanged. */
@@ -102,6 +104,8 @@ export interface RunCompleted {
   readonly finish: string | undefined;
   /** What still broke after the terminal marker; the response is whole all the same. */
   readonly late_failure: Failure | undefined;
+  /** The `id` of the route that has answered; left out for the run's own first one. */
+  readonly route?: string;
 }
 
 /** What a caller of `run` sees. */
@@ -141,7 +145,12 @@ const QuestionSchema = Schema.Struct({
 
 /** Every event but `Part`, which alone holds something of the caller's. */
 const ownEvents = [
-  Schema.TaggedStruct("AttemptStarted", { run_id: Schema.String, attempt: Schema.Natural, mode: AttemptMode }),
+  Schema.TaggedStruct("AttemptStarted", {
+    run_id: Schema.String,
+    attempt: Schema.Natural,
+    mode: AttemptMode,
+    route: Schema.optionalKey(Schema.String),
+  }),
   Schema.TaggedStruct("AttemptDiscarded", { attempt: Schema.Natural, keep_through: Schema.Natural }),
   Schema.TaggedStruct("RetryScheduled", {
     attempt: Schema.Natural,
@@ -168,6 +177,7 @@ const ownEvents = [
     attempts: Schema.Natural,
     finish: Schema.UndefinedOr(Schema.String),
     late_failure: Schema.UndefinedOr(Failure),
+    route: Schema.optionalKey(Schema.String),
   }),
 ] as const;
 

@@ -6,12 +6,14 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import { explain } from "../../policy/Explanation.ts";
 import * as End from "../../recorder/End.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import { RunInterrupted } from "../contract/RunEvent.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import { routeOf } from "../run/RunSnapshot.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 
 /** The response is whole: hands over what was frozen and lets its calls run. */
@@ -22,6 +24,7 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<"ended"> {
   if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
   run.chain?.open();
+  run.routes?.answered();
   yield* run.finish(attempt, End.completed(attempt.finish), () => {
     // Only the write of the end has told whether the run is still this process's.
     if (run.loss !== undefined) return run.handoff.end(Effect.fail(withoutIncident(run)));
@@ -31,6 +34,7 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
       attempts: run.attempts,
       finish: attempt.finish,
       late_failure: late,
+      ...routeOf(attempt),
     });
     run.handoff.end(Cause.done());
   });
@@ -132,20 +136,42 @@ const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void =
 
 /** What the caller hears once the end is written: only then is it known whether the run is still this process's. */
 const interrupted = <P, E, R>(
-  { attempts, loss, runId }: Run<P, E, R>,
-  { cause }: BrokenAttempt<P>,
-  { decision, failure, message }: RunIncident,
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  incident: RunIncident,
   reason: RunInterrupted["reason"],
-): RunInterrupted =>
-  new RunInterrupted({
+): RunInterrupted => {
+  const { attempts, loss, runId } = run;
+  const { cause, failure, message } = told(run, broken, incident, reason);
+  return new RunInterrupted({
     reason: loss ?? reason,
     run_id: runId,
-    rule: decision.rule,
+    rule: incident.decision.rule,
     failure,
     attempts,
     message: loss === undefined ? message : sentences[loss],
     ...(cause === undefined ? {} : { cause }),
   });
+};
+
+/** What broke: on the first route, where a run ends that has moved. What a stop or the caller's own code did stays its own (L12). */
+const told = <P, E, R>(
+  run: Run<P, E, R>,
+  { cause }: BrokenAttempt<P>,
+  { decision, facts, failure, message }: RunIncident,
+  reason: RunInterrupted["reason"],
+): { readonly failure: Failure; readonly message: string; readonly cause: unknown } => {
+  const first = run.routes?.firstFailure;
+  const isOwn = run.stopper !== undefined || failure.kind === "cancelled" || failure.kind === "caller_failed";
+  if (first === undefined || isOwn || (reason !== "do_not_retry" && reason !== "stopped"))
+    return { failure, message, cause };
+  const { delivery, progress } = first.facts;
+  return {
+    failure: first.failure,
+    message: explain(decision, first.failure, { ...facts, delivery, progress }),
+    cause: first.cause,
+  };
+};
 
 /** Ends a run whose recovery has died: the defect reaches the caller, and nothing of the run starts any more. */
 export const collapse = <P, E, R>(

@@ -29,6 +29,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   const input = yield* inputOf(run, broken, undefined);
   // From here on a settle is late: these facts are what is decided.
   run.response.decided(broken.attempt, input.failure);
+  if (run.stopper === undefined) run.routes?.decided(broken);
   return yield* record(run, broken.attempt, input, "open");
 });
 
@@ -84,13 +85,13 @@ const record = <P, E, R>(
     number: run.nextIncident(),
     attempt: attempt.number,
     at: run.shared.clock.currentTimeMillisUnsafe(),
-    provider: run.options.provider,
+    provider: run.provider,
     status,
   });
   const { decision } = incident;
-  // Taken in the step that decided: runs that break together must not all see the same free token.
-  if (decision.action === "auto_retry_once" && status === "open") {
-    run.shared.throttle.take(run.options.provider.id, run.now());
+  // Taken in the step that decided: runs that break together must not all see the same free token. A move asks nothing of it.
+  if (decision.action === "auto_retry_once" && decision.route !== "next" && status === "open") {
+    run.shared.throttle.take(run.provider.id, run.now());
   }
   run.note(attempt.number, "decision", decision.rule);
   run.telemetry.decided(incident);

@@ -49,7 +49,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   }
   if (setup.request === "resume") run.response.resumes(next, broken.attempt);
   else run.response.begins(next);
-  const started = { _tag: "AttemptStarted", run_id: run.runId, attempt: next.number, mode: setup.mode } as const;
+  const started = RunSnapshot.startedOf(run, next);
   // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);
   if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);

@@ -10,6 +10,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
+import type { RunIncident } from "../../domain/RunIncident.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
@@ -77,6 +78,7 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   yield* attempt.flow.written;
   const broken = brokenBy(run, attempt, end);
   if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
+  if (run.stopper === undefined) run.routes?.broke(broken.failure, attempt.facts.snapshot(), mayRefresh(run));
   yield* drained(run);
   return yield* decided(run, broken);
 }, orCollapsed);
@@ -215,17 +217,28 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
     message: incident.message,
   });
   run.telemetry.retrying(incident);
-  yield* waited(run, decision.delay_ms);
+  const moves = decision.route === "next";
+  if (!moves) yield* waited(run, decision.delay_ms);
   yield* run.response.closed;
-  yield* admitted(run);
+  if (!moves) yield* admitted(run);
   const newest = yield* lookAgain(run, broken);
   if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
+  if ((newest.route === "next") !== moves) return "again";
+  // A move has a count of its own, and costs none of the budget of retries.
+  if (moves) return yield* moved(run, broken, incident);
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
   // Counted only now: a wait must not spend the budget that allowed it.
   run.spending.waited(decision.delay_ms);
   spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
 });
+
+/** Launches a replay on the next route. */
+const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>
+  Effect.suspend(() => {
+    if (run.routes !== undefined) run.goesBy(run.routes.moves());
+    return launch(run, broken, "replay", incident);
+  });
 
 /** Counts a retry where the budget will look for it. */
 const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string): void => {
@@ -243,6 +256,10 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
     isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
   });
 };
+
+/** Whether the credentials of the route can be renewed, and were not. */
+const mayRefresh = <P, E, R>({ options, spent }: Run<P, E, R>): boolean =>
+  options.refreshCredentials !== undefined && spent.credential_refreshes === 0;
 
 /** Longest that credentials may take to be renewed, in milliseconds; then the failure stands. */
 export const refreshMsMax = 30_000;

@@ -16,6 +16,7 @@ import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { Written } from "../run/Backlog.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
+import { Routes } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 import { isOfStore } from "../run/RunWriter.ts";
 
@@ -57,7 +58,10 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   { cursor, enter, transcript }: TakeUp,
 ): Effect.fn.Return<Revived<P> | string> {
   const due = Orphan.due(record);
-  const refused = (yield* refusal(run.shared.recorder, record, due, transcript)) ?? enter();
+  const refused =
+    Routes.problem(run.options.routes, record) ??
+    (yield* refusal(run.shared.recorder, record, due, transcript)) ??
+    enter();
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
   // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
@@ -129,6 +133,7 @@ export const restore = <P, E, R>(
   run.restored(before, Orphan.incidentsSoFar(record));
   run.question.restored(record.questions.at(-1)?.revision ?? 0);
   run.spending.restored(last?.run ?? fresh);
+  if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
   if (first === undefined) return undefined;
@@ -145,7 +150,7 @@ export const restore = <P, E, R>(
 const attemptOf = <P, E, R>(
   run: Run<P, E, R>,
   { calls }: RunRecord,
-  { attempt, facts, mode, request = "first" }: AttemptRecord,
+  { attempt, facts, mode, request = "first", route }: AttemptRecord,
   cursor: string | undefined,
 ): Attempt<P> => {
   const { discardable, options } = run;
@@ -159,6 +164,7 @@ const attemptOf = <P, E, R>(
     cursor,
     facts: fold,
     discarded: [],
+    route,
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
     carried: undefined,
   });

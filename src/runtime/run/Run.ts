@@ -1,17 +1,16 @@
 /**
- * Is one run while it lives: its four groups of state, its side of the recorder, and the signals that stop it.
+ * Is one run while it lives: its five groups of state, its side of the recorder, and the signals that stop it.
  *
  * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
  *
- * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
  * - Attempt: `recordShown`, `responded`, `ended`, `note`
  * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
- * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `write`, `writeFirst`,
- *   `writeIntent`, `nextIncident`, `place`, `responded`, `spending`, `response`, `question`
- * - Ending: `finish`, `park`
- * - Revival: `restored`, here and of each group; `response.withdraw`
+ * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
+ *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `spending`, `response`, `question`
+ * - Ending: `finish`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
  *
- * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4), and why
+ * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4), `routes` (O1–O3), and why
  * the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
  *
  * U1 Attempts and incidents are numbered from 1. An attempt that never came on record gives its number back.
@@ -35,13 +34,14 @@ import { Attempt, type AttemptHost, type AttemptSetup } from "../attempt/Attempt
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
-import * as Clocks from "../contract/Clocks.ts";
+import { RunClocks } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import { letGo, type RunOptions } from "../contract/RunOptions.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { Chain } from "./Chain.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
+import { Routes } from "./Routes.ts";
 import { RunStop } from "./RunStop.ts";
 import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
@@ -69,15 +69,16 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   #discardable: boolean;
   #canBeTakenUp = false;
   #startedAt: number;
-  #clocks: Clocks.Clocks;
+  readonly #clocks: RunClocks;
   #attempts = 0;
   #incidents = 0;
-  #runElapsedMs = 0;
   // These four are made with their first use: many runs wait at once, and each holds what it has.
   #spending: Spending | undefined;
   #stopping: RunStop | undefined;
   #question: OpenQuestion | undefined;
   #done: Deferred.Deferred<void> | undefined;
+  /** The routes of a run that has more than one. */
+  readonly routes: Routes<P, E, R> | undefined;
   /** Gives back the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
@@ -100,11 +101,12 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;
     this.budget = options.budget === undefined ? Runs.defaultBudget : { ...Runs.defaultBudget, ...options.budget };
-    this.#clocks = Clocks.make(options.provider, options.streaming ?? true, options.clocks);
+    this.#clocks = new RunClocks(shared.watchdog, options);
     this.#startedAt = shared.watchdog.now();
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
+    this.routes = Routes.of(options, this);
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
     this.#late = late;
   }
@@ -113,8 +115,15 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.options.provider;
   }
 
+  /** The caller's options, as they are on the route that the run goes by. */
   get options(): RunOptions<P, E, R> {
     return this.#options;
+  }
+
+  /** The run goes by another route from now on, with its options. */
+  goesBy(options: RunOptions<P, E, R>): void {
+    this.#options = options;
+    this.#clocks.goesBy(options);
   }
 
   get rewrite(): AttemptHost<P>["rewrite"] {
@@ -213,19 +222,19 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Prepares the next attempt; `start` runs it. */
   prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">, carried?: Carried<P>): Attempt<P> {
     this.#attempts += 1;
-    const { discardable, options, shared } = this;
-    const resumed = setup.request === "resume";
+    const { discardable, options, shared, sideEffects } = this;
     const facts = Facts.make({
       // A resumed response exposes nothing anew: its calls were counted by the attempt that it resumes.
-      sideEffects: resumed ? { ...snapshot([], false), guarded: this.sideEffects.guarded } : this.sideEffects,
+      sideEffects: setup.request !== "resume" ? sideEffects : { ...snapshot([], false), guarded: sideEffects.guarded },
       discardable,
       boundaries: options.tools,
-      guarded: this.sideEffects.guarded,
+      guarded: sideEffects.guarded,
     });
     const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
     return new Attempt<P>(this, {
       number: this.#attempts,
       ...setup,
+      route: this.routes?.id,
       facts,
       reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
       carried,
@@ -252,8 +261,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
       return;
     }
-    const watch = this.shared.watchdog.watch(this.#clocks, attempt, this.#runElapsedMs);
-    attempt.start(this.options, services, watch, this);
+    attempt.start(this.options, services, this.#clocks.watch(attempt), this);
   }
 
   /** How an error of the source becomes a failure at this time. */
@@ -268,7 +276,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** Waits for a place among its provider's waiting retries; the place is the run's from the step that grants it (U3). */
   get place(): Effect.Effect<void> {
-    return this.shared.gate.enter(this.options.provider.id, (leave) => {
+    return this.shared.gate.enter(this.provider.id, (leave) => {
       this.#leavePlace = leave;
     });
   }
@@ -280,19 +288,11 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   }
 
   ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
-    const watch = attempt.watch;
-    // The break may come before the watchdog has woken from a suspension: the gap is no time that the run has spent.
-    if (watch !== undefined) this.shared.watchdog.catchUp();
-    const now = this.now();
-    if (watch !== undefined) {
-      this.shared.watchdog.unwatch(watch);
-      this.#runElapsedMs = watch.runElapsed(now);
-      this.#spending?.passed(watch.withoutProgress(now));
-    }
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
+    const withoutProgressMs = this.#clocks.ended(attempt.watch, failure);
+    this.#spending?.passed(withoutProgressMs);
     if (failure !== undefined) {
       this.spending.failed();
-      if (failure.kind === "stalled") this.#clocks = Clocks.doubled(this.#clocks, failure.clock);
       // The error that an abort makes of a request may be seen before the abort itself (L10).
       if (this.stopper === undefined) this.#stopping?.heard();
     }
@@ -422,19 +422,19 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<unknown> {
     const end: StreamEnd = { state: "parked", reason: rule };
     const parked: Entry = { _tag: "RunParked", reason };
-    const { chain } = this;
-    if (chain === undefined || chain.running === 0) return this.#end(attempt, end, [parked], emit);
-    const free = Effect.andThen(chain.drained, this.write([parked]));
+    if (this.chain === undefined || this.chain.running === 0) return this.#end(attempt, end, [parked], emit);
+    const free = Effect.andThen(this.chain.drained, this.write([parked]));
     return Effect.andThen(this.#end(attempt, end, [], emit), Effect.forkDetach(free));
   }
 
+  /** The first end counts (U2). */
   #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
-      // The first end counts (U2).
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.unheed();
       this.#options = letGo(this.#options);
+      this.routes?.ended();
       this.responded();
       this.note(this.attempts, "end", end.reason);
       // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).

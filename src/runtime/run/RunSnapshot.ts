@@ -4,6 +4,8 @@
 import type { RunFacts } from "../../domain/RunFacts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
+import type { AttemptStarted } from "../contract/RunEvent.ts";
+import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
 
 /**
@@ -29,10 +31,7 @@ export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumab
     path: "up",
     waited_ms: 0,
     cooldown_ms: 0,
-    next_route: "none",
-    route_failures: 0,
-    own_route: false,
-    moves: 0,
+    ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
     wasted_tokens: 0,
     next_tokens: 0,
     tokens_estimated: false,
@@ -53,5 +52,19 @@ export const startOf = <P, E, R>(
   at_ms,
   facts: attempt.facts.snapshot(),
   request: attempt.setup.request,
-  run: { ...factsOf(run, attempt, false), throttle_wait_ms: 0 },
+  run: { ...factsOf(run, attempt, false), throttle_wait_ms: 0, route_failures: run.routes?.failures ?? 0 },
+  ...routeOf(attempt),
 });
+
+/** The start of an attempt, as the caller hears of it. */
+export const startedOf = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>): AttemptStarted => ({
+  _tag: "AttemptStarted",
+  run_id: runId,
+  attempt: attempt.number,
+  mode: attempt.setup.mode,
+  ...routeOf(attempt),
+});
+
+/** The route of an attempt, as far as it has to be said. */
+export const routeOf = <P>({ setup }: Pick<Attempt<P>, "setup">): { readonly route?: string } =>
+  setup.route === undefined ? {} : { route: setup.route };

@@ -2,6 +2,8 @@
  * Lists what all runs of one processor share.
  */
 import type * as Clock from "effect/Clock";
+import type { Breakers } from "../../paths/Breakers.ts";
+import type { Paths } from "../../paths/Paths.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
 import type { Watchdog } from "../attempt/Watchdog.ts";
@@ -22,6 +24,9 @@ export interface Shared {
   readonly watchdog: Watchdog;
   readonly throttle: Throttle;
   readonly gate: RetryGate;
+  readonly breakers: Breakers;
+  /** What is known of the ways to providers. */
+  readonly paths: Pick<Paths["Service"], "standing">;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
   /** Providers that this process has had a response from, the latest `providersMax` of them. */

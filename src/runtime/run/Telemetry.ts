@@ -21,7 +21,7 @@ import * as Measures from "./Measures.ts";
 /** What telemetry reads of an attempt. */
 export interface SeenAttempt {
   readonly number: number;
-  readonly setup: { readonly mode: AttemptMode };
+  readonly setup: { readonly mode: AttemptMode; readonly route: string | undefined };
   readonly facts: { readonly snapshot: () => AttemptFacts };
   readonly watch: { readonly firstProgressAt: number | undefined } | undefined;
   readonly finish: string | undefined;
@@ -40,8 +40,8 @@ export class RunTelemetry<R> {
   /** What the run's own fibers run with: the caller's services, below the run's span. */
   readonly services: Context.Context<R>;
   readonly #run: SeenRun;
-  /** What every measurement has; asked for with the first one. */
-  #labels: Measures.MeasureAttributes | undefined;
+  /** What every measurement has; asked for with the first one, and anew where the run has moved. */
+  #labels: { readonly of: Provider; readonly are: Measures.MeasureAttributes } | undefined;
   readonly #clock: Clock.Clock;
   #span: Tracer.Span | undefined;
   #attempt: Tracer.Span | undefined;
@@ -211,8 +211,10 @@ export class RunTelemetry<R> {
     value: number,
     attributes: Measures.MeasureAttributes,
   ): void {
-    this.#labels ??= Measures.providerLabels(this.#run.provider, this.services);
-    Measures.measure(metric, value, { ...this.#labels, ...attributes }, this.services);
+    const { provider } = this.#run;
+    if (this.#labels?.of !== provider)
+      this.#labels = { of: provider, are: Measures.providerLabels(provider, this.services) };
+    Measures.measure(metric, value, { ...this.#labels.are, ...attributes }, this.services);
   }
 
   #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {
@@ -296,6 +298,7 @@ const attemptAttributes = (attempt: SeenAttempt): Attributes => {
   return {
     "stream_recovery.attempt": attempt.number,
     "stream_recovery.mode": attempt.setup.mode,
+    "stream_recovery.route": attempt.setup.route,
     "stream_recovery.delivery": delivery,
     "stream_recovery.progress": progress,
     "stream_recovery.shown": shown,

@@ -1,0 +1,318 @@
+/**
+ * Holds by which routes a run has gone, and says which one it may move to.
+ *
+ * O1 A run goes by one route at a time, and never goes back to one that it has left.
+ * O2 What a route is asked and read with is its own: its provider, its attempts, its observer. Credentials that a caller renews are
+ *    those of the first route.
+ * O3 The first route's last failure is the one that the caller is told at the end (L12).
+ */
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import type { Failure } from "../../domain/Failure.ts";
+import type { Budget, RunFacts } from "../../domain/RunFacts.ts";
+import type { BreakerStanding } from "../../paths/Breaker.ts";
+import type { Scope } from "../../paths/Paths.ts";
+import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
+import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
+import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts";
+import type { BrokenAttempt } from "./Chain.ts";
+import type { Shared } from "./Shared.ts";
+
+/** What a run's routes need of their run. */
+interface RoutesHost {
+  readonly runId: string;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly budget: Pick<Budget, "max_retry_after_ms">;
+  readonly shared: Pick<Shared, "breakers" | "paths">;
+}
+
+/** What broke on a route. */
+interface RouteFailure {
+  readonly failure: Failure;
+  readonly facts: AttemptFacts;
+  /** The original error, unchanged (L12). */
+  readonly cause: unknown;
+}
+
+/** The routes' side of a run's facts. */
+export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
+
+/** What the routes of a run without further ones say. */
+export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRoute">): RouteFacts => ({
+  next_route: "none",
+  route_failures: 0,
+  own_route: options.ownRoute ?? false,
+  moves: 0,
+});
+
+/** The routes of one run that has more than one. */
+export class Routes<P, E, R> {
+  readonly #host: RoutesHost;
+  readonly #first: Route<P, E, R>;
+  /** All of them, in the order in which a run moves to them. */
+  readonly #all: ReadonlyArray<Route<P, E, R>>;
+  readonly #tried = new Set<Route<P, E, R>>();
+  #current: Route<P, E, R>;
+  #moves = 0;
+  /** Failures on the current route in a row, the newest one included. */
+  #failures = 0;
+  #failedFirst: (RouteFailure & { readonly on: Route<P, E, R> }) | undefined;
+
+  private constructor(options: RunOptions<P, E, R>, host: RoutesHost) {
+    this.#host = host;
+    this.#first = new Route(undefined, options);
+    this.#current = this.#first;
+    this.#all = [this.#first, ...(options.routes ?? []).map((it) => new Route(it.id, optionsOn(it, options)))];
+  }
+
+  /**
+   * The routes of a run; undefined where it has one alone, which costs nothing.
+   *
+   * @param options the run's own, which are those of its first route
+   */
+  static of<P, E, R>(options: RunOptions<P, E, R>, host: RoutesHost): Routes<P, E, R> | undefined {
+    return options.routes === undefined || options.routes.length === 0 ? undefined : new Routes(options, host);
+  }
+
+  /** Why a run cannot go on from its record with these routes, as a sentence. */
+  static problem(routes: ReadonlyArray<{ readonly id: string }> = [], record: RunRecord): string | undefined {
+    const id = record.attempts.at(-1)?.route;
+    return id === undefined || routes.some((route) => route.id === id)
+      ? undefined
+      : `routes: expected one with the id "${id}", by which the run goes`;
+  }
+
+  /** The id of the route that the run goes by; undefined for the first. */
+  get id(): string | undefined {
+    return this.#current.id;
+  }
+
+  /** Failures on the current route in a row so far. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** The routes' side of a decision about an attempt that has failed. */
+  facts(attempt: { readonly request: "first" | "continue" | "resume" }): RouteFacts {
+    return {
+      // A continuation and a cursor are one provider's own: neither crosses.
+      next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
+      route_failures: Math.max(0, this.#failures - 1),
+      own_route: this.#current.own,
+      moves: this.#moves,
+    };
+  }
+
+  /**
+   * The run begins. Where its first route would not take a request now, it begins on the next one that would.
+   *
+   * @param maxMoves to begin elsewhere is a move
+   * @returns the options of the route that it begins on
+   */
+  begins(maxMoves: number): RunOptions<P, E, R> {
+    const elsewhere = maxMoves === 0 || this.#isUp(this.#first) ? undefined : this.#next();
+    return elsewhere === undefined ? this.#enters(this.#first) : this.#goes(elsewhere);
+  }
+
+  /** Moves to the next route that would take a request now, and stays where there is none. Returns the route's options. */
+  moves(): RunOptions<P, E, R> {
+    const next = this.#next();
+    return next === undefined ? this.#current.options : this.#goes(next);
+  }
+
+  /**
+   * The attempt on this route has failed.
+   *
+   * @param mayMend the credentials of the route can be renewed, and were not
+   */
+  broke(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
+    this.#failures += 1;
+    const { breaker, own } = this.#current;
+    const { runId, shared } = this.#host;
+    if (isOwnFault({ failure, run: { own_route: own } })) {
+      if (!mayMend) shared.breakers.refused(breaker, this.#now);
+    } else if (speaksAgainst(failure, facts)) {
+      shared.breakers.failed(breaker, runId, this.#now);
+    }
+  }
+
+  /** The failed attempt is decided: keeps what the caller is told at the end (O3). */
+  decided({ cause, facts, failure }: BrokenAttempt<P>): void {
+    this.#keeps(this.#current, { failure, facts: facts(), cause });
+  }
+
+  /** The last failure of the first route that was tried, where the run ends on another one (O3). */
+  get firstFailure(): RouteFailure | undefined {
+    return this.#failedFirst?.on === this.#current ? undefined : this.#failedFirst;
+  }
+
+  /** A person asks for a retry: what failed before counts no more. */
+  renewed(): void {
+    this.#failures = 0;
+  }
+
+  /** The response is whole. */
+  answered(): void {
+    this.#host.shared.breakers.answered(this.#current.breaker, this.#host.runId);
+  }
+
+  /** The run has ended: it holds no request of a route from now on (L11). */
+  ended(): void {
+    this.#leaves();
+    for (const route of this.#all) route.letGo();
+  }
+
+  /**
+   * The run goes on from its record, by the route of its last attempt, which has failed.
+   *
+   * @returns the options of that route
+   */
+  restored({ attempts, attempts_omitted, incidents }: RunRecord): RunOptions<P, E, R> {
+    const last = attempts.at(-1);
+    const routeOf = (it: AttemptRecord | undefined) => this.#all.find(({ id }) => id === it?.route) ?? this.#first;
+    if (attempts_omitted > 0) this.#tried.add(this.#first);
+    for (const attempt of attempts) this.#tried.add(routeOf(attempt));
+    for (const { attempt, facts, failure, status } of incidents) {
+      const on = attempts.find((it) => it.attempt === attempt);
+      if (on !== undefined && status !== "late") this.#keeps(routeOf(on), { failure, facts, cause: undefined });
+    }
+    const options = this.#enters(routeOf(last));
+    this.#moves = last?.run?.moves ?? 0;
+    this.#failures = (last?.run?.route_failures ?? 0) + 1;
+    return options;
+  }
+
+  #keeps(on: Route<P, E, R>, failed: RouteFailure): void {
+    const before = this.#failedFirst?.on;
+    if (on === this.#first || before === undefined || before === on) this.#failedFirst = { ...failed, on };
+  }
+
+  #goes(route: Route<P, E, R>): RunOptions<P, E, R> {
+    this.#leaves();
+    this.#moves += 1;
+    return this.#enters(route);
+  }
+
+  #enters(route: Route<P, E, R>): RunOptions<P, E, R> {
+    const { runId, shared } = this.#host;
+    this.#current = route;
+    this.#tried.add(route);
+    this.#failures = 0;
+    shared.breakers.entered(route.breaker, runId, this.#now);
+    return route.options;
+  }
+
+  #leaves(): void {
+    const { runId, shared } = this.#host;
+    shared.breakers.left(this.#current.breaker, runId, this.#now);
+  }
+
+  /** The first route that this run has not tried and that would take a request now (O1). */
+  #next(): Route<P, E, R> | undefined {
+    return this.#all.find((route) => !this.#tried.has(route) && this.#isUp(route));
+  }
+
+  /** Whether a route would take a request of this run now. */
+  #isUp(route: Route<P, E, R>): boolean {
+    if (!this.#isReachable(route)) return false;
+    const standing = this.#standing(route);
+    // The run that tries a route must be able to go on where that fails, or have nothing to lose.
+    return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
+  }
+
+  /** Whether there is a well route besides this one that the run has not tried. */
+  #hasAnother(route: Route<P, E, R>): boolean {
+    return this.#all.some((other) => other !== route && !this.#tried.has(other) && this.#isWell(other));
+  }
+
+  /** Whether the run stands elsewhere, on a route that is not well. */
+  #isLost(route: Route<P, E, R>): boolean {
+    return route !== this.#current && !this.#isWell(this.#current);
+  }
+
+  #isWell(route: Route<P, E, R>): boolean {
+    return this.#isReachable(route) && this.#standing(route) === "closed";
+  }
+
+  #isReachable({ scope }: Route<P, E, R>): boolean {
+    const { budget, shared } = this.#host;
+    const { cooldownMs, path } = shared.paths.standing(scope, budget.max_retry_after_ms);
+    return path === "up" && cooldownMs <= patienceMs;
+  }
+
+  get #now(): number {
+    return this.#host.now();
+  }
+
+  #standing({ breaker }: Route<P, E, R>): BreakerStanding {
+    return this.#host.shared.breakers.standing(breaker, this.#now);
+  }
+}
+
+/** One route of a run. */
+class Route<P, E, R> {
+  /** Undefined for the run's own first one. */
+  readonly id: string | undefined;
+  /** What it refuses for its credential or its model is its own fault. */
+  readonly own: boolean;
+  readonly scope: Scope;
+  /** Names its breaker. */
+  readonly breaker: string;
+  #options: RunOptions<P, E, R>;
+
+  constructor(id: string | undefined, options: RunOptions<P, E, R>) {
+    this.id = id;
+    this.#options = options;
+    this.own = options.ownRoute ?? false;
+    this.scope = scopeOf(options);
+    const { credential, model, path } = this.scope;
+    // What a caller's credential meets is its own matter, and the way to the provider everybody's.
+    this.breaker = JSON.stringify([id ?? "", options.provider.id, path, model ?? "", this.own ? credential : ""]);
+  }
+
+  /** The run's options as they are on this route (O2). */
+  get options(): RunOptions<P, E, R> {
+    return this.#options;
+  }
+
+  /** Keeps who the route is, and nothing that it is asked with. */
+  letGo(): void {
+    this.#options = letGo(this.#options);
+  }
+}
+
+/** The scope of a request: its path, whose credential it has, and its model. */
+export const scopeOf = ({ path, provider }: Pick<RunOptions<never, never, never>, "path" | "provider">): Scope => ({
+  path: typeof path === "string" ? path : (path?.id ?? provider.id),
+  credential: typeof path === "object" ? (path.credential ?? "") : "",
+  model: provider.model,
+});
+
+/** The run's options on a further route (O2). */
+const optionsOn = <P, E, R>(
+  { attempt, observe, own, path, provider }: RunRoute<P, E, R>,
+  { path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,
+): RunOptions<P, E, R> => ({
+  ...options,
+  attempt,
+  observe,
+  provider,
+  ownRoute: own ?? true,
+  ...(path === undefined ? {} : { path }),
+});
+
+/** Whether a failure says that the route does not take requests as it should. */
+const speaksAgainst = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
+  switch (failure.kind) {
+    case "server_error":
+      return true;
+    case "stalled":
+      // The other two clocks are the caller's own limits.
+      return failure.clock !== "attempt" && failure.clock !== "run";
+    case "transport":
+    case "truncated":
+      return delivery === "not_sent" || progress !== "output";
+    default:
+      return false;
+  }
+};

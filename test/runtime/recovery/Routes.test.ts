@@ -1,0 +1,264 @@
+/**
+ * Routes: which failures take a run somewhere else, what never crosses, and what its caller is told at the end.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber } from "effect";
+import { TestClock } from "effect/testing";
+import type { Failure } from "../../../src/domain/Failure.ts";
+import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as S from "../Scripted.ts";
+
+type Script = ReadonlyArray<S.Step>;
+type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+
+/** A run with a first route and further ones, each with the scripts of its attempts. */
+const routed = (
+  first: ReadonlyArray<Script>,
+  further: Readonly<Record<string, ReadonlyArray<Script>>>,
+  more: More = {},
+) => {
+  const primary = S.scripted(...first);
+  const others = Object.entries(further).map(([id, scripts]) => ({ id, provider: S.scripted(...scripts) }));
+  const routes = others.map(({ id, provider }) => ({
+    id,
+    provider: { id: `provider-${id}`, reasoning: false },
+    attempt: provider.attempt,
+    observe: (it: S.ScriptedPart) => it.says,
+  }));
+  return {
+    options: S.options(primary, { routes, ...more }),
+    /** Requests that each route has got, the first one first. */
+    requests: () => [primary.attempts.length, ...others.map(({ provider }) => provider.attempts.length)],
+    attempts: () => [primary, ...others.map(({ provider }) => provider)].flatMap(({ attempts }) => attempts),
+  };
+};
+
+const play = (it: { readonly options: RunOptions<S.ScriptedPart, S.ProviderBroke, never> }) =>
+  Effect.flatMap(StreamProcessor, (processor) => S.played(processor.run(it.options)));
+
+const rejected = (status: number, reason: Extract<Failure, { kind: "rejected" }>["reason"]): S.Step =>
+  S.fail({ kind: "rejected", reason, status });
+
+const serverError = S.fail({ kind: "server_error", status: 500 });
+
+const routeOfEach = (seen: S.Seen) =>
+  seen.events.flatMap((it) => (it._tag === "AttemptStarted" ? [it.route ?? "first"] : []));
+
+describe("A run with routes", () => {
+  it.effect("moves the second time in a row that its provider has an error, without a wait", () =>
+    Effect.gen(function* () {
+      const run = routed([[serverError], [serverError]], { b: [S.hello] });
+      const seen = yield* play(run);
+      assert.deepStrictEqual(routeOfEach(seen), ["first", "first", "b"]);
+      const delays = seen.events.flatMap((it) => (it._tag === "RetryScheduled" ? [it.delay_ms] : []));
+      assert.deepStrictEqual(delays, [375, 0]);
+      const last = seen.events.at(-1);
+      assert.deepInclude(last, { _tag: "RunCompleted", attempts: 3, route: "b" });
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("moves at once where its provider is slow: it stalls before any progress", () =>
+    Effect.gen(function* () {
+      const run = routed([[S.start, S.never]], { b: [S.hello] });
+      assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  for (const reason of ["quota", "not_found", "permission"] as const) {
+    it.effect(`moves at once where the account or the model is refused: ${reason}`, () =>
+      Effect.gen(function* () {
+        const run = routed([[rejected(403, reason)]], { b: [S.hello] });
+        assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  for (const [status, reason] of [
+    [400, "invalid_request"],
+    [401, "auth"],
+    [404, "not_found"],
+  ] as const) {
+    it.effect(`moves at the ${status} of a route of its own, and its breaker is open for the next run`, () =>
+      Effect.gen(function* () {
+        const run = routed([[rejected(status, reason)]], { b: [S.hello] }, { ownRoute: true });
+        assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
+        const next = routed([], { b: [S.hello] }, { ownRoute: true });
+        const seen = yield* play(next);
+        assert.deepStrictEqual(routeOfEach(seen), ["b"]);
+        assert.deepStrictEqual(next.requests(), [0, 1]);
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  for (const [status, reason] of [
+    [400, "invalid_request"],
+    [401, "auth"],
+    [413, "context_overflow"],
+  ] as const) {
+    it.effect(`stays at the ${status} ${reason} of a caller's own credential or request`, () =>
+      Effect.gen(function* () {
+        const run = routed([[rejected(status, reason)]], { b: [S.hello] });
+        const seen = yield* play(run);
+        assert.deepStrictEqual(run.requests(), [1, 0]);
+        assert.deepInclude(S.errorOf(seen.exit)?.failure, { kind: "rejected", reason });
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  it.effect("renews the credentials of a route of its own before it leaves it, and opens no breaker for that", () =>
+    Effect.gen(function* () {
+      let renewed = 0;
+      const refreshCredentials = Effect.sync(() => (renewed += 1));
+      const more = { ownRoute: true, refreshCredentials };
+      const run = routed([[rejected(401, "auth")], S.hello], { b: [] }, more);
+      assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "first"]);
+      assert.strictEqual(renewed, 1);
+      const stale = routed([[rejected(401, "auth")], [rejected(401, "auth")]], { b: [S.hello] }, more);
+      assert.deepStrictEqual(routeOfEach(yield* play(stale)), ["first", "first", "b"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("renews the credentials of its first route for no other one", () =>
+    Effect.gen(function* () {
+      let renewed = 0;
+      const refreshCredentials = Effect.sync(() => (renewed += 1));
+      const run = routed([[rejected(402, "quota")]], { b: [[rejected(401, "auth")]] }, { refreshCredentials });
+      const seen = yield* play(run);
+      assert.deepStrictEqual(run.requests(), [1, 1]);
+      assert.strictEqual(renewed, 0);
+      assert.strictEqual(S.errorOf(seen.exit)?.failure.status, 402);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("tells the first route's failure, with its own error, where the second is worse (L12)", () =>
+    Effect.gen(function* () {
+      const run = routed([[serverError], [serverError]], { b: [[rejected(400, "invalid_request")]] });
+      const seen = yield* play(run);
+      const error = S.errorOf(seen.exit);
+      assert.deepStrictEqual(error?.failure, { kind: "server_error", status: 500 });
+      assert.deepStrictEqual(error?.cause, new S.ProviderBroke({ kind: "server_error", status: 500 }));
+      assert.include(error?.message, "internal error (status 500)");
+      assert.strictEqual(error?.attempts, 3);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("never goes back to a route that it has left, whoever fails in turn", () =>
+    Effect.gen(function* () {
+      const twice = [[serverError], [serverError]];
+      const run = routed(twice, { b: twice, c: twice });
+      const seen = yield* play(run);
+      assert.deepStrictEqual(run.requests(), [2, 2, 2]);
+      // The last route's second failure is the third retry that is counted: the budget is one for all routes.
+      assert.include(seen.lines.at(-1), "end stopped budget_exhausted");
+      assert.strictEqual(S.errorOf(seen.exit)?.failure.kind, "server_error");
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("moves no further than max_moves", () =>
+    Effect.gen(function* () {
+      const run = routed(
+        [[rejected(402, "quota")]],
+        { b: [[rejected(402, "quota")]], c: [] },
+        { budget: { max_moves: 1 } },
+      );
+      yield* play(run);
+      assert.deepStrictEqual(run.requests(), [1, 1, 0]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("stays a cancel where it is cancelled on the second route", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      const cancel = { run: Effect.suspend(() => processor.cancel("r")) };
+      const run = routed([[rejected(402, "quota")]], { b: [[S.start, cancel, S.never]] }, { runId: "r" });
+      const seen = yield* play(run);
+      assert.deepInclude(S.errorOf(seen.exit), { rule: "user_cancelled" });
+      assert.deepInclude(S.errorOf(seen.exit)?.failure, { kind: "cancelled", by: "user" });
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("tells every attempt by which route it goes, and puts it on record", () =>
+    Effect.gen(function* () {
+      const run = routed([[rejected(402, "quota")]], { b: [S.hello] }, { runId: "r" });
+      yield* play(run);
+      assert.deepStrictEqual(
+        run.attempts().map(({ mode, route }) => [mode, route]),
+        [
+          ["first", undefined],
+          ["replay", "b"],
+        ],
+      );
+      const { attempts, incidents, provider } = yield* S.recordOf("r");
+      assert.strictEqual(provider.id, "scripted");
+      assert.deepStrictEqual(
+        attempts.map(({ route, run }) => [route, run?.moves, run?.own_route]),
+        [
+          [undefined, 0, false],
+          ["b", 1, true],
+        ],
+      );
+      assert.deepInclude(incidents[0]?.decision, { route: "next", mode: "replay", delay_ms: 0 });
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
+
+describe("Nothing that was shown or done crosses", () => {
+  it.effect("text that was shown stays on its route", () =>
+    Effect.gen(function* () {
+      const run = routed([[S.start, S.text("half"), serverError]], { b: [] });
+      const seen = yield* play(run);
+      assert.deepStrictEqual(run.requests(), [1, 0]);
+      assert.include(seen.lines, "ask text_shown");
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  for (const [name, steps] of [
+    ["open", [S.callStarts("bash")]],
+    ["handed over", [S.callReady("bash")]],
+  ] as const) {
+    it.effect(`a call of a tool without a guard stays on its route: ${name}`, () =>
+      Effect.gen(function* () {
+        const tools = [{ name: "bash", executor: "runtime", effect: "mutating" }] as const;
+        const run = routed([[S.start, ...steps, rejected(402, "quota")]], { b: [S.hello] }, { tools });
+        yield* play(run);
+        assert.deepStrictEqual(run.requests(), [1, 0]);
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  it.effect("a cursor stays on its route: the response is resumed there", () =>
+    Effect.gen(function* () {
+      const cursor = (part: S.ScriptedPart) => (part.name === "start" ? "at-start" : undefined);
+      const reset = S.fail({ kind: "transport", code: "ECONNRESET" });
+      const run = routed([[S.start, reset], [reset], S.hello], { b: [] }, { cursor });
+      yield* play(run);
+      assert.deepStrictEqual(run.requests(), [3, 0]);
+      assert.deepStrictEqual(
+        run.attempts().map((it) => it.cursor),
+        [undefined, "at-start", "at-start"],
+      );
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
+
+describe("A dead first route", () => {
+  const dead = S.fail({ kind: "transport", operation: "connect", code: "ECONNREFUSED" });
+
+  it.effect("is asked by five runs, and by no other until its breaker lets one try", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      let asked = 0;
+      for (let at = 0; at < 100; at += 1) {
+        const run = routed([[dead], [dead]], { b: [S.hello] });
+        const fiber = yield* Effect.forkChild(S.watch(processor.run(run.options)));
+        // Of the hundred all but the last begin within ten seconds.
+        yield* TestClock.adjust("100 millis");
+        if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("600 millis");
+        assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "completed");
+        asked += run.requests()[0] ?? 0;
+      }
+      assert.isAtMost(asked, 12);
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
