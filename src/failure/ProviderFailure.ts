@@ -5,6 +5,7 @@ import type { Failure } from "../domain/Failure.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
 import * as HttpStatus from "./tables/HttpStatus.ts";
 import { type CodeMeaning, lookup } from "./tables/ProviderErrors.ts";
+import * as RateLimits from "./tables/RateLimits.ts";
 import * as RetryAfter from "./tables/RetryAfter.ts";
 import { codeLabel } from "./thrown/ErrorLabel.ts";
 
@@ -117,17 +118,51 @@ export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } 
   return passed === undefined ? {} : { code: passed };
 };
 
-/** Headers first, then the body's own field; the sentence only where waiting is what the failure asks for. */
+/**
+ * Adds the wait: the headers' own first, then the body's field, the sentence where waiting is what the failure asks for, and last
+ * the reset of the buckets that a refusal calls empty.
+ */
 const withRetryAfter = (
   failure: Failure,
   body: ErrorBody.BodyReading,
-  headers: ReadonlyArray<unknown>,
+  responseHeaders: ReadonlyArray<unknown>,
   nowMs: number | undefined,
 ): Failure => {
-  const waits = failure.kind === "rate_limited" || failure.kind === "overloaded" || failure.kind === "server_error";
+  const headers = body.headers === undefined ? responseHeaders : [...responseHeaders, body.headers];
+  const refused = isRefusal(failure, body);
+  const buckets = refused ? RateLimits.read(headers, nowMs) : undefined;
   const wait =
     headers.map((held) => RetryAfter.fromHeaders(held, nowMs)).find((found) => found !== undefined) ??
     body.retryAfterMs ??
-    (waits ? body.messages.map(RetryAfter.fromText).find((found) => found !== undefined) : undefined);
-  return wait === undefined ? failure : { ...failure, retry_after_ms: wait };
+    (refused || failure.kind === "server_error"
+      ? body.messages.map(RetryAfter.fromText).find((found) => found !== undefined)
+      : undefined) ??
+    buckets?.resetMs;
+  const alone = isAlone(failure, body, buckets, wait);
+  return {
+    ...failure,
+    ...(wait === undefined ? {} : { retry_after_ms: wait }),
+    ...(alone ? { only_this: true } : {}),
+  };
+};
+
+/** A refusal of a moment: the headers of any other response say nothing of a wait. */
+const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): boolean =>
+  kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
+
+/**
+ * Whether the wait is about this request alone. A rate limit is, where buckets are told and none is empty (shorter requests pass), and
+ * where the provider says that this request is larger than its limit. What no wait changes holds no other request either.
+ */
+const isAlone = (
+  { kind }: Failure,
+  body: ErrorBody.BodyReading,
+  buckets: RateLimits.Buckets | undefined,
+  wait: number | undefined,
+): boolean => {
+  if (kind === "rejected") return wait !== undefined;
+  if (kind !== "rate_limited") return false;
+  return (
+    (buckets !== undefined && buckets.told > 0 && buckets.empty === 0) || body.messages.some(RateLimits.isForItsSize)
+  );
 };

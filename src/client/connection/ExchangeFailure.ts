@@ -2,6 +2,7 @@
  * Says what broke an exchange: whose fault it is, the code of its error, and whether the same request may succeed.
  */
 import type { Failure } from "../../domain/Failure.ts";
+import * as TransportCodes from "../../domain/TransportCodes.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import { ConnectStalled } from "./Connector.ts";
 import type { Exchange, ExchangeBreak } from "./Exchange.ts";
@@ -22,6 +23,8 @@ export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure
   const failure = failureAt(broken, context);
   if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;
   const { exchange, now, origin } = context;
+  // Where the origin was well before, somebody stands in its place for now: a captive portal.
+  if (origin.reached && TransportCodes.isForeign(failure.code ?? "")) return { ...failure, retryable: true };
   return origin.unconnected(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
 };
 

@@ -31,6 +31,8 @@ export interface BodyReading {
   readonly code?: string;
   readonly messages: ReadonlyArray<string>;
   readonly retryAfterMs?: number;
+  /** Headers of the upstream's response, which OpenRouter passes on in the body. */
+  readonly headers?: object;
 }
 
 /** The reading where no body was seen, or an empty one. */
@@ -133,6 +135,7 @@ const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading 
   const perDay = holders.some(isPerDay);
   const status = numbers.find(isError);
   const retryAfterMs = holders.map(RetryAfter.fromBody).find((wait) => wait !== undefined);
+  const headers = holders.map((holder) => get(get(holder, "metadata"), "headers")).find(isObject);
   const said = codes.length > 0 || numbers.length > 0;
   const inErrorField = isObject(get(root, "error")) && messages.length > 0;
   const byCode = perDay ? lookup("insufficient_quota") : (policy ?? spoken?.meaning);
@@ -145,6 +148,7 @@ const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading 
     ...(byCode === undefined ? {} : { byCode }),
     ...(spoken === undefined ? {} : { code: spoken.code }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(headers === undefined ? {} : { headers }),
   };
 };
 

@@ -3,6 +3,7 @@
  */
 import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
+import { httpDate } from "./Instants.ts";
 
 /** Longest wait that is kept, in milliseconds: 30 days. A longer one is a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
@@ -18,16 +19,26 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
  *
  * Azure sends `retry-after-ms: 0` beside `retry-after: 1`; a zero yields to the other header.
  *
+ * A date or an epoch is read against the response's own `Date`: the clock of this machine may be hours off.
+ *
  * @param headers a plain record in any case, or an object with `get`
- * @param nowMs wall clock, milliseconds since the epoch; without it a date or an epoch says nothing
+ * @param nowMs wall clock, milliseconds since the epoch; without it and without a `Date` a date or an epoch says nothing
  * @returns milliseconds, at most `retryAfterMsMax`
  */
 export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
   const precise = decimal(header(headers, "retry-after-ms"));
   if (precise !== undefined && precise > 0) return bounded(precise);
-  const plain = fromValue(header(headers, "retry-after"), nowMs);
+  const plain = fromValue(header(headers, "retry-after"), sentAt(headers, nowMs));
   return plain ?? (precise === undefined ? undefined : bounded(precise));
 };
+
+/**
+ * When a response was sent, by its own `Date` (RFC 9110, 6.6.1), else by our clock.
+ *
+ * @param nowMs wall clock, milliseconds since the epoch
+ */
+export const sentAt = (headers: unknown, nowMs: number | undefined): number | undefined =>
+  httpDate((header(headers, "date") ?? "").trim(), nowMs) ?? nowMs;
 
 /**
  * Reads the wait that an error body names: google.rpc RetryInfo, or a number under a well-known name.
@@ -92,20 +103,26 @@ export const header = (headers: unknown, name: string): string | undefined => {
 
 const fromValue = (value: string | undefined, nowMs: number | undefined): number | undefined => {
   if (value === undefined) return undefined;
-  const seconds = decimal(value);
-  if (seconds !== undefined) {
-    if (seconds < epochSecondsMin) return bounded(seconds * 1_000);
-    const atMs = seconds < epochSecondsMin * 1_000 ? seconds * 1_000 : seconds;
-    return nowMs === undefined ? undefined : bounded(atMs - nowMs);
-  }
+  const number = decimal(value);
+  if (number !== undefined) return fromNumber(number, nowMs);
   if (nowMs === undefined) return duration(value);
   const atMs = httpDate(value.trim(), nowMs);
   return atMs === undefined ? duration(value) : bounded(atMs - nowMs);
 };
 
-const bounded = (milliseconds: number): number => Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
+/** Seconds, or an epoch in seconds or milliseconds: the size tells which. */
+export const fromNumber = (number: number, nowMs: number | undefined): number | undefined => {
+  if (number < epochSecondsMin) return bounded(number * 1_000);
+  const atMs = number < epochSecondsMin * 1_000 ? number * 1_000 : number;
+  return nowMs === undefined ? undefined : bounded(atMs - nowMs);
+};
 
-const decimal = (value: string | undefined): number | undefined =>
+/** A wait within its limits: none below 0, none above `retryAfterMsMax`. */
+export const bounded = (milliseconds: number): number =>
+  Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
+
+/** A number of no more than 16 digits and nine fractional ones. */
+export const decimal = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*\d{1,16}(?:\.\d{1,9})?\s*$/.test(value) ? Number(value) : undefined;
 
 const unitsMs: Readonly<Record<string, number>> = {
@@ -124,7 +141,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 };
 
 /** `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units in front, and nothing where there is none. */
-const duration = (value: string): number | undefined => {
+export const duration = (value: string): number | undefined => {
   let total: number | undefined;
   for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {
     const word = (unit ?? "").toLowerCase();
@@ -139,42 +156,4 @@ const protobufDuration = (value: unknown): number | undefined => {
   const seconds = number(value, "seconds") ?? decimal(text(value, "seconds"));
   if (seconds === undefined || seconds < 0) return undefined;
   return seconds * 1_000 + (number(value, "nanos") ?? 0) / 1_000_000;
-};
-
-const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-
-/** The three forms of RFC 9110, 5.6.7, read here because `Date` is not pure: IMF-fixdate, RFC 850, asctime. */
-const httpDate = (value: string, nowMs: number): number | undefined => {
-  const zoned = /^[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|\+0000)$/i.exec(
-    value,
-  );
-  const ascii = /^[a-z]{3} ([a-z]{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})$/i.exec(value);
-  const [day, month, year, hour, minute, second] =
-    zoned !== null
-      ? [zoned[1], zoned[2], zoned[3], zoned[4], zoned[5], zoned[6]]
-      : ascii !== null
-        ? [ascii[2], ascii[1], ascii[6], ascii[3], ascii[4], ascii[5]]
-        : [];
-  const index = months.indexOf((month ?? "").toLowerCase());
-  if (index < 0 || year === undefined) return undefined;
-  const fullYear = year.length === 4 ? Number(year) : centuryOf(Number(year), nowMs);
-  const days = daysSinceEpoch(fullYear, index + 1, Number(day));
-  return ((days * 24 + Number(hour)) * 60 + Number(minute)) * 60_000 + Number(second) * 1_000;
-};
-
-/** RFC 9110, 5.6.7: a two-digit year that seems more than 50 years ahead is in the past. */
-const centuryOf = (year: number, nowMs: number): number => {
-  const thisYear = 1970 + Math.floor(nowMs / 31_556_952_000);
-  const candidate = thisYear - (thisYear % 100) + year;
-  return candidate > thisYear + 50 ? candidate - 100 : candidate;
-};
-
-/** Days from 1970-01-01 to a date of the Gregorian calendar (the civil calendar counted in eras of 400 years). */
-const daysSinceEpoch = (year: number, month: number, day: number): number => {
-  const shifted = month <= 2 ? year - 1 : year;
-  const era = Math.floor(shifted / 400);
-  const yearOfEra = shifted - era * 400;
-  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
-  return era * 146_097 + dayOfEra - 719_468;
 };

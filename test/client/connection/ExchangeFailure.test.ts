@@ -45,6 +45,38 @@ describe("a request for which no connection could be made", () => {
     });
   });
 
+  for (const code of [
+    "ECONNREFUSED ENETUNREACH EHOSTUNREACH EHOSTDOWN EADDRNOTAVAIL ENETDOWN ETIMEDOUT UND_ERR_CONNECT_TIMEOUT EAI_AGAIN",
+    "ENOTFOUND PROXY_ECONNREFUSED PROXY_ENOTFOUND PROXY_502",
+  ].flatMap((codes) => codes.split(" ")))
+    it(`may be sent again after ${code} where its origin was reached, and says that it never left`, () => {
+      const origin = new Origin();
+      origin.reached = true;
+      const error = Object.assign(new Error("connect"), { code, syscall: "connect" });
+      assert.deepInclude(at(origin, 0, 60_000, { ...refused, error }), {
+        kind: "transport",
+        operation: "connect",
+        code,
+        retryable: true,
+      });
+    });
+
+  for (const code of ["CERT_HAS_EXPIRED", "ERR_TLS_CERT_ALTNAME_INVALID", "PROXY_SELF_SIGNED_CERT_IN_CHAIN", "EPROTO"])
+    it(`may be sent again after ${code} where its origin was reached: that is a captive portal, and passes`, () => {
+      const origin = new Origin();
+      const error = Object.assign(new Error("certificate"), { code });
+      assert.isFalse(at(origin, 0, 1, { ...refused, error }).retryable);
+      origin.reached = true;
+      assert.deepInclude(at(origin, 0, 1, { ...refused, error }), { operation: "connect", code, retryable: true });
+    });
+
+  for (const code of ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "ERR_OSSL_PEM_NO_START_LINE", "PROXY_407"])
+    it(`is not sent again after ${code}: that fault is this side's own`, () => {
+      const origin = new Origin();
+      origin.reached = true;
+      assert.isFalse(at(origin, 0, 1, { ...refused, error: Object.assign(new Error("x"), { code }) }).retryable);
+    });
+
   it("says nothing of a request that was written", () => {
     const origin = new Origin();
     const reset = {

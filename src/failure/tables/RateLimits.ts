@@ -1,0 +1,89 @@
+/**
+ * Reads the rate limits that a response tells as buckets: what is left in each, and when it is full again.
+ *
+ * They stand on every response, of a success too, and mean nothing there. Only in a refusal an empty bucket says how long to wait.
+ */
+import { timestamp } from "./Instants.ts";
+import { bounded, decimal, duration, fromNumber, header, sentAt } from "./RetryAfter.ts";
+
+/** The buckets of one response. */
+export interface Buckets {
+  /** Buckets that say what is left in them. */
+  readonly told: number;
+  /** Those with nothing left. */
+  readonly empty: number;
+  /** Milliseconds until the last of the empty ones is full again, where they say so. */
+  readonly resetMs?: number;
+}
+
+/** Reads the buckets that several objects with response headers tell together. */
+export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined): Buckets => {
+  let told = 0;
+  let empty = 0;
+  let resetMs: number | undefined;
+  for (const held of headers) {
+    for (const { left, reset } of names) {
+      const amount = amountOf(header(held, left));
+      if (amount === undefined) continue;
+      told += 1;
+      if (amount > 0) continue;
+      empty += 1;
+      const wait = waitOf(header(held, reset), sentAt(held, nowMs));
+      if (wait !== undefined) resetMs = Math.max(resetMs ?? 0, wait);
+    }
+  }
+  return { told, empty, ...(resetMs === undefined ? {} : { resetMs }) };
+};
+
+interface Bucket {
+  readonly left: string;
+  readonly reset: string;
+}
+
+const anthropic = (bucket: string): Bucket => ({
+  left: `anthropic-ratelimit-${bucket}-remaining`,
+  reset: `anthropic-ratelimit-${bucket}-reset`,
+});
+
+const common = (bucket: string): Bucket => ({
+  left: `x-ratelimit-remaining${bucket}`,
+  reset: `x-ratelimit-reset${bucket}`,
+});
+
+/** The headers of each bucket. */
+const names: ReadonlyArray<Bucket> = [
+  // Anthropic, "Rate limits", response headers: resets are RFC 3339.
+  ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropic),
+  // A plan's window (claude.ai logins) says a status in place of what is left; its reset is an epoch.
+  { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
+  // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
+  ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(common),
+  // draft-ietf-httpapi-ratelimit-headers-06: seconds.
+  { left: "ratelimit-remaining", reset: "ratelimit-reset" },
+];
+
+/** What is left. Azure says -1 where it does not know, and no other word but a refusal's says that a bucket is empty. */
+const amountOf = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : decimal(value);
+
+/** `6m0s` and the like, seconds, an epoch, or a timestamp. */
+const waitOf = (value: string | undefined, nowMs: number | undefined): number | undefined => {
+  if (value === undefined) return undefined;
+  const number = decimal(value);
+  if (number !== undefined) return fromNumber(number, nowMs);
+  const atMs = timestamp(value.trim());
+  if (atMs !== undefined) return nowMs === undefined ? undefined : bounded(atMs - nowMs);
+  const wait = /^\s*\d/.test(value) ? duration(value) : undefined;
+  return wait === undefined ? undefined : bounded(wait);
+};
+
+/**
+ * Whether a refusal's sentence is about the size of its request: OpenAI and Groq name a request that is larger than the limit ("Limit
+ * 30000, Requested 45000"), Anthropic a long context that the account has no room for ("Extra usage is required for long context
+ * requests.").
+ */
+export const isForItsSize = (message: string): boolean => {
+  if (/\blong[- ]context\b/i.test(message)) return true;
+  const asked = /\blimit:? (\d{1,12})\b[^.]{0,60}\brequested:? (\d{1,12})\b/i.exec(message);
+  return asked !== null && Number(asked[2]) > Number(asked[1]);
+};
