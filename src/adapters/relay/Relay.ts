@@ -29,6 +29,9 @@
  * a stream waits as with `content`, but no longer than that: then it is that of the newest attempt's stream or, where no attempt
  * has a head, one of our own with `x-recovery-waiting`. A document under way where a stream was asked for is waited for.
  *
+ * A background response of OpenAI outlives its connection (`RelayPlan.resumes`): a break behind its first event is read on by
+ * GET, exactly behind the last event that was read, with the request's own headers. It is never posted a second time for that.
+ *
  * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
  * the connection breaks; `ending` says otherwise. A finish whose call cannot be read is handed on with the rest of its response
  * where the run does not repeat it. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
@@ -233,6 +236,7 @@ const runOptions = Effect.fnUntraced(function* (
         (error) => error,
       ),
     observe: (part) => part.observation,
+    ...(plan.resumes === true ? { cursor: (part: RelayPart) => part.cursor } : {}),
     sizeOf: (part) => part.bytes.byteLength,
     discardable: false,
     reveal: options.reveal ?? "live",

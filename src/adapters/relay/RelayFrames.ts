@@ -6,13 +6,24 @@
  */
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import type { End, Part } from "../../provider/stream/Protocol.ts";
+import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
 
 /** One event of a body: its own bytes beside what it proves. */
 export interface RelayPart {
   /** May be empty: what an event proves in pieces goes with its last piece's bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly observation: Observation;
+  /** Where the response can be read on behind this event, as its verifier writes it. */
+  readonly cursor?: string;
+}
+
+/** Follows the events of a response that can be read on. */
+export interface FrameVerification {
+  readonly verifier: Verifier<string>;
+  /** The body goes on in a response whose beginning has left. */
+  readonly resumed: boolean;
 }
 
 /** Cuts one response body; the next body needs another one. */
@@ -27,9 +38,24 @@ export class RelayFrames {
   /** The event that carries the provider's error, with the bytes of everything that has come behind it. */
   #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
 
-  /** @param decoder a fresh one */
-  constructor(decoder: Decoder.Decoder) {
+  readonly #verifier: Verifier<string> | undefined;
+  /** The next bytes stand in the middle of what the client reads: a BOM before them would be a part of their line. */
+  #goesOn: boolean;
+  #misfit: Failure | undefined;
+
+  /**
+   * @param decoder a fresh one
+   * @param verification for a response that can be read on
+   */
+  constructor(decoder: Decoder.Decoder, verification?: FrameVerification) {
     this.#decoder = decoder;
+    this.#verifier = verification?.verifier;
+    this.#goesOn = verification?.resumed === true;
+  }
+
+  /** Why the body is not what should follow its cursor; nothing is cut behind it. */
+  get misfit(): Failure | undefined {
+    return this.#misfit;
   }
 
   /** The first failure of the bytes or of an event; none after the terminal marker. */
@@ -77,25 +103,50 @@ export class RelayFrames {
   #cut(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#terminal) return this.#behindMarker(parts);
     if (this.#failed !== undefined) return this.#behindFailure(this.#failed.chunks, parts);
+    if (this.#misfit !== undefined) return [];
     const out: Array<RelayPart> = [];
     let carried = 0;
-    for (const [index, part] of parts.entries()) {
-      const { observation } = part;
+    for (const [index, came] of parts.entries()) {
+      const size = carried + came.event.bytes;
       // One event may give several parts: its bytes leave with the last of them.
       const open = parts[index + 1]?.event.bytes === 0;
-      const size = carried + part.event.bytes;
+      const part = this.#verified(came);
+      if (this.#misfit !== undefined) break;
+      if (part === undefined) {
+        if (!open) this.#bytesOf(came, size);
+        carried = open ? size : 0;
+        continue;
+      }
+      const { cursor, observation } = part;
       if (Decoder.isTold(observation.failure)) {
         this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
         return [...out, ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
       }
       carried = open ? size : 0;
-      out.push({ bytes: open ? empty : this.#bytesOf(part, size), observation });
+      const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
+      out.push(cursor === undefined ? { bytes, observation } : { bytes, observation, cursor });
       if (!observation.terminal || observation.failure !== undefined) continue;
       this.#terminal = true;
       out.push(...this.#behindMarker(parts.slice(index + 1)));
       break;
     }
     return out;
+  }
+
+  /** The event as it counts; undefined for one that was read before. */
+  #verified(part: Part): CursorPart | undefined {
+    const verdict = this.#verifier?.take(part);
+    if (verdict === undefined) return part;
+    if (verdict.type === "repeated") return undefined;
+    if (verdict.type === "pass") return verdict.part;
+    this.#misfit = verdict.failure;
+    return part;
+  }
+
+  #withoutBom(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+    if (!this.#goesOn || bytes.byteLength === 0) return bytes;
+    this.#goesOn = false;
+    return bom.every((byte, at) => bytes[at] === byte) ? bytes.subarray(bom.length) : bytes;
   }
 
   /** After the marker nothing is held and nothing can fail: all bytes pass as they come, also those that no decoder reads. */
@@ -180,6 +231,7 @@ export class RelayFrames {
 const LF = 10;
 const CR = 13;
 const COLON = 58;
+const bom = [0xef, 0xbb, 0xbf];
 const empty = new Uint8Array(0);
 const behind: Observation = { ...none, quiet: true };
 const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };

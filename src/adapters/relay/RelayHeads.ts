@@ -28,21 +28,34 @@ export class RelayHeads {
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
-  /** Told of each attempt that begins. */
+/** Told of each attempt that begins. */
   opened: ((attempt: number) => void) | undefined;
 
-  /** An attempt begins. */
-  begin(attempt: number): void {
+  /**
+   * An attempt begins.
+   *
+   * @param cursor where it reads the very same response on: then its head, and what is held of it, stay
+   */
+  begin(attempt: number, cursor?: string): void {
     this.attempt = attempt;
+    this.endedCleanly = false;
     this.opened?.(attempt);
+    if (cursor !== undefined) return this.#keepThrough(cursor);
     this.head = undefined;
     this.calling = false;
-    this.endedCleanly = false;
     this.#streams = false;
     this.#waiting.clear();
     const before = this.#decided;
     this.#decided = Deferred.makeUnsafe();
     Deferred.doneUnsafe(before, Effect.void);
+  }
+
+  /** Events that came behind the cursor were not read by the run, and come again. */
+  #keepThrough(cursor: string): void {
+    const waiting = [...this.#waiting];
+    const through = waiting.findIndex((part) => part.cursor === cursor);
+    for (const part of waiting.slice(through + 1)) this.#waiting.delete(part);
+    this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
   /** An event has come. */
@@ -63,9 +76,9 @@ export class RelayHeads {
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** A successful head has come; the head of an older attempt is dropped. */
+  /** A successful head has come; the head of an older attempt is dropped. A response that is read on keeps its first one. */
   found(attempt: number, head: RelayHead): void {
-    if (attempt === this.attempt) this.head = head;
+    if (attempt === this.attempt) this.head ??= head;
   }
 
   /** The newest head is that of a stream: it may go to the client. */

@@ -22,6 +22,8 @@ export interface RelayPlan {
   readonly tolerance: Tolerance;
   /** The provider keeps the response from its first event on, so that a second one would stand beside it. */
   readonly stores?: true;
+  /** The stream outlives its connection: a break behind its first event is read on by a cursor. */
+  readonly resumes?: true;
 }
 
 /** What the caller's tools do, by name: a request body does not say it. */
@@ -68,6 +70,7 @@ export const recognise = (
     provider: { id: label(host), ...(model === "" ? {} : { model: label(model) }) },
     tools: declare(exposed(body, kept === "request"), declared),
     ...(kept === "response" && !harmless ? { stores: true } : {}),
+    ...(address.resumes?.(body, streaming) === true ? { resumes: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
   };
 };

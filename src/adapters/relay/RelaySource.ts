@@ -10,10 +10,12 @@ import * as Json from "../../domain/Json.ts";
 import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
+import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
+import { openingOf } from "./RelayResume.ts";
 import {
   headerOf,
   type RelayExchange,
@@ -28,7 +30,7 @@ import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody
 export interface RelaySourceOptions {
   readonly plan: RelayPlan;
   readonly transport: RelayTransport;
-  readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes">;
+  readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes" | "request" | "cursor">;
   readonly heads: RelayHeads;
   readonly within: WithTimeout;
   /** Wall clock, milliseconds since the epoch. */
@@ -49,6 +51,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
   readonly #frames: RelayFrames;
+  /** It reads on in a response that an earlier attempt has asked for. */
+  readonly #resumes: boolean;
   #head: RelayHead | undefined;
   #ready: Array<RelayPart> = [];
   #next = 0;
@@ -65,9 +69,17 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     const { context, heads, plan, transport } = options;
     this.#options = options;
     this.#stores = plan.stores === true;
-    heads.begin(context.attempt);
-    this.#frames = new RelayFrames(Decoder.make(plan.protocol, { tolerance: plan.tolerance }));
-    this.#exchange = transport.open(plan.request, { delivery: context.delivery, bytes: context.bytes });
+    this.#resumes = context.request === "resume";
+    heads.begin(context.attempt, this.#resumes ? context.cursor : undefined);
+    const opening = openingOf(plan, context);
+    this.#frames = new RelayFrames(
+      Decoder.make(plan.protocol, { tolerance: plan.tolerance }),
+      opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes },
+    );
+    this.#exchange =
+      opening === undefined
+        ? refused
+        : transport.open(opening.request, { delivery: context.delivery, bytes: context.bytes });
   }
 
   [Symbol.asyncIterator](): this {
@@ -132,6 +144,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   }
 
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
+    // The response is known there, and is not streamed any more: as a document its client could not read it.
+    if (this.#resumes && isJson(head)) throw relayError(notStreamed);
     const { chunks, whole } = await readDocument(this.#exchange, first);
     // Behind the head of a stream, the client could not read it. A provider that never streamed would be paid again for another.
     if (this.#options.heads.sent) throw relayError(this.#options.heads.hasStreamed ? notAStream : neverAStream);
@@ -168,7 +182,11 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
       this.#keepUnproven(chunk);
       this.#add(this.#frames.push(chunk));
     }
-    const { failed, failure } = this.#frames;
+    const { failed, failure, misfit } = this.#frames;
+    if (misfit !== undefined) {
+      this.#failure = relayError(misfit);
+      return;
+    }
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
       // The content type proves little: a stream may come under a document's type, so the first bytes decide.
       const first = this.#unproven;
@@ -262,6 +280,13 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }
 }
+
+/** Nothing is sent for a cursor that cannot be read. */
+const refused: RelayExchange = {
+  head: () => Promise.reject(relayError(unreadable)),
+  read: () => Promise.resolve(undefined),
+  abort: () => undefined,
+};
 
 const nothing = new Uint8Array(0);
 const notAStream = { kind: "protocol", reason: "not_a_stream" } as const;

@@ -15,6 +15,12 @@ const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
   return streaming ? "response" : "request";
 };
 
+/**
+ * OpenAI streams only a background response by `starting_after`, for some minutes ("This response cannot be streamed because it
+ * was not created with background=true"). A response that is merely stored ends with its connection, and is found only whole.
+ */
+const resumes = (body: Json.JsonRecord, streaming: boolean): boolean => streaming && body.background === true;
+
 /** `POST …/responses`. */
 export const address: Address = {
   vendor: "https://api.openai.com/v1",
@@ -27,4 +33,5 @@ export const address: Address = {
     input !== undefined || prompt !== undefined || conversation !== undefined,
   choices: choicesByN,
   keeps,
+  resumes,
 };

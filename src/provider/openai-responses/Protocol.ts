@@ -1,12 +1,23 @@
 /**
  * Puts together what the package knows of OpenAI Responses.
  */
-import { wireProtocol } from "../protocol/WireProtocol.ts";
+import { type ResumeForm, wireProtocol } from "../protocol/WireProtocol.ts";
+import * as Resume from "../stream/Resume.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+
+/** `GET …/responses/{id}?stream=true&starting_after=N`. */
+const resume: ResumeForm = {
+  first: () => Resume.responses(),
+  behind: (url, text) => {
+    const cursor = Resume.parseResponses(text);
+    if (cursor === undefined) return undefined;
+    return { url: Resume.responsesUrl(url, cursor).href, verifier: Resume.responses(cursor) };
+  },
+};
 
 /** OpenAI Responses. */
 export const openAiResponses = wireProtocol(protocol, {
@@ -18,4 +29,5 @@ export const openAiResponses = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
+  resume,
 });

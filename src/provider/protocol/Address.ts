@@ -48,6 +48,8 @@ export interface Address {
   readonly choices: (body: Json.JsonRecord) => number | undefined;
   /** What its provider keeps of a request; left out where it keeps nothing. */
   readonly keeps?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
+  /** Whether the stream of such a request outlives its connection, so that it can be read on by a cursor; left out, none does. */
+  readonly resumes?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }
 
 /** The choices of the OpenAI family. */

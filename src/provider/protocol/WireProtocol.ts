@@ -7,6 +7,7 @@ import type * as Json from "../../domain/Json.ts";
 import type { ContinuationError, Prepared } from "../continuation/Input.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import type { Protocol } from "../stream/Protocol.ts";
+import type { Verifier } from "../stream/Resume.ts";
 import type { Address } from "./Address.ts";
 import type { Opening } from "./Opening.ts";
 import type { GivenUpForm, NoOp } from "./StreamEvent.ts";
@@ -25,6 +26,26 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   /** All clients of the protocol take comment lines between its events. */
   readonly takesComments: boolean;
   readonly usage: UsageForm;
+  /** How a response is read on that `address.resumes` names. */
+  readonly resume?: ResumeForm;
+}
+
+/** How a response is read on that outlives its connection. */
+export interface ResumeForm {
+  /** Follows the parts of an attempt that asks anew, and writes their cursors. */
+  readonly first: () => Verifier<string>;
+  /**
+   * Where the response goes on behind a cursor, and what verifies it there; undefined for a cursor of another kind.
+   *
+   * @param url the address that the response was asked for at
+   */
+  readonly behind: (url: string, cursor: string) => ResumedStream | undefined;
+}
+
+/** The address of a response that goes on, asked for by GET, and what verifies what comes from it. */
+export interface ResumedStream {
+  readonly url: string;
+  readonly verifier: Verifier<string>;
 }
 
 /** How a broken response goes on. */

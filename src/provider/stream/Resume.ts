@@ -54,15 +54,19 @@ export const codes = {
   unnumbered: "resume_unnumbered",
   other: "resume_other_response",
   unreadable: "resume_cursor_unreadable",
+  document: "resume_document",
 } as const;
 
 /** A cursor of another kind, or none at all: it is refused before anything is sent. */
 export const unreadable: Failure = { kind: "rejected", reason: "invalid_request", code: codes.unreadable };
 
+/** A document where the stream should go on: the server knows the response, and does not stream it any more. */
+export const document: Failure = { kind: "rejected", reason: "not_found", code: codes.document };
+
 /** Reads a cursor of a Responses stream; undefined for any other text. */
 export const parseResponses = (text: string): ResponsesCursor | undefined => {
   const [, sequence, response] = /^responses:(\d{1,15}):(.+)$/.exec(text) ?? [];
-  return sequence === undefined || !isUsable(response) ? undefined : { response, sequence: Number(sequence) };
+  return sequence === undefined || !isUsableName(response) ? undefined : { response, sequence: Number(sequence) };
 };
 
 /** Reads a cursor of a stream with event ids; undefined for any other text. */
@@ -134,6 +138,9 @@ const isUsable = (id: string | undefined): id is string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   id !== undefined && id !== "" && id.length <= idCharactersMax && !/[\u0000-\u001f\u007f]/.test(id);
 
+/** An id that is a part of an address: the two names of folders would lead to another one. */
+const isUsableName = (id: string | undefined): id is string => isUsable(id) && id !== "." && id !== "..";
+
 class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   retryMs: number | undefined = undefined;
   readonly #resumes: boolean;
@@ -187,7 +194,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
 
   #learn(response: Json.JsonRecord): void {
     const id = Json.string(response.id);
-    if (isUsable(id)) this.#response = id;
+    if (isUsableName(id)) this.#response = id;
     if (typeof response.background === "boolean") this.#background = response.background;
   }
 

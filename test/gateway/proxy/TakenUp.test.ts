@@ -1,0 +1,215 @@
+/**
+ * A background response whose stream breaks is read on by its cursor: its client sees one whole stream, its provider one post.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Json from "../../../src/domain/Json.ts";
+import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
+import { Answers, type FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { front, fronted, type Got, post, recovery, serverOf } from "../GatewayCases.ts";
+
+type Script = NonNullable<FaultProviderOptions["script"]>;
+type Played = NonNullable<Script["answers"]>;
+
+const content = [{ reasoning: 2 }, { text: 3 }, { tool: "bash", input: { cmd: "ls" } }];
+const background = { content, background: true };
+const whole = Answers.render("openai-responses", 1, background);
+const all = whole.map((_, index) => index);
+const cut = (n: number, kind: "rst" | "end" = "rst") => ({ break: { kind, at: "event", n } }) as const;
+const resume = { resume: {} };
+
+/** Keep-alives come late enough to stay out of what is compared. */
+const program: GatewayProgram = { keepAliveMs: 60_000 };
+const body = (more: object = { background: true, store: true }) => ({
+  body: JSON.stringify({ model: "m", input: "x", stream: true, ...more }),
+});
+
+const numbers = (got: Got): ReadonlyArray<number | undefined> =>
+  got.text
+    .split("\n")
+    .flatMap((line) => (line.startsWith("data: {") ? [line.slice("data: ".length)] : []))
+    .map((data) => Json.natural(Json.record(Json.parse(data)?.json)?.sequence_number));
+
+const requestsOf = (server: FaultProvider["Service"]) =>
+  Effect.map(server.log, (rows) => rows.map(({ method, path }) => `${method} ${path}`));
+
+const played = (answers: Played, more: GatewayProgram = {}, sent: object = { background: true }) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { server, url, runs } = yield* fronted({ answers }, { ...program, ...more });
+      const got = yield* post(url, "openai-responses", body(sent));
+      return { got, requests: yield* requestsOf(server), runs: yield* runs };
+    }),
+  );
+
+const readOn = ["POST /v1/responses", "GET /v1/responses/resp_r1"];
+
+describe("A background response that breaks is read on", () => {
+  for (const reveal of ["live", "on_complete"] as const) {
+    it.live(`cut after each of its ${all.length} events, its client in ${reveal} sees every event once and whole`, () =>
+      Effect.gen(function* () {
+        const uncut = yield* played([background], { reveal });
+        assert.deepStrictEqual(numbers(uncut.got), all);
+        const cuts = all.slice(1).flatMap((k) => [[k, "rst"] as const, [k, "end"] as const]);
+        yield* Effect.forEach(
+          cuts,
+          Effect.fnUntraced(function* ([k, kind]) {
+            const { got, requests } = yield* played([{ ...background, ...cut(k, kind) }, resume], { reveal });
+            assert.strictEqual(got.text, uncut.got.text, `cut after ${k} by ${kind}`);
+            assert.isFalse(got.broken, `cut after ${k} by ${kind}`);
+            assert.deepStrictEqual(requests, readOn, `cut after ${k} by ${kind}`);
+          }),
+          { concurrency: 8 },
+        );
+      }),
+    );
+  }
+
+  it.live("cut again and again, also behind its call, it is read on where it broke each time", () =>
+    Effect.gen(function* () {
+      const answers = [{ ...background, ...cut(5) }, { ...resume, ...cut(1) }, { ...resume, ...cut(7) }, resume];
+      const { got, requests } = yield* played(answers);
+      assert.deepStrictEqual([numbers(got), got.broken], [all, false]);
+      assert.deepStrictEqual(requests, [...readOn, ...Array(2).fill(readOn[1])]);
+    }),
+  );
+
+  it.live("what the provider repeats does not reach the client", () =>
+    Effect.gen(function* () {
+      for (const repeat of [1, 100]) {
+        const { got } = yield* played([{ ...background, ...cut(6) }, { resume: { repeat } }]);
+        assert.deepStrictEqual([numbers(got), got.broken], [all, false], `repeats ${repeat}`);
+      }
+    }),
+  );
+
+  it.live("a provider that fails to read it on is asked again, by its cursor", () =>
+    Effect.gen(function* () {
+      for (const status of [500, 503]) {
+        const { got, requests } = yield* played([{ ...background, ...cut(9) }, { status }, resume]);
+        assert.deepStrictEqual([numbers(got), got.broken], [all, false], `${status}`);
+        assert.deepStrictEqual(requests, [...readOn, readOn[1]]);
+      }
+    }),
+  );
+});
+
+describe("A cursor that is refused is decided again without it", () => {
+  const json = { raw: '{"id":"resp_r1","status":"completed"}', headers: { "content-type": "application/json" } };
+  const refusals = [
+    ["404", { status: 404 }],
+    ["400", { status: 400 }],
+    ["a gap", { resume: { skip: 1 } }],
+    ["a document", json],
+  ] as const;
+  for (const [words, refusal] of refusals)
+    it.live(`${words}: nothing is posted a second time, wherever it broke`, () =>
+      Effect.forEach(
+        [1, 4, 9, 12],
+        Effect.fnUntraced(function* (k) {
+          const answers = [{ ...background, ...cut(k) }, refusal, background];
+          const { got, requests, runs } = yield* played(answers as Played);
+          assert.deepStrictEqual(requests, readOn, `cut after ${k}`);
+          assert.isFalse(numbers(got).length === all.length && got.status === 200 && !got.broken);
+          const rules = runs[0]?.incidents.map(({ decision }) => decision.rule);
+          assert.deepStrictEqual([rules?.[0], rules?.length], ["resume_cursor", 2], `cut after ${k}`);
+        }),
+        { concurrency: 4 },
+      ),
+    );
+});
+
+describe("Nothing else is read on", () => {
+  it.live("a response that is only stored ends with its connection at OpenAI: it is not asked for by GET", () =>
+    Effect.gen(function* () {
+      const { requests } = yield* played([{ content, ...cut(12) }, { content }], {}, { store: true });
+      assert.deepStrictEqual(requests, ["POST /v1/responses"]);
+    }),
+  );
+
+  it.live("a background request that does not stream returns its document at once, from one post", () =>
+    Effect.gen(function* () {
+      const document = '{"id":"resp_1","object":"response","status":"queued","background":true,"output":[]}';
+      let posts = 0;
+      const upstream = yield* serverOf((request, response) => {
+        posts += 1;
+        request.resume().on("end", () => response.setHeader("content-type", "application/json").end(document));
+      });
+      const { url } = yield* front(upstream, program);
+      const got = yield* post(url, "openai-responses", body({ background: true, stream: false }));
+      assert.deepStrictEqual([got.status, got.text, posts], [200, document, 1]);
+      assert.isDefined(recovery(got, "run"));
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("Gemini's interactions pass through unchanged, and are posted once", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = [];
+      const upstream = yield* serverOf((request, response) => {
+        seen.push(`${request.method} ${request.url}`);
+        response.setHeader("content-type", "text/event-stream");
+        response.write('data: {"event_type":"interaction.created","event_id":"e1"}\n\n');
+        setImmediate(() => response.destroy());
+      });
+      const { url } = yield* front(upstream, program);
+      const broken = yield* post(url, "google-gemini", {
+        path: "/v1beta/interactions",
+        body: JSON.stringify({ model: "m", input: "x", stream: true, background: true }),
+      });
+      assert.deepStrictEqual([broken.broken, seen], [true, ["POST /v1beta/interactions"]]);
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("The request that reads on", () => {
+  const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;
+  const created = event({ type: "response.created", sequence_number: 0, response: { id: "resp/1", background: true } });
+  const text = event({ type: "response.output_text.delta", sequence_number: 1, delta: "Hello" });
+  const completed = event({
+    type: "response.completed",
+    sequence_number: 2,
+    response: { id: "resp/1", status: "completed" },
+  });
+
+  /** Breaks the post behind its text, and gives what follows in pieces behind a BOM. */
+  const provider = (seen: Array<IncomingMessage>) => (request: IncomingMessage, response: ServerResponse) => {
+    seen.push(request);
+    request.resume().on("end", () => {
+      response.setHeader("content-type", "text/event-stream");
+      if (request.method === "POST") {
+        response.write(created + text);
+        setTimeout(() => response.destroy(), 20);
+        return;
+      }
+      response.write(Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(completed.slice(0, 9))]));
+      setImmediate(() => response.end(completed.slice(9)));
+    });
+  };
+
+  it.live("goes to the same upstream with the same credential and query, and carries nothing of a body", () =>
+    Effect.gen(function* () {
+      const seen: Array<IncomingMessage> = [];
+      const upstream = yield* serverOf(provider(seen));
+      const { url } = yield* front(upstream, program);
+      const got = yield* post(url, "openai-responses", {
+        ...body(),
+        path: "/v1/responses?api-version=preview",
+        headers: {
+          "content-type": "application/json",
+          authorization: "Bearer sk-of-the-client",
+          "idempotency-key": "k",
+          "x-trace": "t",
+        },
+      });
+      assert.deepStrictEqual([got.text, got.broken], [created + text + completed, false]);
+      const [first, then] = seen;
+      assert.deepStrictEqual([seen.length, first?.method, then?.method], [2, "POST", "GET"]);
+      assert.strictEqual(then?.url, "/v1/responses/resp%2F1?api-version=preview&stream=true&starting_after=1");
+      const { authorization, "x-trace": trace } = then?.headers ?? {};
+      assert.deepStrictEqual([authorization, trace], ["Bearer sk-of-the-client", "t"]);
+      for (const name of ["content-type", "content-length", "transfer-encoding", "idempotency-key"])
+        assert.notProperty(then?.headers, name);
+    }).pipe(Effect.scoped),
+  );
+});
