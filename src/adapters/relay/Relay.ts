@@ -77,6 +77,8 @@ export interface RelayOptions {
   readonly ending?: RelayEnding;
   /** Asks a person only where an answer changes something for the client. Default `always`. */
   readonly asks?: "always" | "if_it_matters";
+  /** Takes a response with nothing in it for a failure, and holds it until its end is known. Default false. */
+  readonly emptyIsFailure?: boolean;
   /** What a run may spend; left-out fields have the defaults. */
   readonly budget?: Partial<Budget>;
   /** The path of the request, and whose requests share a cooldown on it. Default: the provider's id, and one credential for all. */
@@ -224,6 +226,7 @@ const runOptions = Effect.fnUntraced(function* (
       heads,
       within,
       nowMs: () => clock.currentTimeMillisUnsafe(),
+      emptyIsFailure: options.emptyIsFailure === true,
     });
   const run: RunOptions<RelayPart, unknown, never> = {
     runId: run_id,
@@ -243,6 +246,7 @@ const runOptions = Effect.fnUntraced(function* (
     ...(options.holdMaxMs === undefined ? {} : { holdMaxMs: options.holdMaxMs }),
     ...(options.asks === undefined ? {} : { asks: options.asks }),
     streaming: plan.streaming,
+    ...(options.emptyIsFailure === undefined ? {} : { emptyIsFailure: options.emptyIsFailure }),
     budget: remainingBudget(options.budget ?? {}, repeated),
     ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),

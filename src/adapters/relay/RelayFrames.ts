@@ -4,9 +4,10 @@
  * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. The parts
  * of a body, laid end to end in their order, are the body.
  */
+
+import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
-import type { Failure } from "../../domain/Failure.ts";
 import type { End, Part } from "../../provider/stream/Protocol.ts";
 import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
 

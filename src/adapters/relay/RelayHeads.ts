@@ -28,7 +28,7 @@ export class RelayHeads {
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
 
-/** Told of each attempt that begins. */
+  /** Told of each attempt that begins. */
   opened: ((attempt: number) => void) | undefined;
 
   /**
@@ -40,7 +40,10 @@ export class RelayHeads {
     this.attempt = attempt;
     this.endedCleanly = false;
     this.opened?.(attempt);
-    if (cursor !== undefined) return this.#keepThrough(cursor);
+    if (cursor !== undefined) {
+      this.#keepThrough(cursor);
+      return;
+    }
     this.head = undefined;
     this.calling = false;
     this.#streams = false;

@@ -12,6 +12,7 @@ import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
+import { emptyEnd } from "./EmptyDocument.ts";
 import { RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
@@ -35,6 +36,8 @@ export interface RelaySourceOptions {
   readonly within: WithTimeout;
   /** Wall clock, milliseconds since the epoch. */
   readonly nowMs: () => number;
+  /** A document with nothing in it is told as one. */
+  readonly emptyIsFailure: boolean;
 }
 
 /** Most first bytes that are kept until they prove to be a stream, so that another response reaches the client as it came. */
@@ -163,8 +166,16 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     if (this.#options.plan.streaming && !json && chunks.length > 0)
       throw relayError(said, { head, body: chunks, whole });
     if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
-    this.#add([...chunks.map((bytes) => ({ bytes, observation: none })), { bytes: nothing, observation: documentEnd }]);
+    this.#add([
+      ...chunks.map((bytes) => ({ bytes, observation: none })),
+      { bytes: nothing, observation: this.#endOf(body) },
+    ]);
     this.#ended = true;
+  }
+
+  #endOf(body: string): Observation {
+    const { emptyIsFailure, plan } = this.#options;
+    return (emptyIsFailure && body !== "" ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
   }
 
   /** Reads the next bytes and cuts them; a failure is thrown once the parts before it were taken. */

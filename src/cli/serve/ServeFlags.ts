@@ -205,6 +205,12 @@ export const serveFlags = {
     "STREAM_RECOVERY_REQUIRE_STORE",
     "/readyz says 503 while the store takes no writes; without it 200, as requests are served all the same",
   ),
+  retryEmpty: word(
+    "retry-empty",
+    "STREAM_RECOVERY_RETRY_EMPTY",
+    ["on", "off"],
+    "A response with nothing in it is asked for again; on where it is left out",
+  ),
   leaseMs: number(
     "lease-ms",
     "STREAM_RECOVERY_LEASE_MS",

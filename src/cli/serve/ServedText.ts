@@ -81,7 +81,7 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
     program;
-  const { onQuestion, policy, requireStore } = program;
+  const { onQuestion, policy, requireStore, retryEmpty } = program;
   const chosen = {
     accessLog,
     budget,
@@ -95,7 +95,7 @@ const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
     limits,
     logFormat,
   };
-  return Object.entries({ ...chosen, onQuestion, policy, requireStore, allowedHosts: program.allowedHosts })
+  return Object.entries({ ...chosen, onQuestion, policy, requireStore, retryEmpty, allowedHosts: program.allowedHosts })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
 };

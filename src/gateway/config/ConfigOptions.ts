@@ -27,6 +27,7 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     logFormat: config.log?.format,
     accessLog: config.log?.access,
     requireStore: config.require_store,
+    retryEmpty: config.retry_empty,
     db: config.db,
     leaseMs: config.lease_ms,
   }),

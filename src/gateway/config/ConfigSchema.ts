@@ -228,6 +228,9 @@ export const ConfigSchema = Schema.Struct({
   require_store: Schema.optionalKey(
     Schema.Boolean.annotate(said("`/readyz` says 503 while the store takes no writes; left out, no")),
   ),
+  retry_empty: Schema.optionalKey(
+    Schema.Boolean.annotate(said("Whether a response with nothing in it is asked for again; left out, yes")),
+  ),
   db: Schema.optionalKey(text("SQLite file with the runs, or `memory`")),
   lease_ms: Schema.optionalKey(milliseconds("So long after the death of a gateway its runs are recovered, in ms")),
 });

@@ -137,6 +137,11 @@ export interface GatewayOptions {
   readonly accessLog?: boolean;
   /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
   readonly requireStore?: boolean;
+  /**
+   * Whether a response with nothing in it (no content, no call, no refusal, at most one output token) is asked for again. Default
+   * true.
+   */
+  readonly retryEmpty?: boolean;
   readonly limits?: Partial<GatewayLimits>;
   /** What a run may spend. `max_outage_ms` is `maxOutageMsDefault` where it is left out. */
   readonly budget?: Partial<Budget>;
@@ -183,6 +188,7 @@ export interface GatewaySettings {
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly accessLog: boolean;
   readonly requireStore: boolean;
+  readonly retryEmpty: boolean;
   readonly limits: GatewayLimits;
   /** It listens for this machine only. */
   readonly local: boolean;
@@ -210,6 +216,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     budget: { max_outage_ms: maxOutageMsDefault, ...options.budget },
     accessLog: options.accessLog ?? true,
     requireStore: options.requireStore ?? false,
+    retryEmpty: options.retryEmpty ?? true,
     limits: { ...limitsDefault, ...options.limits },
     local: isLocal(host),
   };

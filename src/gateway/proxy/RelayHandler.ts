@@ -23,7 +23,7 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
-    "keepAliveMs" | "path" | "repeats" | "budget" | "clocks" | "tolerance" | "policy"
+    "emptyIsFailure" | "keepAliveMs" | "path" | "repeats" | "budget" | "clocks" | "tolerance" | "policy"
   >;
   /** The way to the request's upstream. */
   readonly transport: RelayTransport;

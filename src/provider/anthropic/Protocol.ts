@@ -1,12 +1,23 @@
 /**
  * Puts together what the package knows of Anthropic Messages.
  */
+import * as Json from "../../domain/Json.ts";
 import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
 import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+
+const eventsOf = (message: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> => [
+  { type: "message_start", message: { ...message, content: [] } },
+  ...Json.list(message.content).flatMap((content_block, index) => [
+    { type: "content_block_start", index, content_block },
+    { type: "content_block_stop", index },
+  ]),
+  { type: "message_delta", delta: { stop_reason: message.stop_reason }, usage: message.usage },
+  { type: "message_stop" },
+];
 
 /** Anthropic Messages. */
 export const anthropicMessages = wireProtocol(protocol, {
@@ -17,5 +28,6 @@ export const anthropicMessages = wireProtocol(protocol, {
   noOp,
   givenUp: { document, ending },
   takesComments: true,
+  eventsOf,
   usage: { cachedApart: true, reasoningApart: false },
 });

@@ -18,4 +18,6 @@ export const googleGemini = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: false,
   usage: { cachedApart: false, reasoningApart: true },
+  // A document has the form of a chunk.
+  eventsOf: (document) => [document],
 });

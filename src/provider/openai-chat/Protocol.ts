@@ -18,4 +18,6 @@ export const openAiChat = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
+  // A document has the form of a chunk.
+  eventsOf: (document) => [document],
 });

@@ -29,5 +29,6 @@ export const openAiResponses = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
+  eventsOf: (response) => [{ type: "response.completed", response }],
   resume,
 });

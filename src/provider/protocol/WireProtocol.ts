@@ -26,6 +26,8 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   /** All clients of the protocol take comment lines between its events. */
   readonly takesComments: boolean;
   readonly usage: UsageForm;
+  /** A document of it as the events of a stream that would say the same. */
+  readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
   /** How a response is read on that `address.resumes` names. */
   readonly resume?: ResumeForm;
 }

@@ -3,7 +3,8 @@
  *
  * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
  * replayed unseen, or until its time is over. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
- * the caller never sees two starts, and everything from the first tool call on. What is held is bounded per run and per process;
+ * the caller never sees two starts, and everything from the first tool call on. Where a finish may count as a failure, both hold a
+ * response with nothing in it beyond its marker, until its end is known. What is held is bounded per run and per process;
  * beyond, holding ends and the parts are handed over.
  */
 import type { Observation } from "../../domain/Observation.ts";
@@ -63,6 +64,7 @@ export const modeOf = (
 export class Reveal<P> {
   #mode: RevealMode;
   readonly #discardable: boolean;
+  readonly #holdsEnd: boolean;
   readonly #pool: HeldPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
   /** Undefined while nothing is held. */
@@ -78,6 +80,7 @@ export class Reveal<P> {
    * @param carried parts that an interrupted attempt of the same response held: they come first
    * @param discardable whether the caller can throw away what it was shown: if not, holding that ends at the bound goes on as
    *   `undiscardable` does
+   * @param holdsEnd the finish of a response that shows nothing may count as a failure
    */
   constructor(
     mode: RevealMode,
@@ -85,8 +88,10 @@ export class Reveal<P> {
     sizeOf: (part: P, observation: Observation) => number,
     carried?: Carried<P>,
     discardable = true,
+    holdsEnd = false,
   ) {
     this.#discardable = discardable;
+    this.#holdsEnd = holdsEnd;
     this.#mode = mode;
     this.#pool = pool;
     this.#sizeOf = sizeOf;
@@ -161,7 +166,8 @@ export class Reveal<P> {
     if (!this.#holding && this.#mode === "undiscardable" && observation.calls.length > 0 && !this.#done) {
       this.#holding = true;
     }
-    if (this.#holding && !observation.terminal && this.#fits(part, observation)) {
+    const passes = observation.terminal && !this.#mayBeEmpty(observation);
+    if (this.#holding && !passes && this.#fits(part, observation)) {
       this.#hold(part, observation);
       return;
     }
@@ -184,6 +190,12 @@ export class Reveal<P> {
     if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
     this.#begun = true;
     return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
+  }
+
+  /** Nothing of the response was shown, and its marker shows nothing either: its end may make a failure of it. */
+  #mayBeEmpty(marker: Observation): boolean {
+    if (!this.#holdsEnd || this.#begun) return false;
+    return [...(this.#held?.observations ?? []), marker].every((it) => it.shows === "nothing" && it.calls.length === 0);
   }
 
   #heldHasNoCalls(): boolean {

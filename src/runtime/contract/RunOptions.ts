@@ -142,7 +142,10 @@ export interface RunOptions<P, E, R> {
   readonly cursor?: (part: P) => string | undefined;
   /** Renews the credentials after a `rejected.auth`; tried once a run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
-  /** Takes a finish with nothing in it for a failure. Default false. */
+  /**
+   * Takes a response with nothing in it for a failure: no content, no call, no refusal, no limit, and at most one output token.
+   * Default false.
+   */
   readonly emptyIsFailure?: boolean;
   /** False for a response that comes whole: the `first_progress` clock is then off. Default true. */
   readonly streaming?: boolean;
@@ -160,6 +163,20 @@ export interface RunOptions<P, E, R> {
 
 /** Most routes of a run, the first one included. */
 export const routesMax = 16;
+
+/** Whether a response with nothing in it is a failure of the run. */
+export const raisesEmpty = ({
+  emptyIsFailure,
+  finishFailures,
+}: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>
+  emptyIsFailure === true || finishFailures?.includes("empty") === true;
+
+/** Whether a finish may be a failure of the run. */
+export const raisesFinish = ({
+  emptyIsFailure,
+  finishFailures = [],
+}: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>
+  emptyIsFailure === true || finishFailures.length > 0;
 
 /** What a caller gives to `StreamProcessor.takeUp`. */
 export interface TakeUpOptions<P, E, R> {

@@ -11,11 +11,13 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import { isEmpty } from "../../facts/EmptyResponse.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
+import { raisesEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
@@ -139,8 +141,10 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
   });
   if (end._tag === "ended") {
     if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
-    return nothing && run.options.emptyIsFailure === true ? broken({ kind: "empty" }, undefined) : undefined;
+    return saysNothing(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
+  // A connection that breaks behind the marker takes nothing from the response; one with nothing in it stays empty.
+  if (behindMarker.has(end.failure.kind) && saysNothing(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const { brokeFirst, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && end.failure.kind === "rejected";
   if (!refused || brokeFirst === undefined) {
@@ -151,6 +155,12 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
   // A refused cursor says nothing about the response: that is decided as a whole, on what interrupted it first (R3).
   return { ...brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
+
+const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalled", "truncated", "protocol"]);
+
+/** Whether the response is empty where its caller takes that for a failure; of a resumed one all of it counts. */
+const saysNothing = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
+  raisesEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
 
 /** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (L6). */
 const beginClose = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>) {

@@ -36,7 +36,7 @@ import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
-import { letGo, type RunOptions } from "../contract/RunOptions.ts";
+import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { Chain } from "./Chain.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
@@ -236,7 +236,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
       ...setup,
       route: this.routes?.id,
       facts,
-      reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable),
+      reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable, raisesFinish(options)),
       carried,
       discarded: this.response.withdrawn,
     });

@@ -150,6 +150,18 @@ describe("RelayPlan", () => {
     );
   });
 
+  it("only the stream of a background response outlives its connection: OpenAI streams no other by starting_after", () => {
+    const url = "https://api.openai.com/v1/responses";
+    const resumes = (body: object) => plan(url, { input: "x", stream: true, ...body })?.resumes === true;
+    for (const background of [{ background: true }, { background: true, store: true }])
+      assert.isTrue(resumes(background), JSON.stringify(background));
+    for (const other of [{}, { store: true }, { background: false }, { background: "true" }])
+      assert.isFalse(resumes(other), JSON.stringify(other));
+    assert.isFalse(resumes({ background: true, stream: false }), "a document is polled for");
+    const chat = { messages, stream: true, background: true };
+    assert.isUndefined(plan("https://api.openai.com/v1/chat/completions", chat)?.resumes);
+  });
+
   it("a response that its provider keeps is state there, once; a declaration says otherwise", () => {
     const url = "https://api.openai.com/v1/responses";
     for (const kept of [{ background: true }, { store: true }, { background: true, store: true, conversation: "c" }])

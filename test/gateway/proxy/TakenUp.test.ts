@@ -178,8 +178,7 @@ describe("The request that reads on", () => {
     request.resume().on("end", () => {
       response.setHeader("content-type", "text/event-stream");
       if (request.method === "POST") {
-        response.write(created + text);
-        setTimeout(() => response.destroy(), 20);
+        response.write(created + text, () => response.destroy());
         return;
       }
       response.write(Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(completed.slice(0, 9))]));

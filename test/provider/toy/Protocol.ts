@@ -20,4 +20,5 @@ export const toy = wireProtocol(protocol, {
   },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
+  eventsOf: ({ text }) => [{ t: "say", text }, { t: "end" }],
 });
