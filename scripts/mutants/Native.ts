@@ -87,7 +87,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);",
     replace:
       "isEmpty(response.chain === undefined ? attempt.facts.snapshot() : attempt.facts.snapshot(), attempt.finish);",
-    proofs: [{ test: takenUp, named: "same credential" }],
+    proofs: [{ test: "test/provider/stream/ResumeSockets.test.ts", named: "is not empty" }],
   },
   {
     name: "a document with nothing in it is a success",

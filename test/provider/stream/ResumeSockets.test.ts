@@ -177,6 +177,21 @@ describe("A background response is resumed on real sockets", () => {
     }),
   );
 
+  it.live("what came before the cut counts where nothing but the end comes behind it: the response is not empty", () =>
+    Effect.gen(function* () {
+      const final = {
+        type: "response.completed",
+        sequence_number: total - 1,
+        response: { id: "resp_r1", status: "completed", output: [] },
+      };
+      const raw = `event: response.completed\ndata: ${JSON.stringify(final)}\n\n`;
+      const answers = [{ ...background, ...cut(total - 1) }, { raw }];
+      const it = yield* played({ answers }, responses, { emptyIsFailure: true });
+      assert.deepStrictEqual([it.numbers, it.end], [all, "completed"]);
+      assert.deepStrictEqual(it.rules, ["resume resume_cursor"]);
+    }),
+  );
+
   it.live("a response that does not run in the background is not resumed", () =>
     Effect.gen(function* () {
       const it = yield* played({ answers: [{ content, ...cut(4) }, { content }] }, responses);
