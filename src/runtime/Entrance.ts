@@ -13,7 +13,7 @@ import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
-import type { RunOptions } from "./contract/RunOptions.ts";
+import { type RunOptions, routesMax } from "./contract/RunOptions.ts";
 
 /**
  * Lets options in.
@@ -24,7 +24,10 @@ import type { RunOptions } from "./contract/RunOptions.ts";
 export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> | string => {
   if (Json.record(options) === undefined) return `options: expected an object, got ${said(options)}`;
   const problem =
-    problemOfProvider(options.provider) ??
+    problemOfProvider("provider", options.provider) ??
+    problemOfPath("path", options.path) ??
+    problemOfRoutes(options.routes) ??
+    problemOfFinishes(options.finishFailures) ??
     problemOfTools(options.tools) ??
     problemOfFunctions(options) ??
     problemOfTexts(options) ??
@@ -33,13 +36,15 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfBudget(options.budget) ??
     problemOfPolicy(options.policy);
   if (problem !== undefined) return problem;
-  const { budget, policy } = options;
+  const { budget, policy, routes } = options;
   const provider = kept(options.provider);
   // As a rule nothing has to be changed, and a run that waits holds no copy.
-  if (provider === options.provider && budget === undefined && policy === undefined) return options;
+  const isKept = provider === options.provider && routes === undefined;
+  if (isKept && budget === undefined && policy === undefined) return options;
   return {
     ...options,
     provider,
+    ...(routes === undefined ? {} : { routes: routes.map((it) => ({ ...it, provider: kept(it.provider) })) }),
     ...(budget === undefined ? {} : { budget: spendable(budget) }),
     ...(policy === undefined ? {} : { policy: believed(policy) }),
   };
@@ -61,16 +66,63 @@ export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | 
 
 type Problem = string | undefined;
 
-const problemOfProvider = (provider: unknown): Problem => {
+const problemOfProvider = (name: string, provider: unknown): Problem => {
   const it = Json.record(provider);
-  if (it === undefined) return `provider: expected an object, got ${said(provider)}`;
+  if (it === undefined) return `${name}: expected an object, got ${said(provider)}`;
   const { id, model, reasoning } = it;
-  if (id === "") return `provider.id: expected a name, got ""`;
+  if (id === "") return `${name}.id: expected a name, got ""`;
   if (typeof id !== "string" || id.length > labelCharactersMax)
-    return `provider.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
-  if (model !== undefined && typeof model !== "string") return `provider.model: expected a name, got ${said(model)}`;
+    return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
+  if (model !== undefined && typeof model !== "string") return `${name}.model: expected a name, got ${said(model)}`;
   if (reasoning !== undefined && typeof reasoning !== "boolean")
-    return `provider.reasoning: expected a boolean, got ${said(reasoning)}`;
+    return `${name}.reasoning: expected a boolean, got ${said(reasoning)}`;
+  return undefined;
+};
+
+const problemOfPath = (name: string, path: unknown): Problem => {
+  if (path === undefined || typeof path === "string") return undefined;
+  const it = Json.record(path);
+  if (it === undefined) return `${name}: expected the name of a path or a Path, got ${said(path)}`;
+  if (typeof it.id !== "string") return `${name}.id: expected a name, got ${said(it.id)}`;
+  if (it.credential !== undefined && typeof it.credential !== "string")
+    return `${name}.credential: expected a digest, got ${said(it.credential)}`;
+  const way = Json.record(it.way);
+  if (it.way === undefined || (Effect.isEffect(way?.probe) && typeof way?.dropIdle === "function")) return undefined;
+  return `${name}.way: expected an object with \`probe\` and \`dropIdle\`, got ${said(it.way)}`;
+};
+
+const problemOfRoutes = (routes: unknown): Problem => {
+  if (routes === undefined) return undefined;
+  if (!Array.isArray(routes)) return `routes: expected a list, got ${said(routes)}`;
+  if (routes.length >= routesMax) return `routes: expected at most ${routesMax - 1}, got ${routes.length}`;
+  const ids = new Set<unknown>();
+  for (const [at, route] of routes.entries()) {
+    const name = `routes[${at}]`;
+    const it = Json.record(route);
+    if (it === undefined) return `${name}: expected an object, got ${said(route)}`;
+    const { attempt, id, observe, own, path, provider } = it;
+    if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
+      return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
+    if (ids.has(id)) return `${name}.id: expected a name of its own, got "${id}", which another route has`;
+    ids.add(id);
+    const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
+    if (problem !== undefined) return problem;
+    if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${said(attempt)}`;
+    if (typeof observe !== "function") return `${name}.observe: expected a function, got ${said(observe)}`;
+    if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${said(own)}`;
+  }
+  return undefined;
+};
+
+const finishFailures = ["refused", "empty", "model_length"] as const;
+
+const problemOfFinishes = (finishes: unknown): Problem => {
+  if (finishes === undefined) return undefined;
+  if (!Array.isArray(finishes)) return `finishFailures: expected a list, got ${said(finishes)}`;
+  for (const [at, it] of finishes.entries()) {
+    const problem = wrongWord(`finishFailures[${at}]`, it, finishFailures);
+    if (problem !== undefined) return problem;
+  }
   return undefined;
 };
 
@@ -130,7 +182,7 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
 };
 
 const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
-  for (const name of ["discardable", "canContinue", "emptyIsFailure", "streaming"] as const) {
+  for (const name of ["discardable", "canContinue", "emptyIsFailure", "ownRoute", "streaming"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }

@@ -116,7 +116,29 @@ const fields: ReadonlyArray<string> = [
   "policy.name",
   "sizeOf",
   "signal",
+  "path",
+  "path.id",
+  "path.way",
+  "ownRoute",
+  "finishFailures",
+  "finishFailures.0",
+  "routes",
+  "routes.0",
+  "routes.0.id",
+  "routes.0.provider",
+  "routes.0.provider.model",
+  "routes.0.attempt",
+  "routes.0.observe",
+  "routes.0.path",
+  "routes.0.own",
 ];
+
+/** A second route, and what goes with it. */
+const further = () => ({
+  routes: [{ id: "b", provider: { id: "b" }, attempt: breaking().attempt, observe: S.options(breaking()).observe }],
+  path: { id: "wire", way: { probe: Effect.succeed({ _tag: "works" }), dropIdle: () => undefined } },
+  finishFailures: ["refused"],
+});
 
 const withField = (value: unknown, [key, ...rest]: ReadonlyArray<string>, by: unknown): unknown => {
   if (key === undefined) return by;
@@ -132,13 +154,14 @@ describe("The options of a run", () => {
       Effect.gen(function* () {
         for (const value of foreign) {
           const tools = [{ name: "look", executor: "runtime", effect: "read_only" }];
-          const whole = { ...S.options(breaking()), tools };
+          const whole = { ...S.options(breaking()), ...further(), tools };
           yield* ends(withField(whole, field.split("."), value), told(field, value));
         }
       }),
     );
   }
 
+  const twice = further().routes.flatMap((route) => [route, route]);
   const refused: ReadonlyArray<readonly [string, unknown, RegExp]> = [
     ["budget.max_elapsed_ms", Number.POSITIVE_INFINITY, /^budget\.max_elapsed_ms: expected a finite number/],
     ["budget.max_auto_retries", 2.5, /^budget\.max_auto_retries: expected a whole number/],
@@ -153,6 +176,23 @@ describe("The options of a run", () => {
     ["transcript", {}, /^transcript: expected a text, got a value of type object/],
     ["reveal", "later", /^reveal: expected "live" or "on_complete"/],
     ["observe", undefined, /^observe: expected a function, got nothing/],
+    ["path", 5, /^path: expected the name of a path or a Path, got 5/],
+    ["path.credential", 5, /^path\.credential: expected a digest, got 5/],
+    ["path.way", {}, /^path\.way: expected an object with `probe` and `dropIdle`, got a value of type object/],
+    ["ownRoute", "yes", /^ownRoute: expected a boolean, got 3 characters/],
+    ["finishFailures", "refused", /^finishFailures: expected a list, got 7 characters/],
+    ["finishFailures.0", "sulked", /^finishFailures\[0\]: expected "refused" or "empty" or "model_length"/],
+    ["routes", {}, /^routes: expected a list, got a value of type object/],
+    ["routes", Array(16).fill({}), /^routes: expected at most 15, got 16/],
+    ["routes.0", null, /^routes\[0\]: expected an object, got null/],
+    ["routes.0.id", long, /^routes\[0\]\.id: expected a name of 1 to 128 characters, got 300 characters/],
+    ["routes.0.id", "", /^routes\[0\]\.id: expected a name of 1 to 128 characters, got ""/],
+    ["routes", twice, /^routes\[1\]\.id: expected a name of its own, got "b", which another route has/],
+    ["routes.0.provider.id", "", /^routes\[0\]\.provider\.id: expected a name, got ""/],
+    ["routes.0.path", 5, /^routes\[0\]\.path: expected the name of a path or a Path, got 5/],
+    ["routes.0.attempt", 5, /^routes\[0\]\.attempt: expected a function, got 5/],
+    ["routes.0.observe", 5, /^routes\[0\]\.observe: expected a function, got 5/],
+    ["routes.0.own", 1, /^routes\[0\]\.own: expected a boolean, got 1/],
     ["policy.name", long, /^policy: expected a RecoveryPolicy|^policy\.name: expected a name/],
   ];
   it.effect("that cannot be recorded are refused before the first request, by the field and what was expected", () =>
@@ -161,7 +201,7 @@ describe("The options of a run", () => {
         const provider = breaking();
         const tools = [{ name: "look", executor: "runtime", effect: "read_only" }];
         // A caller without types gives this.
-        const options = withField({ ...S.options(provider), tools }, field.split("."), value) as Options;
+        const options = withField({ ...S.options(provider), ...further(), tools }, field.split("."), value) as Options;
         const error = yield* Effect.flip(Stream.runDrain((yield* StreamProcessor).run(options)));
         assert.strictEqual(error.reason, "refused", field);
         assert.match(error.message, expected);

@@ -8,6 +8,7 @@ import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
 import type { AttemptMode, Budget, Provider } from "../../domain/RunFacts.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
+import type { FinishFailure } from "../../failure/tables/FinishWords.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { ClockOptions } from "./Clocks.ts";
@@ -96,7 +97,7 @@ export interface RunOptions<P, E, R> {
   /** Tokens of the request, where the caller knows them: what the next attempt would repeat. */
   readonly requestTokens?: number;
   /** Finishes that count as failures, so that another route may take them. Default none. */
-  readonly finishFailures?: ReadonlyArray<"refused" | "empty" | "model_length">;
+  readonly finishFailures?: ReadonlyArray<FinishFailure>;
   /** The run's id; made up when left out. It must be new: one that is on record, live, parked or ended, is `refused`. */
   readonly runId?: string;
   /**

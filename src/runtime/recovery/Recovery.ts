@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
+import { finishFailure } from "../../failure/tables/FinishWords.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
@@ -141,6 +142,8 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
   });
   if (end._tag === "ended") {
     if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
+    const failure = finishFailure(attempt.finish, run.options.finishFailures);
+    if (failure !== undefined) return broken(failure, undefined);
     return saysNothing(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
   // A connection that breaks behind the marker takes nothing from the response; one with nothing in it stays empty.

@@ -28,7 +28,7 @@ const contextOf = () => ({
   calls: [],
   discarded: [],
   cursor: undefined,
-    route: undefined,
+  route: undefined,
   delivery: () => undefined,
   bytes: () => undefined,
 });

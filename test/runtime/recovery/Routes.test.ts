@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
+import * as Observation from "../../../src/domain/Observation.ts";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
@@ -199,6 +200,70 @@ describe("A run with routes", () => {
         ],
       );
       assert.deepInclude(incidents[0]?.decision, { route: "next", mode: "replay", delay_ms: 0 });
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
+
+describe("A finish that counts as a failure", () => {
+  const ends = (finish: string): S.Step => ({ part: { name: finish, says: Observation.terminal(finish) } });
+
+  for (const finish of ["content_filter", "refusal", "SAFETY", "model_context_window_exceeded"]) {
+    it.effect(`moves where nothing was shown: ${finish}`, () =>
+      Effect.gen(function* () {
+        const more: More = { finishFailures: ["refused", "model_length"] };
+        const run = routed([[S.start, ends(finish)]], { b: [S.hello] }, more);
+        assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  it.effect(
+    "is the end of its response where text was shown, where no other route is left, or where nobody asked",
+    () =>
+      Effect.gen(function* () {
+        const refusal = ends("refusal");
+        const finishFailures = ["refused"] as const;
+        const shown = routed([[S.start, S.text("I"), refusal]], { b: [] }, { finishFailures });
+        assert.deepInclude((yield* play(shown)).events.at(-1), {
+          _tag: "RunCompleted",
+          finish: "refusal",
+          late_failure: { kind: "refused" },
+        });
+        const alone = routed([[S.start, refusal]], {}, { finishFailures });
+        assert.strictEqual((yield* play(alone)).lines.at(-1), "completed");
+        const unasked = routed([[S.start, refusal]], { b: [] });
+        assert.strictEqual((yield* play(unasked)).lines.at(-1), "completed");
+      }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("moves unseen where the whole response was held, and hands over the last refusal where all refuse", () =>
+    Effect.gen(function* () {
+      const refused = [S.start, ends("refusal")];
+      const more: More = { finishFailures: ["refused"], reveal: "on_complete" };
+      const run = routed([refused], { b: [refused] }, more);
+      const seen = yield* play(run);
+      assert.deepStrictEqual(run.requests(), [1, 1]);
+      assert.deepStrictEqual(seen.lines.slice(-3), ["start", "refusal", "completed"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("is no cut at the limit that the request has set", () =>
+    Effect.gen(function* () {
+      const more: More = { finishFailures: ["refused", "model_length", "empty"] };
+      for (const finish of ["length", "max_tokens", "max_output_tokens", "MAX_TOKENS"]) {
+        const run = routed([[S.start, S.text("half"), ends(finish)]], { b: [] }, more);
+        assert.deepInclude((yield* play(run)).events.at(-1), { _tag: "RunCompleted", late_failure: undefined });
+      }
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("moves at once where a response is empty, and that counts", () =>
+    Effect.gen(function* () {
+      const empty = [S.start, S.done];
+      const asked = routed([empty], { b: [S.hello] }, { finishFailures: ["empty"] });
+      assert.deepStrictEqual(routeOfEach(yield* play(asked)), ["first", "b"]);
+      const known = routed([empty], { b: [S.hello] }, { emptyIsFailure: true });
+      assert.deepStrictEqual(routeOfEach(yield* play(known)), ["first", "b"]);
     }).pipe(Effect.provide(S.processor())),
   );
 });
