@@ -41,10 +41,14 @@ export const configTable = (): string =>
 
 const rows = (path: string, { additionalProperties, properties = {} }: Node): ReadonlyArray<ReadonlyArray<string>> => [
   ...Object.entries(properties).flatMap(([name, node]) => rowOf(path === "" ? name : `${path}.${name}`, node)),
-  ...(typeof additionalProperties === "object" && additionalProperties.properties !== undefined
-    ? rows(`${path}.NAME`, additionalProperties)
-    : []),
+  ...(typeof additionalProperties === "object" ? named(`${path}.NAME`, additionalProperties) : []),
 ];
+
+/** What stands under a name: an object, or a list of them. */
+const named = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => {
+  if (node.properties !== undefined) return rows(path, node);
+  return node.items?.properties === undefined ? [] : rows(`${path}[]`, node.items);
+};
 
 const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => [
   [code(path), kindOf(node), node.description ?? ""],

@@ -24,6 +24,7 @@ export {
   upstreamsDefault,
 } from "./config/GatewayOptions.ts";
 export type { ProgramOptions } from "./config/ProgramOptions.ts";
+export type { FinishFailure, RouteList, RouteLists, RouteSettings } from "./config/RouteSettings.ts";
 export type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 export { Gateway } from "./Gateway.ts";
 export * as GatewayLayers from "./GatewayLayers.ts";

@@ -174,7 +174,7 @@ describe("stream-recovery serve --config", () => {
       const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
       const env = Object.fromEntries(
-        ["TEAM_OPENAI_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
+        ["TEAM_OPENAI_KEY", "AZURE_KEY", "GROQ_API_KEY", "LAPTOP_TOKEN", "CI_TOKEN"].map((name) => [name, secret]),
       );
       const checked = yield* serve(["--config", path, "--check"], env);
       assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null]);
@@ -182,7 +182,11 @@ describe("stream-recovery serve --config", () => {
         checked.stdout(),
         "groq: https://api.groq.com/openai/v1, at /u/groq/, its own credential, openai-chat",
       );
-      assert.include(checked.stdout(), "ci: upstreams team-openai groq");
+      assert.include(checked.stdout(), "ci: upstreams team-openai azure groq");
+      assert.include(
+        checked.stdout(),
+        "  team-openai: team-openai, then azure, then groq, also for refused\n    azure: the upstream azure, its own credential, models gpt-4o*, sets model\n    groq: the upstream groq, its own credential, sets model, drops openai-beta reasoning_effort",
+      );
       assert.match(checked.stdout(), /codex: on_complete, .* \(configured\)/);
       assert.notInclude(`${checked.stdout()}${checked.stderr()}`, "SECRET");
       const served = yield* serve(["--config", path, "--port", "0", "--db", "memory"], env);

@@ -76,7 +76,16 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   runtime: [["contract"], ["tools", "questions"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
   client: [["connection"], [""]],
   adapters: [["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
-  gateway: [["clients"], ["config", "api", "log"], ["upstream"], ["routing"], ["proxy", "page/style"], ["page"], [""]],
+  gateway: [
+    ["clients"],
+    ["config", "api", "log"],
+    ["upstream"],
+    ["routing"],
+    ["routes"],
+    ["proxy", "page/style"],
+    ["page"],
+    [""],
+  ],
   agent: [["conversation"], ["tools"], [""], ["terminal"]],
   testing: [["script"], ["answers"], ["faults"], ["conformance"], [""]],
   cli: [

@@ -5,8 +5,8 @@
 import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
 import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
-import type { UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
-import { hasOwnCredential } from "../../gateway/routing/OwnCredential.ts";
+import type { RouteSettings } from "../../gateway/config/RouteSettings.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** The lines. */
@@ -17,6 +17,7 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     "upstreams",
     ...[...settings.servers.values()].map((server) => `  ${upstreamLine(server)}`),
     "",
+    ...routeLines(settings),
     "tokens",
     ...(settings.tokens.length === 0 ? ["  none: every client of this machine is admitted"] : []),
     ...settings.tokens.map((token) => `  ${tokenLine(token)}`),
@@ -47,6 +48,33 @@ const upstreamLine = (server: UpstreamSettings): string => {
     ...(http === 2 ? ["HTTP/2"] : []),
     ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
     ...(state === undefined ? [] : [`state ${state}`]),
+  ].join(", ");
+};
+
+/** Where requests move, and what is changed on the way: names only. */
+const routeLines = ({ routes, servers }: GatewaySettings): ReadonlyArray<string> => {
+  const lines = [...routes].flatMap(([name, { movesOn, routes: list }]) => [
+    `  ${name}: ${[name, ...list.map(({ id }) => id)].join(", then ")}${movesOn.length === 0 ? "" : `, also for ${movesOn.join(" ")}`}`,
+    ...list.map((route) => `    ${routeLine(route, servers.get(route.upstream))}`),
+  ]);
+  return lines.length === 0 ? [] : ["routes", ...lines, ""];
+};
+
+const routeLine = (
+  { drop, id, models, set, upstream }: RouteSettings,
+  server: UpstreamSettings | undefined,
+): string => {
+  const list = (word: string, names: ReadonlyArray<string>) =>
+    names.length === 0 ? [] : [`${word} ${names.join(" ")}`];
+  return [
+    `${id}: the upstream ${upstream}`,
+    server !== undefined && hasOwnCredential(server) ? "its own credential" : "the client's credential",
+    ...list("models", models ?? []),
+    ...list(
+      "sets",
+      [...set.headers, ...set.body].map(([name]) => name),
+    ),
+    ...list("drops", [...drop.headers, ...drop.body]),
   ].join(", ");
 };
 

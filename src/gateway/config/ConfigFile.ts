@@ -8,14 +8,17 @@ import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
-import { clientsOf, optionsOf } from "./ConfigOptions.ts";
+import { clientsOf, optionsOf, routeListsOf } from "./ConfigOptions.ts";
 import { type ConfigProblem, problemAt, problemsOf } from "./ConfigProblem.ts";
 import { ConfigSchema } from "./ConfigSchema.ts";
 import type { ConfigSources } from "./ConfigSources.ts";
 import { isCredentialName } from "./CredentialNames.ts";
-import { type GatewayToken, type ListenTls, problemOfToken, problemOfUrl } from "./GatewayOptions.ts";
+import { defaultNames, type GatewayToken, type ListenTls, problemOfToken, problemOfUrl } from "./GatewayOptions.ts";
+import { isClientHeader, isHeaderText } from "./HeaderRules.ts";
 import { type JsonPath, readJson } from "./JsonText.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
+import { problemsOfRoutes } from "./RouteProblems.ts";
+import type { RouteLists } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
@@ -75,11 +78,13 @@ class Reader {
     const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
     const tls = this.#tls(config);
+    const routes = this.#routes(config, named);
     this.#policy(config.policy);
     const clients = config.clients === undefined ? undefined : this.#clients(config.clients);
     return {
       ...(named.length === 0 ? {} : { named }),
       ...(tokens.length === 0 ? {} : { tokens }),
+      ...(routes === undefined ? {} : { routes }),
       ...(tls === undefined ? {} : { tls }),
       ...(clients === undefined ? {} : { clients }),
     };
@@ -128,7 +133,7 @@ class Reader {
   #headers(at: JsonPath, headers: NonNullable<Upstream["headers"]>): RelayHeaders {
     return Object.entries(headers).flatMap(([name, value]): RelayHeaders => {
       const path = [...at, "headers", name];
-      if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || ofConnection.test(name)) {
+      if (!isClientHeader(name)) {
         this.#say(path, "expected the name of a header that a client sends");
         return [];
       }
@@ -155,7 +160,7 @@ class Reader {
   ): ReadonlyArray<GatewayToken> {
     const at = ["tokens", name];
     if (!namePattern.test(name)) this.#say(at, "expected a name of 1 to 32 of a-z, 0-9 and -");
-    const known = new Set([...Object.keys(upstreams), "openai", "anthropic", "gemini"]);
+    const known = new Set([...Object.keys(upstreams), ...defaultNames]);
     for (const [n, upstream] of (it.upstreams ?? []).entries())
       if (!known.has(upstream)) this.#say([...at, "upstreams", n], "expected the name of an upstream");
     const token = this.#text([...at, "token"], it.token);
@@ -167,6 +172,16 @@ class Reader {
         ...(it.upstreams === undefined ? {} : { upstreams: it.upstreams }),
       },
     ];
+  }
+
+  #routes(config: ConfigSchema, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
+    const lists = routeListsOf(config);
+    for (const name of Object.keys(config.moves_on ?? {}))
+      if (!Object.hasOwn(lists ?? {}, name))
+        this.#say(["moves_on", name], "expected the name of an upstream with routes");
+    const servers = [...defaultNames.map((name) => ({ name })), ...named];
+    for (const { message, path } of problemsOfRoutes(lists ?? {}, servers)) this.#say(["routes", ...path], message);
+    return lists;
   }
 
   #tls({ listen }: ConfigSchema): ListenTls | undefined {
@@ -231,8 +246,6 @@ class Reader {
   }
 }
 
-const isHeaderText = (text: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text);
-
 /** Whether TLS takes it. OpenSSL's own words may hold a part of a key. */
 const isReadable = (pem: SecureContextOptions): boolean => {
   try {
@@ -244,10 +257,6 @@ const isReadable = (pem: SecureContextOptions): boolean => {
 };
 
 const decodeClients = Schema.decodeUnknownResult(ClientOverrides, { errors: "all", onExcessProperty: "error" });
-
-/** Headers that say how a message is carried, or that the gateway itself reads. */
-const ofConnection =
-  /^(?:connection|content-length|cookie2?|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-recovery-.*)$/i;
 
 /** What is wrong with one rule of a policy; undefined where it is stricter than the default policy's. */
 export const problemOfRule = (stricter: StricterRules): string | undefined => {

@@ -7,6 +7,7 @@ import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { ConfigSchema } from "./ConfigSchema.ts";
 import type { GatewayLimits } from "./GatewayOptions.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
+import type { RouteLists, RouteSettings } from "./RouteSettings.ts";
 
 /** The options; a key that is left out leaves its option out. */
 export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
@@ -85,3 +86,28 @@ export const clientsOf = (clients: NonNullable<ConfigSchema["clients"]>): { read
       }),
     ]),
   );
+
+/** The lists as a configuration file has them; undefined where it has none. */
+export const routeListsOf = ({
+  moves_on = {},
+  routes,
+}: Pick<ConfigSchema, "moves_on" | "routes">): RouteLists | undefined => {
+  const finishes = new Map(Object.entries(moves_on));
+  return routes === undefined
+    ? undefined
+    : Object.fromEntries(
+        Object.entries(routes).map(([name, list]) => [
+          name,
+          { routes: list.map(routeOf), movesOn: [...new Set(finishes.get(name))] },
+        ]),
+      );
+};
+
+type Configured = NonNullable<ConfigSchema["routes"]>[string][number];
+
+const routeOf = ({ drop = {}, id, models, set = {}, upstream }: Configured): RouteSettings => ({
+  ...{ id: id ?? upstream, upstream },
+  ...defined({ models }),
+  set: { headers: Object.entries(set.headers ?? {}), body: Object.entries(set.body ?? {}) },
+  drop: { headers: drop.headers ?? [], body: drop.body ?? [] },
+});

@@ -65,6 +65,36 @@ const upstream = Schema.Struct({
   ),
 });
 
+const route = Schema.Struct({
+  id: Schema.optionalKey(
+    text("Names it to clients (`x-recovery-route`), in logs and on record; the upstream's name where it is left out"),
+  ),
+  upstream: text("The name of the upstream that it leads to"),
+  models: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate(said("Requested models that it serves, `*` for any text; left out, all")),
+  ),
+  set: Schema.optionalKey(
+    Schema.Struct({
+      headers: Schema.optionalKey(
+        Schema.Record(Schema.String, Schema.String).annotate(
+          said("Headers in place of the client's of those names; a credential is the upstream's"),
+        ),
+      ),
+      body: Schema.optionalKey(
+        Schema.Record(Schema.String, Schema.Unknown).annotate(
+          said("Fields of the body (`model`, or two with a dot between); a model that stands in the path is set there"),
+        ),
+      ),
+    }).annotate(said("What a request has on this route")),
+  ),
+  drop: Schema.optionalKey(
+    Schema.Struct({
+      headers: Schema.optionalKey(Schema.Array(Schema.String).annotate(said("Names of headers"))),
+      body: Schema.optionalKey(Schema.Array(Schema.String).annotate(said("Fields of the body"))),
+    }).annotate(said("What a request does not have on this route")),
+  ),
+});
+
 const reveal = Schema.Literals(["live", "on_complete"]);
 const onBreak = Schema.Literals(["tell", "abort", "as_provider"]);
 
@@ -182,6 +212,18 @@ export const ConfigSchema = Schema.Struct({
   upstreams: Schema.optionalKey(
     Schema.Record(Schema.String, upstream).annotate(
       said("By name. `openai`, `anthropic` and `gemini` need no prefix; any other is reached under `/u/NAME/`"),
+    ),
+  ),
+  routes: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Array(route)).annotate(
+      said("By the name of the upstream that requests go to: where they move when it fails, in this order"),
+    ),
+  ),
+  moves_on: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate(
+      said(
+        "By the name of an upstream with routes: finishes that are failures, so that the next route takes the request",
+      ),
     ),
   ),
   tokens: Schema.optionalKey(

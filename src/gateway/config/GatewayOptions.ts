@@ -8,8 +8,11 @@ import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { ClientOverrides } from "../clients/ClientOverrides.ts";
+import { pathText } from "./JsonText.ts";
+import { problemsOfRoutes } from "./RouteProblems.ts";
+import type { RouteList, RouteLists } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
-import type { UpstreamSettings } from "./UpstreamSettings.ts";
+import { hasOwnCredential, type UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** The providers whose addresses a gateway knows. */
 export type UpstreamName = "openai" | "anthropic" | "gemini";
@@ -111,6 +114,8 @@ export interface GatewayOptions {
   readonly upstreams?: Partial<Upstreams>;
   /** Upstreams that are reached under `/u/NAME/`; one that is called `openai`, `anthropic` or `gemini` stands for that default one. */
   readonly named?: ReadonlyArray<UpstreamSettings>;
+  /** Where requests move when their upstream fails, by the name of that upstream. */
+  readonly routes?: RouteLists;
   /** What is held back from clients; left out, the client's row says it, and `live` where it has none. */
   readonly reveal?: "live" | "on_complete";
   /**
@@ -173,6 +178,8 @@ export interface GatewaySettings {
   readonly upstreams: Upstreams;
   /** All upstreams by name, those three too. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
+  /** The further routes by the name of the upstream that a request is meant for. */
+  readonly routes: ReadonlyMap<string, RouteList>;
   /** What holds for every client that has no word of its own. */
   readonly manner: {
     readonly reveal?: "live" | "on_complete";
@@ -209,6 +216,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     tls: options.tls,
     upstreams,
     servers,
+    routes: new Map(Object.entries(options.routes ?? {})),
     manner: mannerOf(options),
     tokens,
     allowedHosts: options.allowedHosts ?? [],
@@ -220,7 +228,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     limits: { ...limitsDefault, ...options.limits },
     local: isLocal(host),
   };
-  const problem = problemOf(settings) ?? problemOfNames(options);
+  const problem = problemOf(settings) ?? problemOfNames(options) ?? problemOfRoutes(settings);
   return problem === undefined ? settings : new GatewayError({ reason: "bad_option", message: problem });
 };
 
@@ -248,7 +256,8 @@ const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "
   return { servers, upstreams: { openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini") } };
 };
 
-const defaultNames = ["openai", "anthropic", "gemini"] as const;
+/** The names of the upstreams that need no prefix. */
+export const defaultNames = ["openai", "anthropic", "gemini"] as const;
 
 /** The name of the one token that has none. */
 export const tokenNameDefault = "default";
@@ -323,6 +332,22 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   const lost = tokens.flatMap(({ upstreams = [] }) => upstreams).find((name) => !known.has(name));
   return lost === undefined ? undefined : `token: there is no upstream ${JSON.stringify(lost)}`;
 };
+
+/**
+ * What is wrong with the routes. Without tokens every program of this machine, and a page that guesses, could buy with the
+ * operator's credential what its own key was refused.
+ */
+const problemOfRoutes = ({ routes, servers, tokens }: GatewaySettings): string | undefined => {
+  const [first] = problemsOfRoutes(Object.fromEntries(routes), servers.values());
+  if (first !== undefined) return `${pathText(["routes", ...first.path]).slice(2)}: ${first.message}`;
+  const all = [...routes.values()].flatMap((list) => list.routes);
+  const bought = all.find(({ upstream }) => hasOwnCredential(servers.get(upstream) ?? noCredential));
+  return tokens.length > 0 || bought === undefined
+    ? undefined
+    : `routes: the route ${bought.id} has a credential of its own (upstream ${bought.upstream}), so clients need a token: configure tokens or --token, or let the upstream use the client's credential`;
+};
+
+const noCredential = { headers: [] };
 
 const repeated = (names: ReadonlyArray<string>): string | undefined =>
   names.find((name, at) => names.indexOf(name) !== at);

@@ -7,3 +7,9 @@ export const tokenHeader = "x-recovery-token";
 
 /** The header that chooses what is held back from this request's client: `live` or `on_complete`. */
 export const revealHeader = "x-recovery-reveal";
+
+/** The header that names the route that a request goes by, and in a response the one that answered. */
+export const routeHeader = "x-recovery-route";
+
+/** The header that keeps a request on its route: `never`. */
+export const moveHeader = "x-recovery-move";

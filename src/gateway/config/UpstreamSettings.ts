@@ -5,6 +5,7 @@
 import type { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId, Tolerance } from "../../provider/Protocols.ts";
+import { isCredentialName } from "./CredentialNames.ts";
 
 /** A certificate with its chain, and its key, as PEM text. */
 export interface CertificatePair {
@@ -39,3 +40,7 @@ export interface UpstreamSettings {
   /** Upstreams of one such name share a provider's account: what is bound to the account may move between them. */
   readonly state?: string;
 }
+
+/** Whether an upstream has a credential of its own: in its place, or as one of its headers. */
+export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
+  credential !== undefined || headers.some(([name]) => isCredentialName(name));

@@ -8,9 +8,8 @@
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
-import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "./Admission.ts";
-import { hasOwnCredential } from "./OwnCredential.ts";
 import { isUpstream, nowhere, type Route, type Unrouted, urlOf } from "./Route.ts";
 import { claimOf, ownerOf, type PathClaim, plainPath, type Sign, signsOf, type Vendor, vendorWords } from "./Vendor.ts";
 

@@ -6,7 +6,7 @@ import { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
-import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { endToEnd } from "../upstream/Headers.ts";
 import { holdsKey, ownerOf } from "./Vendor.ts";
 
@@ -15,10 +15,6 @@ export interface Outgoing {
   readonly url: string;
   readonly headers: RelayHeaders;
 }
-
-/** Whether an upstream has a credential of its own: in its place, or as one of its headers. */
-export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
-  credential !== undefined || headers.some(([name]) => isCredentialName(name));
 
 /**
  * The address and headers that a request leaves with.
@@ -36,6 +32,21 @@ export const outgoing = (request: Outgoing, server: UpstreamSettings, family: Up
     headers: replaced(withoutCredentials(headers), [...own, ...server.headers]),
   };
 };
+
+/** A request without what its client shows as a credential, for an upstream that is not the one it was meant for. */
+export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing => ({
+  url: withoutKeys(url),
+  headers: withoutCredentials(endToEnd(headers)),
+});
+
+/** Whether a client shows a credential of its own, for whichever provider. */
+export const showsCredential = ({ headers, url }: Outgoing): boolean => {
+  const shown = headers.filter(([name, value]) => !ofOthers.test(name) && value.trim() !== "");
+  return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
+};
+
+/** Headers that no provider gets: cookies of this machine's programs, and the gateway's own. */
+const ofOthers = /^(?:cookie2?|x-recovery-.*)$/i;
 
 /** Where each vendor's servers read a credential. A token of an OAuth login is a bearer's everywhere. */
 const credentialHeader = (credential: string, url: string, family: UpstreamName): readonly [string, string] => {

@@ -4,11 +4,11 @@
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
 import { revealHeader } from "../config/OwnHeaders.ts";
-import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
 import { namedRouteOf } from "./NamedRoute.ts";
-import { hasOwnCredential, type Outgoing, outgoing } from "./OwnCredential.ts";
+import { type Outgoing, outgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
 /** Where a request goes, and how. */

@@ -3,7 +3,7 @@
  * hands on all others as they came: their spelling, their order, and each of those that come more than once.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { revealHeader, tokenHeader } from "../config/OwnHeaders.ts";
+import { moveHeader, revealHeader, routeHeader, tokenHeader } from "../config/OwnHeaders.ts";
 
 /** RFC 9110, 7.6.1, and what older software still sends. */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -19,7 +19,10 @@ const hopByHop: ReadonlySet<string> = new Set([
 ]);
 
 /** Headers of a request that end at the gateway. `Expect` was answered here. */
-const own: ReadonlySet<string> = new Set(["host", "expect", "content-length", tokenHeader, revealHeader]);
+const own: ReadonlySet<string> = new Set([
+  ...["host", "expect", "content-length"],
+  ...[tokenHeader, revealHeader, routeHeader, moveHeader],
+]);
 
 /** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);

@@ -1,0 +1,76 @@
+/**
+ * Searches a request's body, in one pass and within limits, for what binds it to its provider's account, and for the texts that say
+ * which answer its history is of.
+ */
+import { depthMax, stepsMax } from "../../adapters/relay/CanonicalBody.ts";
+import { fromRequestTools } from "../../domain/HostedTools.ts";
+import * as Json from "../../domain/Json.ts";
+import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
+
+/** What was found. */
+export interface Found {
+  /** The field of the first row that binds; undefined for a request that any provider can answer. */
+  readonly bound: string | undefined;
+  /** Texts that stand in the row's fields, in their order: what an answer gave and a later request carries. */
+  readonly marks: ReadonlyArray<string>;
+}
+
+/** Most values that are looked at: as many as a body's canonical form is made of. */
+export const valuesMax = stepsMax / 8;
+
+/** Most texts that are kept of a body. The newest answers stand at its end, so the first ones are left out. */
+export const marksMax = 1024;
+
+/** Searches a body. */
+export const search = (body: Json.JsonRecord, protocol: string): Found => {
+  const searcher = new Searcher(protocol);
+  const whole = searcher.look(body, 0);
+  const tools = fromRequestTools(body).some((tool) => toolRow.binds(tool, protocol));
+  return {
+    bound: searcher.bound ?? (tools ? toolRow.field : whole ? undefined : unsearched.field),
+    marks: searcher.marks.slice(-marksMax),
+  };
+};
+
+class Searcher {
+  bound: string | undefined;
+  readonly marks: Array<string> = [];
+  readonly #protocol: string;
+  #values = 0;
+
+  constructor(protocol: string) {
+    this.#protocol = protocol;
+  }
+
+  /** @returns whether all of it was looked at */
+  look(value: unknown, depth: number): boolean {
+    if (typeof value !== "object" || value === null) return true;
+    this.#values += 1;
+    if (depth > depthMax || this.#values > valuesMax) return false;
+    if (Array.isArray(value)) return value.every((item) => this.look(item, depth + 1));
+    const record = Json.record(value) ?? {};
+    this.#ask(record, depth === 0);
+    return Object.entries(record).every(
+      ([key, member]) => typeof member !== "object" || isProgram(key, record) || this.look(member, depth + 1),
+    );
+  }
+
+  #ask(record: Json.JsonRecord, outermost: boolean): void {
+    for (const { binds, field, marks = [] } of boundRows) {
+      if (!binds({ record, outermost, protocol: this.#protocol })) continue;
+      this.bound ??= field;
+      for (const key of marks) this.#mark(record[key]);
+    }
+  }
+
+  /** An id stands by itself, or in an object of its own. */
+  #mark(value: unknown): void {
+    const text = Json.string(value) || Json.string(Json.record(value)?.id);
+    if (text !== "") this.marks.push(text);
+  }
+}
+
+/** What a model wrote for a tool and a tool for the model: no provider looks anything up by it. */
+const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
+  ((key === "args" || key === "response") && typeof name === "string") ||
+  (key === "input" && typeof type === "string" && type.endsWith("tool_use"));

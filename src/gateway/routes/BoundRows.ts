@@ -1,0 +1,224 @@
+/**
+ * Holds the table of what binds a request to its provider's account: section by section the field, what it refers to, and the
+ * protocols in which it stands.
+ *
+ * What is bound moves only between routes whose upstreams share a `state`. A row that fits where nothing is bound costs a move; one
+ * that is missing sends what no other provider can read.
+ */
+import * as Json from "../../domain/Json.ts";
+import type { ToolBoundary } from "../../domain/SideEffects.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
+
+/** One object of a body, as a row looks at it. */
+export interface Held {
+  readonly record: Json.JsonRecord;
+  /** The object is the body itself. */
+  readonly outermost: boolean;
+  readonly protocol: string;
+}
+
+/** One row. */
+export interface BoundRow {
+  /** Names what was found, also to a log. */
+  readonly field: string;
+  /** What it refers to, as docs/routes.md prints it. */
+  readonly refersTo: string;
+  /** The protocols of whose own APIs it is; it is looked for in all, because servers speak one API in another's words. */
+  readonly protocols: ReadonlyArray<ProtocolId>;
+  /** Whether an object binds its request. Pure. */
+  readonly binds: (held: Held) => boolean;
+  /** Keys whose texts say of which answer the history is. */
+  readonly marks?: ReadonlyArray<string>;
+}
+
+const chat = "openai-chat";
+const responses = "openai-responses";
+const anthropic = "anthropic-messages";
+const gemini = "google-gemini";
+
+const isText = (value: unknown): boolean => Json.string(value) !== "";
+
+const hasText =
+  (...keys: ReadonlyArray<string>) =>
+  ({ record }: Held): boolean =>
+    keys.some((key) => isText(record[key]));
+
+const hasList =
+  (...keys: ReadonlyArray<string>) =>
+  ({ record }: Held): boolean =>
+    keys.some((key) => Json.list(record[key]).length > 0);
+
+const isOf =
+  (...types: ReadonlyArray<string>) =>
+  ({ record }: Held): boolean =>
+    types.includes(Json.string(record.type));
+
+const either =
+  (...rows: ReadonlyArray<BoundRow["binds"]>) =>
+  (held: Held): boolean =>
+    rows.some((binds) => binds(held));
+
+/** A thought that its provider signed, in the words of Anthropic and of servers that hand it on. */
+const isSigned = ({ record }: Held): boolean =>
+  isText(record.signature) && (/thinking|reasoning/.test(Json.string(record.type)) || record.thinking !== undefined);
+
+/** An item of a Responses input that names another one; its type may be left out. */
+const isReference = ({ outermost, protocol, record }: Held): boolean =>
+  record.type === "item_reference" ||
+  (protocol === responses &&
+    !outermost &&
+    isText(record.id) &&
+    Object.keys(record).every((key) => key === "id" || (key === "type" && record.type === null)));
+
+/** The table. */
+export const boundRows: ReadonlyArray<BoundRow> = [
+  {
+    field: "previous_response_id",
+    refersTo: "a response that the account keeps",
+    protocols: [responses, gemini],
+    binds: hasText("previous_response_id", "previous_interaction_id", "previousInteractionId"),
+    marks: ["previous_response_id", "previous_interaction_id", "previousInteractionId"],
+  },
+  {
+    field: "conversation",
+    refersTo: "a conversation that the account keeps, and that grows with each response",
+    protocols: [responses],
+    binds: ({ outermost, record }) =>
+      outermost && (isText(record.conversation) || Json.record(record.conversation) !== undefined),
+    marks: ["conversation"],
+  },
+  {
+    field: "store",
+    refersTo: "the response is kept in the account: where it is true, and in Responses where it is left out",
+    protocols: [responses, chat],
+    binds: ({ outermost, protocol, record }) =>
+      outermost && (protocol === responses ? record.store !== false : record.store === true),
+  },
+  {
+    field: "background",
+    refersTo: "a job of the account",
+    protocols: [responses],
+    binds: ({ outermost, record }) => outermost && record.background === true,
+  },
+  {
+    field: "prompt.id",
+    refersTo: "a prompt of the account",
+    protocols: [responses],
+    binds: ({ outermost, record }) => outermost && isText(Json.record(record.prompt)?.id),
+  },
+  {
+    field: "encrypted_content",
+    refersTo:
+      "reasoning or results that only their provider can read (also `encrypted_index`, `encrypted_stdout`, `reasoning.encrypted`)",
+    protocols: [responses, anthropic, chat],
+    binds: either(isOf("reasoning.encrypted"), ({ record }) =>
+      Object.keys(record).some((key) => key.startsWith("encrypted_") && isText(record[key])),
+    ),
+    marks: ["encrypted_content", "encrypted_index", "encrypted_stdout", "data"],
+  },
+  {
+    field: "signature",
+    refersTo: "thinking that its provider has signed",
+    protocols: [anthropic, chat],
+    binds: isSigned,
+    marks: ["signature"],
+  },
+  {
+    field: "redacted_thinking",
+    refersTo: "thinking that only its provider can read",
+    protocols: [anthropic],
+    binds: isOf("redacted_thinking"),
+    marks: ["data"],
+  },
+  {
+    field: "thoughtSignature",
+    refersTo: "thinking that its provider has signed",
+    protocols: [gemini, chat],
+    binds: hasText("thoughtSignature", "thought_signature"),
+    marks: ["thoughtSignature", "thought_signature"],
+  },
+  {
+    field: "item_reference",
+    refersTo: "an item that the account keeps (also a drawn image without its data)",
+    protocols: [responses],
+    binds: either(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
+    marks: ["id"],
+  },
+  {
+    field: "file_id",
+    refersTo: "a file of the account (also `file_ids`; a file's own data moves)",
+    protocols: [responses, chat, anthropic],
+    binds: either(hasText("file_id"), hasList("file_ids")),
+    marks: ["file_id"],
+  },
+  {
+    field: "fileUri",
+    refersTo: "a file of the account",
+    protocols: [gemini],
+    binds: hasText("fileUri", "file_uri"),
+    marks: ["fileUri", "file_uri"],
+  },
+  {
+    field: "cachedContent",
+    refersTo: "a cache of the account",
+    protocols: [gemini],
+    binds: hasText("cachedContent", "cached_content"),
+  },
+  {
+    field: "vector_store_ids",
+    refersTo: "a store of the account (also Gemini's `fileSearchStoreNames`)",
+    protocols: [responses, gemini],
+    binds: either(
+      hasText("vector_store_id"),
+      hasList("vector_store_ids", "fileSearchStoreNames", "file_search_store_names"),
+    ),
+  },
+  {
+    field: "container",
+    refersTo: "a container of the account (also `container_id`)",
+    protocols: [responses, anthropic],
+    binds: either(hasText("container", "container_id"), ({ record }) => {
+      const container = Json.record(record.container);
+      return container !== undefined && (isText(container.id) || Array.isArray(container.skills));
+    }),
+    marks: ["container", "container_id"],
+  },
+  {
+    field: "audio.id",
+    refersTo: "a spoken answer that the account keeps",
+    protocols: [chat],
+    binds: ({ outermost, record }) => !outermost && isText(Json.record(record.audio)?.id),
+  },
+  {
+    field: "mcp",
+    refersTo:
+      "a server that the provider calls, with what was approved there (`mcp_servers`, `connector_id`, approvals)",
+    protocols: [responses, anthropic],
+    binds: either(
+      hasList("mcp_servers", "mcpServers"),
+      hasText("connector_id", "approval_request_id"),
+      isOf("mcp", "mcp_toolset"),
+    ),
+  },
+];
+
+/** The row of tools, which is asked once of the whole body and not of each object. */
+export const toolRow: Omit<BoundRow, "binds"> & {
+  readonly binds: (tool: ToolBoundary, protocol: string) => boolean;
+} = {
+  field: "tools",
+  refersTo:
+    "tools that the provider runs with state: code in a container, a shell, and every tool that is not known to look up only",
+  protocols: [responses, anthropic, gemini],
+  binds: ({ effect, executor, name }, protocol) =>
+    executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
+};
+
+/** Tools that run in a container, as a boundary names them. */
+const inContainer: ReadonlySet<string> = new Set(["code_interpreter", "code_execution", "shell"]);
+
+/** What a body is bound by that is larger or deeper than what is searched. */
+export const unsearched: Pick<BoundRow, "field" | "refersTo"> = {
+  field: "size",
+  refersTo: "a body that is deeper or has more parts than what is searched",
+};

@@ -1,0 +1,51 @@
+/**
+ * Reads what a client asks of its request's routes: one that it is pinned to, and whether it may move.
+ */
+import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
+import { namePattern } from "../config/UpstreamNames.ts";
+import type { Refused } from "../routing/Admission.ts";
+
+/** What a client asks. */
+export interface RouteWish {
+  /** The id of the route that the request goes by, and by no other. */
+  readonly pinned: string | undefined;
+  /** False where the request stays on its route. */
+  readonly moves: boolean;
+}
+
+/** Reads it; a word that says nothing here is refused, because its client relies on it. */
+export const wishOf = (headers: RelayHeaders): RouteWish | Refused => {
+  const pins = valuesOf(headers, routeHeader);
+  const moves = valuesOf(headers, moveHeader);
+  const [pinned] = pins;
+  if (pins.size > 1 || (pinned !== undefined && !namePattern.test(pinned))) return notRead;
+  if (moves.size > 1 || (moves.size === 1 && !moves.has("never"))) return neverOnly;
+  return { pinned, moves: moves.size === 0 && pinned === undefined };
+};
+
+const valuesOf = (headers: RelayHeaders, name: string): ReadonlySet<string> =>
+  new Set(headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value.trim()] : [])));
+
+const notRead: Refused = {
+  status: 400,
+  reason: "route",
+  message: `${routeHeader} names one route: 1 to 32 of a-z, 0-9 and -.`,
+};
+
+const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader} says never, or is left out.` };
+
+/**
+ * A route that there is none of for the request. Whether it exists for others is not said.
+ *
+ * @param pinned as its client wrote it; a name
+ * @param reason why a route that the client may use does not take this request
+ */
+export const noSuchRoute = (pinned: string, reason?: string): Refused => ({
+  status: 400,
+  reason: "route",
+  message:
+    reason === undefined
+      ? `There is no route ${pinned} for this request (${routeHeader}).`
+      : `The route ${pinned} does not take this request (${routeHeader}): ${reason}.`,
+});
