@@ -33,6 +33,8 @@ export const playSeed = async (seed: number, mode: Mode = "runs"): Promise<Playe
 export class Summary {
   runs = 0;
   attempts = 0;
+  /** Attempts that went by another route than the first. */
+  moved = 0;
   /** The longest time from the calm to an end, in virtual milliseconds. */
   calmMs = 0;
   readonly rules = new Map<string, number>();
@@ -43,6 +45,7 @@ export class Summary {
     this.runs += 1;
     for (const entry of trace.journal) {
       if (entry.what === "opened") this.attempts += 1;
+      if (entry.what === "opened" && entry.context.route !== undefined) this.moved += 1;
       if (entry.what === "ended")
         this.calmMs = Math.max(this.calmMs, entry.at - (trace.scenario.world.calmAt ?? entry.at));
       if (entry.what !== "writing") continue;

@@ -17,7 +17,7 @@ export const generate = (seed: number): Scenario => {
   const consumer: Scenario["consumer"] = dice.chance(0.12)
     ? { kind: "impatient", n: dice.between(1, 40), ms: dice.pick([1, 2, 15, 400]) }
     : scenario.consumer;
-  const world = worldOf(dice);
+  const world = { ...worldOf(dice), routes: routesOf(new Dice(seed ^ routesSeed)) };
   // Whether an id is on record cannot be known while the store takes nothing: ids come back to a store that works.
   const recorder = world.again === null ? scenario.recorder : { ...scenario.recorder, fails: [], dies: [] };
   return { ...scenario, consumer, recorder, world };
@@ -30,6 +30,12 @@ export const generateCalm = (seed: number): Scenario => {
   const calmAt = dice.pick([0, 1, 30, 800, 4_000, 70_000, 500_000]);
   return { ...scenario, world: { ...scenario.world, calmAt } };
 };
+
+/** Routes came with the third version: they have dice of their own too. */
+const routesSeed = 0x2a_0e_5b;
+
+const routesOf = (dice: Dice): Scenario["world"]["routes"] =>
+  dice.chance(0.5) ? { further: dice.between(1, 2), own: dice.chance(0.3) } : null;
 
 const calmSeed = 0x0c_a1_3e;
 

@@ -38,7 +38,8 @@ export interface HandlerCall {
 export type Happened =
   | {
       readonly what: "opened";
-      readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls">;
+      readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls"> &
+        Partial<Pick<AttemptContext, "route">>;
     }
   | { readonly what: "closed"; readonly attempt: number }
   | { readonly what: "emitted"; readonly attempt: number; readonly parts: ReadonlyArray<Part> }

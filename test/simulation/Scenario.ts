@@ -151,6 +151,8 @@ export interface World {
   readonly freezes: ReadonlyArray<{ readonly when: Moment; readonly wall: number; readonly monotonic: number }>;
   /** From this virtual millisecond on nothing fails any more; null is never. */
   readonly calmAt: number | null;
+  /** Further routes of the run, and whether the first one refuses what is its own; null where it has one route alone. */
+  readonly routes: { readonly further: number; readonly own: boolean } | null;
 }
 
 /** A world without faults of its own. */
@@ -162,6 +164,7 @@ export const plainWorld: World = {
   edges: [],
   freezes: [],
   calmAt: null,
+  routes: null,
 };
 
 /** Whether a part of the scenario may wait for ever by design: then the run ends only when it is cancelled. */

@@ -18,6 +18,7 @@ describe("simulated runs keep the laws: record, then act (L8), one end (L7), no 
     const summary = await playSeeds(runs, seed);
     // A simulation that never gets anywhere proves nothing.
     assert.isAbove(summary.attempts, runs * 1.3);
+    assert.isAbove(summary.moved, runs / 50);
     assert.isAbove(summary.ends.get("completed") ?? 0, runs / 10);
     assert.isAbove(summary.ends.get("stopped") ?? 0, runs / 10);
   });

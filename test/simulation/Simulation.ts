@@ -111,6 +111,9 @@ const optionsOf = (
 ): RunOptions<Part, ProviderBroke, never> => {
   const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming } = scenario.options;
   const edges = new Edges(scenario.world.edges);
+  const { routes } = scenario.world;
+  const attempt = provider(scenario, journal, calm);
+  const observe = (part: Part) => edges.observed(part.says);
   return {
     provider: {
       id: "simulated",
@@ -120,8 +123,9 @@ const optionsOf = (
     },
     runId,
     tools: tools.boundaries,
-    attempt: provider(scenario, journal, calm),
-    observe: (part) => edges.observed(part.says),
+    attempt,
+    observe,
+    ...(routes === null ? {} : { ownRoute: routes.own, routes: furtherRoutes(routes.further, { attempt, observe }) }),
     classify: (error): Failure => {
       if (scenario.classifyThrows) throw new Error("classify threw");
       return error.failure;
@@ -137,6 +141,14 @@ const optionsOf = (
     ...(refresh === "none" ? {} : { refreshCredentials: refreshes(calm)[refresh] }),
   };
 };
+
+/** Routes to other providers, which respond by the same scripts. */
+const furtherRoutes = (count: number, it: Pick<RunOptions<Part, ProviderBroke, never>, "attempt" | "observe">) =>
+  Array.from({ length: count }, (_, at) => ({
+    id: `route ${at + 1}`,
+    provider: { id: `other ${at + 1}`, reasoning: false },
+    ...it,
+  }));
 
 const refreshes = (calm: Calm) => ({
   ok: pause(20),

@@ -162,7 +162,7 @@ const told = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): { readonly failure: Failure; readonly message: string; readonly cause: unknown } => {
   const first = run.routes?.firstFailure;
-  const isOwn = run.stopper !== undefined || failure.kind === "cancelled" || failure.kind === "caller_failed";
+  const isOwn = failure.kind === "cancelled" || failure.kind === "caller_failed";
   if (first === undefined || isOwn || (reason !== "do_not_retry" && reason !== "stopped"))
     return { failure, message, cause };
   const { delivery, progress } = first.facts;

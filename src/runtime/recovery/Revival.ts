@@ -59,8 +59,8 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Revived<P> | string> {
   const due = Orphan.due(record);
   const refused =
-    Routes.problem(run.options.routes, record) ??
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
+    Routes.problem(run.options.routes, record) ??
     enter();
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));

@@ -24,6 +24,9 @@ export const originalError = (trace: Pick<Trace, "journal" | "scenario">): Reado
       objects.includes(cause) || (interrupts && failure.kind === "cancelled") || trace.scenario.classifyThrows;
     holds(own || interrupts, () => `the cause is no object of the provider's: ${String(cause)}`);
   }
+  // A run that has moved ends with what its first route met (I26).
+  if (new Set(trace.journal.flatMap((it) => (it.what === "opened" ? [it.context.route] : []))).size > 1)
+    return violations;
   // The failure of the end is the one that the provider's error was classified as: then its object must be the cause.
   const last = trace.journal.findLast((it) => it.what === "source_ended" && it.end.how === "failed");
   const opened = trace.journal.findLast((it) => it.what === "opened");
@@ -86,9 +89,13 @@ export const withinBudget = (trace: Pick<Trace, "journal" | "scenario">): Readon
   const most = trace.scenario.options.policy === "strict" ? 1 : budget.max_auto_retries + budget.max_not_processed;
   let retries = 0;
   let automatic = false;
+  let route: string | undefined;
   for (const entry of trace.journal) {
     if (entry.what !== "seen") continue;
     const { event } = entry;
+    // A move has a count of its own: no route is tried twice (I25).
+    if (event._tag === "AttemptStarted" && event.route !== route) automatic = false;
+    if (event._tag === "AttemptStarted") route = event.route;
     if (event._tag === "RetryScheduled") automatic = true;
     if (event._tag === "QuestionAsked") automatic = false;
     if (event._tag === "QuestionAnswered" && event.choice === "retry") retries = 0;

@@ -30,6 +30,8 @@ export const invariants = {
   I22: "once nothing fails any more, every run ends or asks within a bound",
   I23: "only what was handed over counts as shown (L4)",
   I24: "a call whose handler runs is not settled as one that did not run (L8)",
+  I25: "a run moves to another route by a replay of its first request alone, with nothing shown and nothing done, and never goes back to one",
+  I26: "a run that has moved ends with the last failure of the first route that it tried (L12)",
 } as const;
 
 export type Invariant = keyof typeof invariants;

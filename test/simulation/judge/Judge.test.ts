@@ -156,7 +156,17 @@ describe("The judge", () => {
     ["text that counts as shown and was not handed over", "I23", trace(incident("user_cancelled", "text"))],
     ["a call that is said not to run while it does", "I24", trace(starts(1), written(didNotRun))],
   ];
-  for (const [lie, invariant, told] of [...lies, ...worlds]) {
+  const crossings: typeof lies = [
+    ["a run that goes back to a route that it has left", "I25", trace(opened(1), by("b", opened(2)), opened(3))],
+    ["a continuation that crosses", "I25", trace(opened(1), by("b", opened(2), { request: "continue" }))],
+    ["a cursor that crosses", "I25", trace(opened(1), by("b", opened(2), { cursor: "first#1" }))],
+    [
+      "a move behind text that was shown",
+      "I25",
+      trace(opened(1), incident("user_cancelled", "text"), by("b", opened(2))),
+    ],
+  ];
+  for (const [lie, invariant, told] of [...lies, ...worlds, ...crossings]) {
     it(`finds ${lie} (${invariant})`, () => {
       assert.deepStrictEqual(broken(told, invariant), [invariant]);
     });
@@ -196,6 +206,15 @@ function starts(attempt: number): Happened {
 
 function noted(event: "failure" | "abandoned"): ReadonlyArray<Happened> {
   return written({ _tag: "EvidenceNoted", evidence: { at_ms: 0, attempt: 1, event } });
+}
+
+/** The same attempt by another route. */
+function by(
+  route: string,
+  it: Happened,
+  more: { readonly request?: "continue"; readonly cursor?: string } = {},
+): Happened {
+  return it.what === "opened" ? { ...it, context: { ...it.context, ...more, route } } : it;
 }
 
 function got(it: Part): Happened {

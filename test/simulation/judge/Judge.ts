@@ -5,6 +5,7 @@ import * as End from "./End.ts";
 import * as Events from "./Events.ts";
 import type { Violation } from "./Invariants.ts";
 import * as Records from "./Record.ts";
+import * as Routes from "./Routes.ts";
 import * as World from "./World.ts";
 
 const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
@@ -24,6 +25,8 @@ const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   End.originalError,
   End.whoseCancel,
   End.withinBudget,
+  Routes.whatCrosses,
+  Routes.whoseFailure,
   World.everyEntryDecodes,
   World.recordAgrees,
   World.noWriteHolds,
