@@ -13,6 +13,7 @@ import { conformanceCommand } from "./conformance.ts";
 import { decideCommand } from "./decide.ts";
 import { demoCommand } from "./demo.ts";
 import { faultsCommand } from "./faults.ts";
+import { pathsCommand } from "./paths.ts";
 import { policyCommand } from "./policy.ts";
 import { recoverCommand } from "./recover.ts";
 import { runsCommand } from "./runs.ts";
@@ -22,6 +23,7 @@ const commands = [
   demoCommand,
   serveCommand,
   runsCommand,
+  pathsCommand,
   recoverCommand,
   backtestCommand,
   decideCommand,

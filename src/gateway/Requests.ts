@@ -126,7 +126,7 @@ const modelRequest = Effect.fnUntraced(function* (
   if (plan === undefined) {
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };
-    return yield* pass(sent, upstream, client, serving.reach(server));
+    return yield* pass(sent, upstream, client, passing(server, serving));
   }
   serving.meter.count("relayed");
   yield* relay(plan, asked, client, relaying(asked, serving));
@@ -162,8 +162,24 @@ const through = (
     { method: asked.method, ...asked.outgoing(asked), body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
-    serving.reach(asked.server),
+    passing(asked.server, serving),
   );
+};
+
+/**
+ * The way of a request that is no run: it goes at once, whatever is known of its path, and its failure says nothing of it. A response
+ * proves that its path was reached.
+ */
+const passing = (server: UpstreamSettings, { reach, watch }: RequestServing): Upstream => {
+  const upstream = reach(server);
+  return {
+    ...upstream,
+    pass: async (request, signal) => {
+      const response = await upstream.pass(request, signal);
+      watch.answered(upstream.pathOf(request.url).id);
+      return response;
+    },
+  };
 };
 
 /**

@@ -27,6 +27,8 @@ export const watchedMax = 10_000;
 export interface PathWatch {
   /** Something may have happened to a path. */
   readonly look: () => void;
+  /** A response has come over a path, to a request that is no run. */
+  readonly answered: (path: string) => void;
   /** A run waits for a path. */
   readonly waits: (path: string, runId: string) => void;
 }
@@ -38,7 +40,7 @@ interface Outage {
   readonly runs: Set<string>;
 }
 
-const blind: PathWatch = { look: () => undefined, waits: () => undefined };
+const blind: PathWatch = { look: () => undefined, answered: () => undefined, waits: () => undefined };
 
 /** Begins to watch; without paths there is nothing to watch. */
 export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(function* () {
@@ -60,6 +62,8 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
   yield* Effect.forkScoped(Effect.forever(turn));
   const watch: PathWatch = {
     look,
+    // Whose credential it was, and for which model, says nothing of the way.
+    answered: (path) => paths.answered({ path, credential: "", model: undefined }),
     waits: (path, runId) => {
       watcher.waits(path, runId);
       look();

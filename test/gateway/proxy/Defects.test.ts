@@ -168,7 +168,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       bodies: new BodyStore(settings().limits),
       meter: Context.get(services, TrafficMeter),
       page: undefined,
-      watch: { look: () => undefined, waits: () => undefined },
+      watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },
       draining: () => false,
       store: Effect.succeed({ writes: "ok" as const }),
       closing: Effect.never,

@@ -1,0 +1,169 @@
+/**
+ * `stream-recovery paths`: the ways to its providers that a running gateway knows, and which of them runs wait for.
+ */
+import { Config, Console, Effect, Option, Redacted, Schema } from "effect";
+import { Command, Flag } from "effect/cli";
+import { type PathView, PathView as PathViewSchema } from "../gateway/api/PathList.ts";
+import { portDefault } from "../gateway/config/GatewayOptions.ts";
+import { tokenHeader } from "../gateway/config/OwnHeaders.ts";
+import { failing } from "./command/CommandFailed.ts";
+import { jsonFlag } from "./command/Store.ts";
+import { cooldownLines, pathTable } from "./paths/PathTable.ts";
+import * as Screen from "./terminal/Screen.ts";
+
+const fail = failing("paths");
+
+/** Where a gateway listens that was told nothing else. */
+const urlDefault = `http://127.0.0.1:${portDefault}`;
+
+/** Longest that a gateway may take for its response, in milliseconds: a try takes as long as a connection may. */
+const responseMs = 30_000;
+
+const exitCodes = [
+  "",
+  "",
+  "  Exit codes:",
+  "    0  done; with --try, the path can be reached",
+  "    1  no path is known yet, or the path that was tried is unknown or still down",
+  "    2  bad input, or the gateway cannot be reached, or refuses",
+].join("\n");
+
+/** `paths`. */
+export const pathsCommand = Command.make(
+  "paths",
+  {
+    url: Flag.String("url").pipe(
+      Flag.withDescription(`Where the gateway listens ($STREAM_RECOVERY_URL; default ${urlDefault})`),
+      Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_URL")),
+      Flag.withDefault(urlDefault),
+    ),
+    token: Flag.Redacted("token").pipe(
+      Flag.withDescription(
+        "A token that permits the page; better in $STREAM_RECOVERY_TOKEN, where other users of this machine do not see it",
+      ),
+      Flag.withFallbackConfig(Config.Redacted("STREAM_RECOVERY_TOKEN")),
+      Flag.optional,
+    ),
+    try: Flag.String("try").pipe(
+      Flag.withDescription("Have this path asked now, as its name is printed: by a connection, never by a request"),
+      Flag.withMetavar("path"),
+      Flag.optional,
+    ),
+    json: jsonFlag,
+  },
+  Effect.fn("paths")(function* ({ json, token, try: tried, url }) {
+    const gateway = yield* gatewayOf(url, token);
+    const paths = Option.isSome(tried) ? [yield* asked(gateway, tried.value)] : yield* known(gateway);
+    if (json) yield* Console.log(JSON.stringify({ paths }, null, 2));
+    else if (paths.length > 0) {
+      const screen = yield* Screen.make();
+      yield* Console.log([pathTable(paths, screen), ...cooldownLines(paths, screen)].join("\n"));
+    }
+    if (paths.length === 0) return yield* fail("negative", "no path is known yet: no request has gone to a provider");
+    if (Option.isSome(tried) && paths[0]?.state === "down")
+      return yield* fail("negative", `${tried.value} cannot be reached yet; its runs go on waiting`);
+  }),
+).pipe(
+  Command.withDescription(
+    `Print the ways to its providers that a running gateway knows: which are down or cooling, since when, and how many runs wait.${exitCodes}`,
+  ),
+  Command.withShortDescription("Print which providers a running gateway can reach, and which runs wait for them"),
+  Command.withExamples([
+    { command: "stream-recovery paths", description: "Of the gateway on this machine" },
+    {
+      command: "stream-recovery paths --try https://api.openai.com",
+      description: "Have a path asked now; runs that wait for it go where it is back",
+    },
+  ]),
+);
+
+interface GatewayAddress {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const gatewayOf = (url: string, token: Option.Option<Redacted.Redacted<string>>) => {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol) || parsed.username !== "" || parsed.password !== "")
+    return fail("refused", "--url: expected the gateway's address, http(s)://host[:port]");
+  const secret = Option.getOrElse(Option.map(token, Redacted.value), () => "");
+  if (/[^\w.~-]/.test(secret)) return fail("refused", "--token: expected letters, digits and -._~ only");
+  const address: GatewayAddress = {
+    url: parsed.origin,
+    headers: { accept: "application/json", ...(secret === "" ? {} : { [tokenHeader]: secret }) },
+  };
+  return Effect.succeed(address);
+};
+
+const known = ({ headers, url }: GatewayAddress) =>
+  Effect.flatMap(fetched(`${url}/recovery/api/paths`, { headers }, url), ({ body, status }) =>
+    status === 200
+      ? Effect.map(read(body, Schema.Struct({ paths: Schema.Array(PathViewSchema) }), url), ({ paths }) => paths)
+      : refused(status, url),
+  );
+
+const asked = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<PathView, Failed> =>
+  Effect.flatMap(
+    fetched(
+      `${url}/recovery/api/paths/try`,
+      {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json", "x-recovery-answer": "1" },
+        body: JSON.stringify({ path }),
+      },
+      url,
+    ),
+    ({ body, status }) => {
+      if (status === 200) return read(body, PathViewSchema, url);
+      if (status === 404 && body.includes("unknown_path"))
+        return fail(
+          "negative",
+          `the gateway knows no path ${JSON.stringify(path)}; \`paths\` prints those that it knows`,
+        );
+      return refused(status, url);
+    },
+  );
+
+type Failed = Effect.Error<ReturnType<typeof fail>>;
+
+interface Fetched {
+  readonly status: number;
+  readonly body: string;
+}
+
+const fetched = (address: string, init: RequestInit, url: string): Effect.Effect<Fetched, Failed> =>
+  Effect.tryPromise({
+    try: async (signal): Promise<Fetched> => {
+      const limits = AbortSignal.any([signal, AbortSignal.timeout(responseMs)]);
+      const response = await fetch(address, { ...init, redirect: "error", signal: limits });
+      return { status: response.status, body: await response.text() };
+    },
+    catch: (error) => error,
+  }).pipe(
+    Effect.catch((error) => {
+      const code = codeOf(error);
+      const why = code === undefined ? "" : ` (${code})`;
+      return fail("refused", `no gateway answers at ${url}${why}. Start one with \`serve\`, or name it with --url`);
+    }),
+  );
+
+/** `fetch` puts the network's own error behind one that says only that it failed. */
+const codeOf = (error: unknown): string | undefined => {
+  for (let it = error; it instanceof Error; it = it.cause)
+    if ("code" in it && typeof it.code === "string") return it.code;
+  return undefined;
+};
+
+const read = <S extends Schema.Top & { readonly DecodingServices: never }>(body: string, schema: S, url: string) =>
+  Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body).pipe(
+    Effect.catch(() => fail("refused", `what answers at ${url} is no gateway of this version`)),
+  );
+
+const refused = (status: number, url: string) =>
+  fail(
+    "refused",
+    status === 401 || status === 403
+      ? `the gateway at ${url} refuses (${status}): give a token that permits the page, in $STREAM_RECOVERY_TOKEN`
+      : `what answers at ${url} is no gateway with a page (${status})`,
+  );

@@ -1,0 +1,55 @@
+/**
+ * Prints paths as a table, and under it the waits that providers have announced.
+ */
+import type { PathView } from "../../gateway/api/PathList.ts";
+import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
+import { lasting, relative } from "../../story/Times.ts";
+import type { Screen } from "../terminal/Screen.ts";
+import { type Cell, type Column, table } from "../terminal/Table.ts";
+
+const columns: ReadonlyArray<Column> = [
+  { head: "PATH", shrinksTo: 24 },
+  { head: "STATE" },
+  { head: "SINCE" },
+  { head: "WAITING", align: "right" },
+  { head: "ASKED" },
+  { head: "WHY", shrinksTo: 10 },
+];
+
+/** The table. */
+export const pathTable = (paths: ReadonlyArray<PathView>, screen: Screen): string =>
+  table(
+    columns,
+    paths.map((path) => cells(path, screen.now)),
+    screen.ink,
+    screen.fits ? screen.columns : undefined,
+  );
+
+const cells = (path: PathView, now: number): ReadonlyArray<Cell> => {
+  const { mark, tone, word } = pathStandings[pathStanding(path)];
+  const isDown = path.state === "down";
+  const next = path.next_probe_at === undefined ? "" : `, next ${relative(path.next_probe_at, now)}`;
+  return [
+    { text: printable(path.path), tone: "strong" },
+    { text: `${mark} ${word}`, tone },
+    { text: relative(path.since, now), tone: "quiet" },
+    { text: String(path.waiting) },
+    { text: isDown ? `${path.probes} times${next}` : "" },
+    { text: isDown && path.code !== undefined ? printable(`${whyDown(path.code)} (${path.code})`) : "" },
+  ];
+};
+
+/** The cooldowns of all paths, a line each, behind an empty line. */
+export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): ReadonlyArray<string> => {
+  const lines = paths.flatMap(({ cooldowns, path }) =>
+    cooldowns.map(({ credential, kind, model, until }) => {
+      const whose = credential === undefined || credential === "" ? "" : `, credential ${credential}`;
+      const left = until <= now ? "over" : `for ${lasting(until - now)} more`;
+      return printable(`  ${path}: ${model ?? "every model"}${whose}: ${cooldownWords[kind]}, ${left}`);
+    }),
+  );
+  return lines.length === 0 ? [] : ["", "Providers that have asked to be left alone:", ...lines];
+};
+
+/** What another process said is printed without characters that a terminal obeys. */
+const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");
