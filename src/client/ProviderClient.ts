@@ -121,6 +121,7 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
     connections: options.connections,
     origins,
     now,
+    nowMs: () => clock.currentTimeMillisUnsafe(),
   });
   const observe = ExchangeTelemetry.make(now, options.onExchange);
   const transport: Transport = { agent, connector, origins, now, observe };

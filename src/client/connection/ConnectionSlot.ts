@@ -3,44 +3,49 @@
  */
 import type { Socket } from "node:net";
 import type { buildConnector, Dispatcher } from "@effect/platform-node/Undici";
+import type { Connector, Waiting } from "./Connector.ts";
 import { type Carrier, Exchange } from "./Exchange.ts";
+import { type ClientClocks, IdleTime } from "./IdleTime.ts";
 import type { KeptConnection, Origin } from "./Origin.ts";
 import { Client } from "./Undici.ts";
 
 /** What a slot needs of the client that it belongs to. */
-export interface SlotHost {
+export interface SlotHost extends ClientClocks {
   readonly origin: Origin;
-  readonly connect: buildConnector.connector;
+  readonly connector: Connector;
   /** The number of a connection that was opened just now. */
   readonly number: () => number;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
+  /** Longest idle time of a connection that a request is written on, in milliseconds. */
+  readonly keepAliveMs: number;
+}
+
+/** The socket of a slot, and the request that waits for the next one. */
+interface Held {
+  socket: Socket | undefined;
+  waiting: Waiting | undefined;
 }
 
 /** undici's client for one connection at a time. It opens the next when the last one has gone, so its socket changes. */
 export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   readonly #host: SlotHost;
-  readonly #held: { socket: Socket | undefined };
+  readonly #held: Held;
+  readonly #idle: IdleTime;
   #connection = 0;
   #requests = 0;
-  #idleSince: number | undefined;
+  /** The connection may be dead: it is not kept when its response has come. */
+  #suspected = false;
 
   constructor(url: URL, options: object, host: SlotHost) {
-    const held: { socket: Socket | undefined } = { socket: undefined };
-    super(url, {
-      ...options,
-      connect: (wanted, callback) =>
-        host.connect(wanted, (...result) => {
-          held.socket = result[1] ?? undefined;
-          callback(...result);
-        }),
-    });
+    const held: Held = { socket: undefined, waiting: undefined };
+    super(url, { ...options, connect: connectorOf(host, held) });
     this.#held = held;
     this.#host = host;
+    this.#idle = new IdleTime(host);
     this.on("connect", () => {
       this.#connection = host.number();
       this.#requests = 0;
-      this.#idleSince = undefined;
+      this.#idle.begin();
+      this.#suspected = false;
       host.origin.connections.add(this);
     });
     this.on("disconnect", (_url, _targets, error) => {
@@ -50,21 +55,30 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     });
   }
 
-  /** Gives an exchange its carrier before undici may begin to write it. */
+  /** Gives a request its carrier before undici may begin to write it, and never a connection that may be dead. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Exchange) handler.carrier = this;
+    // undici's timer is late by up to a second, and by any time behind a loop that was blocked or a process that was suspended.
+    const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
+    if (spent && this.#idle.idle) {
+      this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
+      this.discard();
+    }
+    if (!(handler instanceof Exchange)) return super.dispatch(options, new Plain(handler, this));
+    handler.carrier = this;
     return super.dispatch(options, handler);
   }
 
   begin(): { readonly connection: number; readonly reused: boolean; readonly idleMs: number } {
     this.#requests += 1;
-    const idleMs = this.#idleSince === undefined ? 0 : this.#host.now() - this.#idleSince;
-    this.#idleSince = undefined;
-    return { connection: this.#connection, reused: this.#requests > 1, idleMs };
+    const idleMs = this.#idle.end();
+    const reused = this.#requests > 1;
+    return { connection: this.#connection, reused, idleMs: reused ? idleMs : 0 };
   }
 
   free(): void {
-    this.#idleSince = this.#host.now();
+    this.#idle.begin();
+    // undici still has to take note of the response's end.
+    if (this.#suspected) setImmediate(() => this.discard());
   }
 
   broke(): void {
@@ -73,9 +87,68 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 
   /** Closes the connection if it is idle. A request that was given to it and not yet written goes over a fresh one. */
   discard(): void {
-    if (this.#idleSince === undefined || this.#held.socket === undefined) return;
-    this.#idleSince = undefined;
+    if (!this.#idle.idle || this.#held.socket === undefined) return;
+    this.#idle.end();
     this.#host.origin.closedIdle();
     this.#held.socket.destroy();
   }
+
+  suspect(): void {
+    this.#suspected = true;
+    this.discard();
+  }
 }
+
+/** Notes the socket of a slot. undici opens one in the context of the event that the last one went by, which is no request's. */
+const connectorOf =
+  ({ connector }: SlotHost, held: Held): buildConnector.connector =>
+  (wanted, callback) => {
+    const open = (): unknown =>
+      connector.connect(wanted, (...result) => {
+        held.socket = result[1] ?? undefined;
+        callback(...result);
+      });
+    const { waiting } = held;
+    held.waiting = undefined;
+    if (waiting === undefined) open();
+    else connector.dispatching(waiting, open);
+  };
+
+/** A request that no exchange tells of, on its connection: one that is under way keeps the connection from being taken for idle. */
+class Plain implements Dispatcher.DispatchHandler {
+  readonly #handler: Dispatcher.DispatchHandler;
+  readonly #carrier: Carrier;
+
+  constructor(handler: Dispatcher.DispatchHandler, carrier: Carrier) {
+    this.#handler = handler;
+    this.#carrier = carrier;
+  }
+
+  onRequestStart(...given: Given<"onRequestStart">): void {
+    this.#carrier.begin();
+    this.#handler.onRequestStart?.(...given);
+  }
+
+  onRequestUpgrade(...given: Given<"onRequestUpgrade">): void {
+    this.#handler.onRequestUpgrade?.(...given);
+  }
+
+  onResponseStart(...given: Given<"onResponseStart">): void {
+    this.#handler.onResponseStart?.(...given);
+  }
+
+  onResponseData(...given: Given<"onResponseData">): void {
+    this.#handler.onResponseData?.(...given);
+  }
+
+  onResponseEnd(...given: Given<"onResponseEnd">): void {
+    this.#carrier.free();
+    this.#handler.onResponseEnd?.(...given);
+  }
+
+  onResponseError(...given: Given<"onResponseError">): void {
+    this.#handler.onResponseError?.(...given);
+  }
+}
+
+type Given<Name extends keyof Dispatcher.DispatchHandler> = Parameters<Required<Dispatcher.DispatchHandler>[Name]>;

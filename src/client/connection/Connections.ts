@@ -8,11 +8,12 @@ import { ConnectionSlot } from "./ConnectionSlot.ts";
 import type { Connector } from "./Connector.ts";
 import { Http2Dispatcher } from "./Http2Dispatcher.ts";
 import { pingMsDefault } from "./Http2Session.ts";
+import type { ClientClocks } from "./IdleTime.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
 
 /** What the connections of a client need. */
-export interface ConnectionOptions {
+export interface ConnectionOptions extends ClientClocks {
   readonly connector: Connector;
   /** Connections over HTTP/2 where servers offer it. */
   readonly http2?: {
@@ -28,8 +29,6 @@ export interface ConnectionOptions {
   /** Most connections to one origin. */
   readonly connections: number | undefined;
   readonly origins: Origins;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
 }
 
 /** Makes the connections; they are closed with their scope. */
@@ -47,21 +46,23 @@ export const open = (options: ConnectionOptions): Undici.Dispatcher => {
     return opened;
   };
   const http1 = agentOf(options, number);
-  const { http2, keepAliveMs, now, origins } = options;
+  const { http2, keepAliveMs, now, nowMs, origins } = options;
   if (http2 === undefined) return http1;
   const { connectMs, connector, pingMs = pingMsDefault } = http2;
-  return new Http2Dispatcher({ connectMs, connector, pingMs, keepAliveMs, now, origins, number, http1 });
+  return new Http2Dispatcher({ connectMs, connector, pingMs, keepAliveMs, now, nowMs, origins, number, http1 });
 };
 
 const agentOf = (
-  { connections, connector, keepAliveMs, now, origins }: ConnectionOptions,
+  { connections, connector, keepAliveMs, now, nowMs, origins }: ConnectionOptions,
   number: () => number,
 ): Undici.Agent => {
   const slot = (url: URL, slotOptions: object): ConnectionSlot =>
     new ConnectionSlot(url, slotOptions, {
       origin: origins.of(url.origin),
-      connect: connector.connect,
+      connector,
+      keepAliveMs,
       now,
+      nowMs,
       number,
     });
   return new Agent({

@@ -135,27 +135,52 @@ export const make = ({ connectMs, http2 = false, moreCa, proxy, tls }: Connector
   };
 };
 
+/**
+ * A socket on which nothing comes is asked from so many milliseconds on, by TCP itself: libuv then asks once a second, ten times, so that
+ * an idle socket whose peer is gone breaks after 14 s. TCP does not ask while bytes of ours are unacknowledged.
+ */
+export const keepAliveProbeMs = 4_000;
+
+/** undici's own is off: Node sets a delay once, and never again where it is told the same. */
+const ownKeepAlive = { keepAlive: false } as const;
+
+/**
+ * Turns TCP keep-alive on where the socket is connected. Before that, libuv forgets the delay and takes a minute.
+ */
+const asked =
+  (connect: Undici.buildConnector.connector): Undici.buildConnector.connector =>
+  (options, callback) =>
+    connect(options, (...result) => {
+      result[1]?.setKeepAlive(true, keepAliveProbeMs);
+      callback(...result);
+    });
+
 const originConnector = ({ http2, moreCa, tls }: Pick<ConnectorOptions, "http2" | "moreCa" | "tls">) => {
   const { cert, key, servername } = tls;
   const shown = { ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
   const context = moreCa === undefined ? undefined : Tls.createSecureContext({ ...shown, ca: besideNode(moreCa) });
-  return buildConnector({
+  const connect = buildConnector({
     ...(context === undefined ? tls : { secureContext: context }),
     ...(servername === undefined ? {} : { servername }),
     allowH2: http2 === true,
     preferH2: http2 === true,
     // undici's own connect timer is off: it counts in steps of half a second and more.
     timeout: 0,
+    ...ownKeepAlive,
   });
+  return asked(connect);
 };
 
 /** The proxy sees no client certificate of the origin's, and none of its server names. */
 const proxyConnector = (ca: TlsOptions["ca"]) =>
-  buildConnector({
-    ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(ca) }) }),
-    allowH2: false,
-    timeout: 0,
-  });
+  asked(
+    buildConnector({
+      ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(ca) }) }),
+      allowH2: false,
+      timeout: 0,
+      ...ownKeepAlive,
+    }),
+  );
 
 const once = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined;

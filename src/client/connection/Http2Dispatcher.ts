@@ -55,9 +55,13 @@ export class Http2Dispatcher extends Dispatcher {
     return true;
   }
 
-  /** Asks the way to an origin: over its connection where one is open, else by a connection that is made as for a request. */
-  probe(origin: string): Effect.Effect<Probed> {
-    return this.#lanes.get(origin)?.ask() ?? Probe.connection(this.#options.connector, origin);
+  /**
+   * Asks the way to an origin: over its connection where one is open, else by a connection that is made as for a request.
+   *
+   * @param ms longest time in milliseconds
+   */
+  probe(origin: string, ms: number): Effect.Effect<Probed> {
+    return this.#lanes.get(origin)?.ask(ms) ?? Probe.connection(this.#options.connector, origin, ms);
   }
 
   /** Drops the first origin that nothing is under way to; that it speaks no HTTP/2 is found again. */
@@ -115,13 +119,13 @@ class Lane {
   }
 
   /** A PING on every connection that is open; undefined where none is. One that is not answered in time is dropped with its streams. */
-  ask(): Effect.Effect<Probed> | undefined {
+  ask(ms: number): Effect.Effect<Probed> | undefined {
     const open = [...this.#sessions].filter((session) => !session.over);
     if (open.length === 0) return undefined;
     return Effect.callback((resume) => {
       let left = open.length;
       for (const session of open)
-        session.ask(Probe.probeMs, (error) => {
+        session.ask(ms, (error) => {
           left -= 1;
           if (error === undefined) resume(Effect.succeed(Probe.works));
           else if (left === 0) resume(Effect.succeed(Probe.failed(error)));
@@ -138,6 +142,7 @@ class Lane {
         );
       return;
     }
+    if (this.#session?.stale === true) this.#session.discard();
     if (this.#session?.open === false) this.#session = undefined;
     while (this.#session?.free === true && this.#pending.length > 0) {
       for (const { handler, options } of this.#take(1)) {

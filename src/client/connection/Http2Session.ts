@@ -9,6 +9,7 @@ import type { Socket } from "node:net";
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import type { Carried, Carrier } from "./Exchange.ts";
 import { Http2Broken, Http2Stream } from "./Http2Stream.ts";
+import { type ClientClocks, IdleTime } from "./IdleTime.ts";
 import type { KeptConnection, Origin } from "./Origin.ts";
 import { probeMs } from "./Probe.ts";
 
@@ -23,12 +24,10 @@ const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 32 * 1024 * 1024;
 
 /** What a connection needs of the client that it belongs to. */
-export interface SessionHost {
+export interface SessionHost extends ClientClocks {
   readonly origin: Origin;
   /** The number of a connection that was opened just now. */
   readonly number: () => number;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
   /** Longest idle time, in milliseconds. */
   readonly keepAliveMs: number;
   readonly pingMs: number;
@@ -43,8 +42,14 @@ export class Http2Session implements KeptConnection {
   readonly #number: number;
   readonly #streams = new Set<Http2Stream>();
   #requests = 0;
-  #idleSince: number | undefined;
-  #idle: NodeJS.Timeout | undefined;
+  readonly #idle: IdleTime;
+  /** Milliseconds that it had waited for the request that is being written. */
+  #waitedMs = 0;
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** The peer has said how many streams it permits. */
+  #ready = false;
+  /** It may be dead: a PING has been asked that is not answered yet. */
+  #suspected = false;
   #pings: NodeJS.Timeout | undefined;
   #heardAt: number;
   /** Counts what has come from the peer. */
@@ -58,6 +63,7 @@ export class Http2Session implements KeptConnection {
   /** @param socket TLS that has agreed on `h2` */
   constructor(url: string, socket: Socket, host: SessionHost, ready: (error: Error | undefined) => void) {
     this.#host = host;
+    this.#idle = new IdleTime(host);
     this.#number = host.number();
     this.#heardAt = host.now();
     this.#session = connect(url, {
@@ -75,8 +81,10 @@ export class Http2Session implements KeptConnection {
     this.#session.on("goaway", (code: number, last: number) => this.#gone(code, last));
     // Streams are opened once the peer has said how many it permits.
     this.#session.on("remoteSettings", () => {
+      this.#ready = true;
       ready(undefined);
       host.changed();
+      this.#rest();
     });
     this.#session.on("connect", () => this.#session.setLocalWindowSize(connectionWindowBytes));
     this.#session.on("close", () => {
@@ -90,6 +98,7 @@ export class Http2Session implements KeptConnection {
   get free(): boolean {
     return (
       this.open &&
+      !this.#suspected &&
       this.#streams.size < Math.min(streamsMax, this.#session.remoteSettings.maxConcurrentStreams ?? streamsMax)
     );
   }
@@ -97,6 +106,11 @@ export class Http2Session implements KeptConnection {
   /** Whether it takes new streams, now or later. */
   get open(): boolean {
     return !(this.#draining || this.#session.closed || this.#session.destroyed);
+  }
+
+  /** Whether it has idled for too long for a request to be written on it. */
+  get stale(): boolean {
+    return this.#idle.isLongerThan(this.#host.keepAliveMs);
   }
 
   /** Whether nothing of it is left. */
@@ -112,7 +126,8 @@ export class Http2Session implements KeptConnection {
       over: (ended) => this.#ended(ended),
     });
     this.#streams.add(stream);
-    clearTimeout(this.#idle);
+    clearTimeout(this.#idleTimer);
+    this.#waitedMs = this.#idle.end();
     this.#listen();
     stream.send(this.#session, options);
   }
@@ -137,9 +152,8 @@ export class Http2Session implements KeptConnection {
 
   #begin(): Carried {
     this.#requests += 1;
-    const idleMs = this.#idleSince === undefined ? 0 : this.#host.now() - this.#idleSince;
-    this.#idleSince = undefined;
-    return { connection: this.#number, reused: this.#requests > 1, idleMs };
+    const reused = this.#requests > 1;
+    return { connection: this.#number, reused, idleMs: reused ? this.#waitedMs : 0 };
   }
 
   #hear(): void {
@@ -149,10 +163,21 @@ export class Http2Session implements KeptConnection {
 
   /** Closes the connection if no request is on it. */
   discard(): void {
-    if (this.#streams.size > 0 || this.#session.destroyed) return;
+    if (this.#streams.size > 0 || this.#session.destroyed || !this.#ready) return;
     this.#host.origin.closedIdle();
     this.#draining = true;
     this.#session.destroy();
+  }
+
+  /** Closes the connection if no request is on it; else it takes no further one before a PING was answered. */
+  suspect(): void {
+    this.discard();
+    if (!this.open || this.#suspected) return;
+    this.#suspected = true;
+    this.ask(probeMs, () => {
+      this.#suspected = false;
+      this.#host.changed();
+    });
   }
 
   /** Closes the connection with all that is on it; each of its streams fails by the error. */
@@ -181,16 +206,22 @@ export class Http2Session implements KeptConnection {
     if (this.#streams.size === 0) {
       clearTimeout(this.#pings);
       this.#pings = undefined;
-      this.#idleSince = this.#host.now();
       if (this.#draining) this.#session.close();
-      else this.#idle = setTimeout(() => this.discard(), this.#host.keepAliveMs).unref();
+      else this.#rest();
     }
     this.#host.changed();
   }
 
+  /** Closes the connection when it has idled for too long. */
+  #rest(): void {
+    if (this.#streams.size > 0 || this.#idle.idle || !this.open) return;
+    this.#idle.begin();
+    this.#idleTimer = setTimeout(() => this.discard(), this.#host.keepAliveMs).unref();
+  }
+
   #closed(): void {
     this.#draining = true;
-    clearTimeout(this.#idle);
+    clearTimeout(this.#idleTimer);
     clearTimeout(this.#pings);
     this.#host.origin.connections.delete(this);
     this.#host.changed();

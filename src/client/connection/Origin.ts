@@ -17,6 +17,8 @@ export const unreachedMs = 2_000;
 export interface KeptConnection {
   /** Closes the connection if it only waits for a request. */
   readonly discard: () => void;
+  /** The connection may be dead, also one that is in use: no further request is written on it before it has proven that it lives. */
+  readonly suspect: () => void;
 }
 
 /** One origin: scheme, host and port. */
@@ -69,6 +71,11 @@ export class Origin {
   /** A kept connection was closed by this client. */
   closedIdle(): void {
     this.#recycled += 1;
+  }
+
+  /** Trusts no connection any more that was opened until now: after a suspension, and where the path does not work. */
+  suspect(): void {
+    for (const connection of [...this.connections]) connection.suspect();
   }
 
   /** Closes every idle connection: where one broke, the others may be dead too. */

@@ -16,6 +16,8 @@ export interface Reach {
   /** Opens the connections that its requests go over. */
   readonly connector: Connector;
   readonly origins: Origins;
+  /** Longest that a probe takes, in milliseconds; default 5,000. */
+  readonly probeMs?: number;
 }
 
 /**
@@ -31,11 +33,16 @@ export const pathTo = (reach: Reach, url: string | URL): Path => {
 const idOf = (origin: string, proxy: EgressProxy | undefined): string =>
   proxy === undefined ? origin : `${origin} via ${addressOf(proxy)}`;
 
-const wayTo = ({ agent, connector, origins }: Reach, origin: string): PathWay => ({
-  probe: Effect.suspend(() =>
+const wayTo = ({ agent, connector, origins, probeMs = Probe.probeMs }: Reach, origin: string): PathWay => {
+  const dropIdle = (): void => origins.of(origin).suspect();
+  const asked = Effect.suspend(() =>
     agent instanceof Http2Dispatcher && origin.startsWith("https:")
-      ? agent.probe(origin)
-      : Probe.connection(connector, origin),
-  ),
-  dropIdle: () => origins.of(origin).distrust(),
-});
+      ? agent.probe(origin, probeMs)
+      : Probe.connection(connector, origin, probeMs),
+  );
+  return {
+    // Where no connection can be made, those that are open are not to be trusted.
+    probe: Effect.tap(asked, ({ _tag }) => Effect.sync(() => (_tag === "failed" ? dropIdle() : undefined))),
+    dropIdle,
+  };
+};

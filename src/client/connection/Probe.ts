@@ -23,7 +23,7 @@ export const probeMs = 5_000;
 export const connection = (
   connector: Pick<Connector, "open">,
   origin: string,
-  limitMs: number = probeMs,
+  limitMs: number,
 ): Effect.Effect<Probed> =>
   Effect.callback<Probed>((resume) => {
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));

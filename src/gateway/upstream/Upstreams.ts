@@ -94,6 +94,7 @@ class Way {
       connections: undefined,
       origins: this.#origins,
       now: times.monotonicMs,
+      nowMs: times.nowMs,
     });
     this.destroy = () => agent.destroy();
     this.upstream = of({ ...times, wire: { agent, connector }, origins: this.#origins, begin: () => this.#begin() });

@@ -1,4 +1,3 @@
-import { connect, createServer, type Socket } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Connections from "../../../src/client/connection/Connections.ts";
@@ -8,37 +7,7 @@ import { failureOf } from "../../../src/client/connection/ExchangeFailure.ts";
 import { Origins } from "../../../src/client/connection/Origin.ts";
 import { localhost } from "../../failure/provoked/Certificates.ts";
 import { http2Server } from "../Http2Server.ts";
-
-/** Passes bytes on in both directions until it is frozen; then it takes them and says nothing, as a NAT that has forgotten does. */
-const relayTo = (port: number) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly port: number; readonly freeze: () => void; readonly stop: () => void }>((resume) => {
-      const sockets: Array<Socket> = [];
-      const server = createServer((inner) => {
-        const outer = connect(port, "127.0.0.1");
-        sockets.push(inner, outer);
-        for (const socket of [inner, outer]) socket.on("error", () => undefined);
-        inner.pipe(outer);
-        outer.pipe(inner);
-      });
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address();
-        resume(
-          Effect.succeed({
-            port: typeof address === "object" && address !== null ? address.port : 0,
-            freeze: () => {
-              for (const socket of sockets) socket.unpipe().resume();
-            },
-            stop: () => {
-              for (const socket of sockets) socket.destroy();
-              server.close();
-            },
-          }),
-        );
-      });
-    }),
-    ({ stop }) => Effect.sync(stop),
-  );
+import { relayTo } from "../Relay.ts";
 
 const until = (holds: () => boolean) =>
   Effect.gen(function* () {
@@ -56,6 +25,7 @@ const made = Effect.gen(function* () {
     connections: undefined,
     origins,
     now,
+    nowMs: now,
   });
   const send = (origin: string): Exchange => {
     const exchange = new Exchange({}, now);

@@ -1,14 +1,17 @@
 import { createServer as createNet } from "node:net";
 import { createServer as createTls, type TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
-import { Deferred, Effect, Fiber, Redacted } from "effect";
+import { Deferred, Effect, Fiber, Redacted, Stream } from "effect";
 import * as Connector from "../../../src/client/connection/Connector.ts";
 import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
 import * as Probe from "../../../src/client/connection/Probe.ts";
 import { ProviderClient } from "../../../src/client/index.ts";
+import type { Delivery } from "../../../src/domain/AttemptFacts.ts";
+import { AttemptPath, type PathWay } from "../../../src/paths/Path.ts";
 import { elsewhere, expired, key, localhost } from "../../failure/provoked/Certificates.ts";
 import { silentServer, turns } from "../Attempt.ts";
 import { type ProxyServerOptions, proxyServer } from "../EgressProxyServer.ts";
+import { protocols } from "../Protocols.ts";
 
 /** A server behind TLS that counts its connections and what they said. */
 const secure = (cert = localhost) =>
@@ -54,7 +57,7 @@ const connector = (proxy?: string, ca = localhost) =>
   });
 
 const probe = (origin: string, proxy?: string, limitMs?: number, ca?: string) =>
-  Probe.connection(connector(proxy, ca), origin, limitMs);
+  Probe.connection(connector(proxy, ca), origin, limitMs ?? Probe.probeMs);
 
 /** Long enough for a handshake on a machine that is busy with others, short beside a test. */
 const soon = 300;
@@ -222,6 +225,32 @@ describe("the path of a client's requests", () => {
       const url = `https://localhost:${server.port}/v1`;
       assert.deepStrictEqual(yield* client.path(url).way?.probe ?? Effect.die("no way"), { _tag: "works" });
       assert.deepInclude(yield* stranger.path(url).way?.probe ?? Effect.die("no way"), { reason: "certificate" });
+    }),
+  );
+
+  it.live("is told to the run that listens, before anything is sent", () =>
+    Effect.gen(function* () {
+      const server = yield* silentServer;
+      const client = yield* ProviderClient.make({ proxy: "direct" });
+      const told: Array<PathWay | Delivery> = [];
+      const chat = protocols["openai-chat"];
+      const delivery = (now: Delivery) => void told.push(now);
+      const url = `http://127.0.0.1:${server.port}/v1`;
+      const fiber = yield* Stream.runDrain(client.stream({ protocol: chat, url, body: {}, delivery })).pipe(
+        Effect.provideService(AttemptPath, (way) => void told.push(way)),
+        Effect.forkChild,
+      );
+      yield* until(() => told.length === 3);
+      yield* Fiber.interrupt(fiber);
+      const [way, ...deliveries] = told;
+      assert.deepStrictEqual(deliveries, ["not_sent", "ambiguous"]);
+      const probed = typeof way === "object" ? yield* way.probe : undefined;
+      assert.deepStrictEqual(probed, { _tag: "works" });
+      // An address that cannot be read has no path, and fails as it did.
+      const asked = yield* Effect.flip(Stream.runDrain(client.stream({ protocol: chat, url: "api", body: {} }))).pipe(
+        Effect.provideService(AttemptPath, (told) => assert.fail(String(told))),
+      );
+      assert.deepInclude(asked.reason, { kind: "caller_failed" });
     }),
   );
 });

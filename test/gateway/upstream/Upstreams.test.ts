@@ -134,7 +134,8 @@ describe("the ways to several upstreams", () => {
       const origins = new Origins();
       const parts = { begin: () => () => undefined, monotonicMs: () => now, nowMs: () => 0, origins };
       const connector = Connector.make({ connectMs: 1_000, tls: {}, proxy: EgressProxy.always(undefined) });
-      const agent = Connections.open({ connector, keepAliveMs: 1, connections: undefined, origins, now: () => now });
+      const clocks = { now: () => now, nowMs: () => 0 };
+      const agent = Connections.open({ connector, keepAliveMs: 1, connections: undefined, origins, ...clocks });
       yield* Effect.addFinalizer(() => Effect.promise(() => agent.destroy()));
       const upstream = of({ ...parts, wire: { agent, connector } });
       now = unreachedMs;

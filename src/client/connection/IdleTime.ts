@@ -1,0 +1,46 @@
+/**
+ * Measures how long a kept connection has waited for a request, by both clocks: monotonic time stands still while some systems
+ * sleep, and wall time may be set.
+ */
+
+/** The two clocks of a client. */
+export interface ClientClocks {
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+}
+
+/** The idle time of one connection. */
+export class IdleTime {
+  readonly #clocks: ClientClocks;
+  #since: { readonly now: number; readonly nowMs: number } | undefined;
+
+  constructor(clocks: ClientClocks) {
+    this.#clocks = clocks;
+  }
+
+  /** Whether the connection waits for a request. */
+  get idle(): boolean {
+    return this.#since !== undefined;
+  }
+
+  /** It waits from now on. */
+  begin(): void {
+    this.#since = { now: this.#clocks.now(), nowMs: this.#clocks.nowMs() };
+  }
+
+  /** It waits no longer. @returns monotonic milliseconds that it has waited, 0 where it had not */
+  end(): number {
+    const since = this.#since;
+    this.#since = undefined;
+    return since === undefined ? 0 : this.#clocks.now() - since.now;
+  }
+
+  /** Whether it has waited for longer than a limit, in milliseconds, by either clock. */
+  isLongerThan(limitMs: number): boolean {
+    if (this.#since === undefined) return false;
+    const { now, nowMs } = this.#clocks;
+    return Math.max(now() - this.#since.now, nowMs() - this.#since.nowMs) > limitMs;
+  }
+}

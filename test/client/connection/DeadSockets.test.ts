@@ -1,0 +1,351 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, connect as connectTo, type Socket } from "node:net";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Connections from "../../../src/client/connection/Connections.ts";
+import * as Connector from "../../../src/client/connection/Connector.ts";
+import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
+import { Exchange } from "../../../src/client/connection/Exchange.ts";
+import { Origins } from "../../../src/client/connection/Origin.ts";
+import { pathTo } from "../../../src/client/connection/OriginPath.ts";
+import { localhost } from "../../failure/provoked/Certificates.ts";
+import { turns } from "../Attempt.ts";
+import { proxyServer } from "../EgressProxyServer.ts";
+import { http2Server } from "../Http2Server.ts";
+import { relayTo } from "../Relay.ts";
+
+/** Connections on clocks that a test sets: what is idle is so at once. */
+const made = (options: { readonly http2?: boolean; readonly proxy?: string } = {}) =>
+  Effect.gen(function* () {
+    const clock = { monotonic: 0, wall: 0 };
+    const origins = new Origins();
+    const proxy = EgressProxy.always(options.proxy === undefined ? undefined : EgressProxy.read(options.proxy));
+    const way = { connectMs: 5_000, tls: { ca: localhost }, proxy };
+    const connector = Connector.make(way);
+    const http2 = { connectMs: 5_000, connector: Connector.make({ ...way, http2: true }) };
+    const agent = yield* Connections.make({
+      connector,
+      ...(options.http2 === true ? { http2 } : {}),
+      keepAliveMs: 10_000,
+      connections: undefined,
+      origins,
+      now: () => clock.monotonic,
+      nowMs: () => clock.wall,
+    });
+    const send = (origin: string): Exchange => {
+      const exchange = new Exchange({}, () => clock.monotonic);
+      const request = { origin, path: "/", method: "POST", headers: {}, body: Buffer.from("{}") } as const;
+      connector.dispatching(exchange, () => agent.dispatch(request, exchange));
+      return exchange;
+    };
+    const whole = (origin: string) =>
+      Effect.gen(function* () {
+        const exchange = send(origin);
+        yield* exchange.head;
+        while ((yield* exchange.read) !== undefined);
+        yield* turns(3);
+        return exchange.times.carried?.connection;
+      });
+    // Long enough for a handshake on a machine that is busy with others, short beside a test.
+    const reach = { agent, connector, origins, probeMs: 500 };
+    return { agent, clock, send, whole, pathOf: (url: string) => pathTo(reach, url), origins };
+  });
+
+/** A plain server whose requests a test answers; it numbers its connections. */
+const plainServer = (answer: (request: IncomingMessage, response: ServerResponse) => void) =>
+  Effect.acquireRelease(
+    Effect.callback<{ url: string; port: number; sockets: Array<Socket>; stop: () => void }>((resume) => {
+      const sockets: Array<Socket> = [];
+      const server = createServer((request, response) => {
+        request.resume().on("end", () => answer(request, response));
+      });
+      server.keepAliveTimeout = 0;
+      server.on("connection", (socket) => sockets.push(socket));
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo; // a server that listens at a port
+        const stop = (): void => {
+          server.closeAllConnections();
+          server.close();
+        };
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, port, sockets, stop }));
+      });
+    }),
+    ({ stop }) => Effect.sync(stop),
+  );
+
+const until = (holds: () => boolean) =>
+  Effect.gen(function* () {
+    while (!holds()) yield* turns(1);
+  });
+
+describe("a kept connection that was idle for longer than the limit", () => {
+  for (const [name, forward] of [
+    ["monotonic time", { monotonic: 10_001, wall: 0 }],
+    ["wall time alone, as behind a sleep that monotonic time does not count", { monotonic: 0, wall: 10_001 }],
+  ] as const) {
+    it.live(`gets no request, also where no timer has closed it: by ${name}`, () =>
+      Effect.gen(function* () {
+        const server = yield* plainServer((_, response) => void response.end("ok"));
+        const { clock, whole } = yield* made();
+        assert.strictEqual(yield* whole(server.url), 1);
+        clock.monotonic += 9_000;
+        clock.wall += 9_000;
+        assert.strictEqual(yield* whole(server.url), 1);
+        clock.monotonic += forward.monotonic;
+        clock.wall += forward.wall;
+        assert.strictEqual(yield* whole(server.url), 2);
+        assert.strictEqual(server.sockets.length, 2);
+      }),
+    );
+
+    it.live(`gets no stream of HTTP/2 either: by ${name}`, () =>
+      Effect.gen(function* () {
+        const server = yield* http2Server((stream) => {
+          stream.respond({ ":status": 200 });
+          stream.end();
+        });
+        const { clock, whole } = yield* made({ http2: true });
+        const origin = `https://localhost:${server.port}`;
+        assert.strictEqual(yield* whole(origin), 1);
+        clock.monotonic += 9_000;
+        clock.wall += 9_000;
+        assert.strictEqual(yield* whole(origin), 1);
+        clock.monotonic += forward.monotonic;
+        clock.wall += forward.wall;
+        assert.strictEqual(yield* whole(origin), 2);
+      }),
+    );
+  }
+
+  it.live("gets no request that merely passes through, and one that passed counts as use", () =>
+    Effect.gen(function* () {
+      const server = yield* plainServer((_, response) => void response.end("ok"));
+      const { agent, clock, whole } = yield* made();
+      const pass = Effect.promise(async () => {
+        const { body } = await agent.request({ origin: server.url, path: "/models", method: "GET" });
+        await body.text();
+      });
+      assert.strictEqual(yield* whole(server.url), 1);
+      clock.monotonic += 9_000;
+      yield* pass;
+      yield* turns(3);
+      clock.monotonic += 9_000;
+      assert.strictEqual(yield* whole(server.url), 1);
+      clock.monotonic += 10_001;
+      yield* pass;
+      assert.strictEqual(server.sockets.length, 2);
+    }),
+  );
+
+  it.live("can be given up while the fresh one is opened: its socket goes at once", () =>
+    Effect.gen(function* () {
+      const server = yield* plainServer((_, response) => void response.end("ok"));
+      const proxy = yield* proxyServer({
+        instead: (socket, { target }) => (proxy.asked.length === 1 ? relayed(socket, target) : undefined),
+      });
+      const { clock, send, whole } = yield* made({ proxy: proxy.url });
+      yield* whole(server.url);
+      clock.monotonic += 10_001;
+      const exchange = send(server.url);
+      yield* until(() => proxy.asked.length === 2);
+      exchange.abort();
+      yield* until(() => proxy.open() === 0);
+      assert.strictEqual(exchange.delivery, "not_sent");
+    }),
+  );
+});
+
+describe("connections that are no longer trusted", () => {
+  it.live("are closed where they are idle, and not kept where their response still comes", () =>
+    Effect.gen(function* () {
+      const held: Array<ServerResponse> = [];
+      const server = yield* plainServer((_, response) => {
+        response.writeHead(200).write("a");
+        held.push(response);
+      });
+      const { pathOf, send, whole } = yield* made();
+      const [first, second] = [send(server.url), send(server.url)];
+      yield* first.head;
+      yield* second.head;
+      held[0]?.end();
+      while ((yield* first.read) !== undefined);
+      yield* turns(3);
+      const idle = server.sockets[0];
+      pathOf(server.url).way?.dropIdle();
+      yield* until(() => idle?.destroyed === true);
+      assert.isFalse(server.sockets[1]?.destroyed, "a response that still comes is not cut");
+      held[1]?.end("b");
+      while ((yield* second.read) !== undefined);
+      yield* until(() => server.sockets[1]?.destroyed === true);
+      const third = yield* Effect.forkChild(whole(server.url));
+      yield* until(() => held.length === 3);
+      held[2]?.end();
+      yield* until(() => third.pollUnsafe() !== undefined);
+      assert.strictEqual(server.sockets.length, 3);
+    }),
+  );
+
+  it.live("are those of a path whose probe failed", () =>
+    Effect.gen(function* () {
+      const server = yield* plainServer((_, response) => void response.end("ok"));
+      let alive = true;
+      const proxy = yield* proxyServer({
+        instead: (socket, { target }) => {
+          if (alive) relayed(socket, target);
+          else socket.end("HTTP/1.1 504 Gateway Timeout\r\n\r\n");
+        },
+      });
+      const { pathOf, whole } = yield* made({ proxy: proxy.url });
+      assert.strictEqual(yield* whole(server.url), 1);
+      alive = false;
+      const { way } = pathOf(server.url);
+      assert.deepInclude(yield* way?.probe ?? Effect.die("no way"), { _tag: "failed", code: "PROXY_504" });
+      yield* until(() => server.sockets.every(({ destroyed }) => destroyed));
+    }),
+  );
+
+  it.live("are not those on which a request passes through: it goes on to its end", () =>
+    Effect.gen(function* () {
+      const held: Array<ServerResponse> = [];
+      const server = yield* plainServer((request, response) => {
+        if (request.url === "/models") held.push(response);
+        else response.end("ok");
+      });
+      const { agent, origins, whole } = yield* made();
+      yield* whole(server.url);
+      const passing = agent.request({ origin: server.url, path: "/models", method: "GET" });
+      yield* until(() => held.length === 1);
+      origins.of(server.url).distrust();
+      yield* turns(3);
+      held[0]?.end("models");
+      const text = yield* Effect.promise(async () => (await passing).body.text());
+      assert.strictEqual(text, "models");
+      assert.strictEqual(server.sockets.length, 1);
+    }),
+  );
+
+  it.live("take no further stream over HTTP/2 before a PING was answered", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream, number) => {
+        stream.respond({ ":status": 200 });
+        if (number > 1) stream.end();
+      });
+      const { pathOf, send, whole } = yield* made({ http2: true });
+      const origin = `https://localhost:${server.port}`;
+      const open = send(origin);
+      yield* open.head;
+      pathOf(origin).way?.dropIdle();
+      const next = send(origin);
+      assert.strictEqual(next.delivery, "not_sent");
+      yield* next.head;
+      assert.strictEqual(next.times.carried?.connection, 1);
+      assert.strictEqual(yield* whole(origin), 1);
+      open.abort();
+    }),
+  );
+});
+
+describe("a probe over HTTP/2", () => {
+  it.live("is a PING of the open connection: it is answered, and no other connection is made", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
+      const { pathOf, send } = yield* made({ http2: true });
+      const origin = `https://localhost:${server.port}`;
+      const { way } = pathOf(origin);
+      // Nothing is open: a connection is made and closed.
+      assert.deepStrictEqual(yield* way?.probe ?? Effect.die("no way"), { _tag: "works" });
+      yield* until(() => server.sockets() === 0);
+      const open = send(origin);
+      yield* open.head;
+      assert.deepStrictEqual(yield* way?.probe ?? Effect.die("no way"), { _tag: "works" });
+      assert.strictEqual(server.sockets(), 1);
+      open.abort();
+    }),
+  );
+
+  it.live("that is not answered ends the connection's streams, and the next request has another connection", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream, number) => {
+        stream.respond({ ":status": 200 });
+        if (number > 1) stream.end();
+      });
+      const relay = yield* relayTo(server.port);
+      const { pathOf, send, whole } = yield* made({ http2: true });
+      const origin = `https://localhost:${relay.port}`;
+      const open = send(origin);
+      yield* open.head;
+      relay.freeze();
+      const probed = yield* pathOf(origin).way?.probe ?? Effect.die("no way");
+      assert.deepStrictEqual(probed, { _tag: "failed", reason: "network", code: "ERR_HTTP2_PING_CANCEL" });
+      const broken = yield* Effect.flip(open.read);
+      assert.deepInclude(broken, { operation: "body" });
+      assert.deepInclude(broken.error, { code: "ERR_HTTP2_PING_CANCEL" });
+      assert.strictEqual(yield* whole(origin), 2);
+    }),
+  );
+});
+
+const relayed = (socket: Socket, target: string): void => {
+  const [host = "", port = ""] = target.split(":");
+  const outer = connectTo(Number(port), host);
+  outer.on("connect", () => {
+    socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+    socket.pipe(outer);
+    outer.pipe(socket);
+  });
+  outer.on("error", () => void socket.destroy());
+  socket.on("close", () => void outer.destroy());
+};
+
+/** The timer of our sockets to a port, as the kernel tells it. */
+const timersTo = (port: number): ReadonlyArray<string> =>
+  execFileSync("ss", ["-tnoH", "state", "established", `dport = :${port}`], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => /timer:\((\w+),(?:\d+min)?([\d.]+)(ms|sec|min)?/.exec(line)?.slice(1).join(" ") ?? "none");
+
+const seconds = (timer: string): number => {
+  const [kind, amount, unit] = timer.split(" ");
+  return kind === "keepalive" ? Number(amount) / (unit === "ms" ? 1_000 : 1) : Number.POSITIVE_INFINITY;
+};
+
+describe.skipIf(spawnSync("ss", ["-V"]).status !== 0)("a socket on which nothing comes", () => {
+  const asked = (port: number) =>
+    Effect.gen(function* () {
+      // Until the last bytes are acknowledged, another timer runs.
+      yield* until(() => timersTo(port).some((timer) => timer.startsWith("keepalive")));
+      const timers = timersTo(port);
+      assert.strictEqual(timers.length, 1);
+      assert.isAtMost(seconds(timers[0] ?? ""), Connector.keepAliveProbeMs / 1_000, timers.join());
+    });
+
+  it.live("is asked by TCP from the fourth second on", () =>
+    Effect.gen(function* () {
+      const server = yield* plainServer((_, response) => void response.writeHead(200).write("a"));
+      const { send } = yield* made();
+      yield* send(server.url).head;
+      yield* asked(server.port);
+    }),
+  );
+
+  it.live("is asked by TCP from the fourth second on over HTTP/2 too", () =>
+    Effect.gen(function* () {
+      const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
+      const { send } = yield* made({ http2: true });
+      yield* send(`https://localhost:${server.port}`).head;
+      yield* asked(server.port);
+    }),
+  );
+
+  for (const secure of [false, true])
+    it.live(`is asked by TCP where it leads to a proxy${secure ? " over TLS" : ""}`, () =>
+      Effect.gen(function* () {
+        const server = yield* http2Server((stream) => stream.respond({ ":status": 200 }));
+        const proxy = yield* proxyServer({ secure });
+        const { send } = yield* made({ proxy: proxy.url, http2: true });
+        yield* send(`https://localhost:${server.port}`).head;
+        yield* asked(proxy.port);
+      }),
+    );
+});
