@@ -96,7 +96,7 @@ export const Budget = Schema.Struct({
   max_outage_ms: Schema.Union([Milliseconds, Schema.Literal("forever")]).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(120_000)),
   ),
-  /** Times that a run moves to another route; it never has more than its routes less one. */
+  /** Times that a run moves to another route; it tries none twice. */
   max_moves: limit(15),
   /** Tokens that broken attempts of a run may cost, those included that the next would repeat. Left out: no limit. */
   max_wasted_tokens: Schema.optionalKey(Schema.Natural),

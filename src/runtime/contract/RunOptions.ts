@@ -56,10 +56,13 @@ export interface AttemptContext {
 
 /** Another way to a model: its own provider, requests and reader. */
 export interface RunRoute<P, E, R> {
-  /** Names the route in events, on record and in its breaker. */
+  /** Names the route in events, on record and in its breaker, in at most 128 characters; no other route has it. */
   readonly id: string;
+  /** The provider of the route and its model. */
   readonly provider: Provider;
+  /** Opens an attempt that goes by this route. */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
+  /** Says what a part of this route proves. */
   readonly observe: (part: P) => Observation;
   /** The path of its requests. Default: the provider's id. */
   readonly path?: string | Path;
@@ -87,7 +90,7 @@ export interface RunOptions<P, E, R> {
   readonly path?: string | Path;
   /**
    * Further routes, in the order in which a run moves to them; the run's own `provider`, `attempt` and `observe` are the first.
-   * At most `routesMax`. Only a replay moves.
+   * At most `routesMax` with the first one. Only a replay moves, and no route is tried twice.
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /** Whether 400, 401 and 404 of the first route are the route's own fault. Default false: they are the caller's. */
