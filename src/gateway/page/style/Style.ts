@@ -114,7 +114,7 @@ nav.crumbs { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; justify-content:
 .asked .card { border-left: 4px solid var(--ask); } .asked .question { margin: 0; border: 0; padding: 0; background: none; }
 .paths .card { border-left: 4px solid var(--quiet); } .paths .card.bad { border-left-color: var(--bad); } .paths .card.ask { border-left-color: var(--ask); } .paths .card.run { border-left-color: var(--run); }
 .paths .card + .card { margin-top: .8rem; } .paths .asks:last-child { margin-bottom: 0; } .paths ul { font-size: .87rem; }
-.paths .card h3 { display: flex; flex-wrap: wrap; gap: .3rem .7rem; align-items: center; } .paths h3 .mono { font-weight: 500; overflow-wrap: anywhere; min-width: 0; } .paths h3 .choice { margin-left: auto; }
+.paths .card h3 { display: flex; flex-wrap: wrap; gap: .3rem .7rem; align-items: center; } .paths h3 .mono { font-weight: 500; overflow-wrap: anywhere; min-width: 0; } .paths h3 .choice { margin-left: auto; width: auto; min-height: 2rem; padding: .35rem .8rem; }
 .waits { color: var(--ask); font-weight: 600; }
 .asks { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .35rem 1.2rem; margin: .5rem 0 .7rem; font-size: .85rem; }
 @media (min-width: 56rem) { .asked .choices { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem 1.6rem; } .asked .choices li { align-content: start; } }
