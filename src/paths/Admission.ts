@@ -96,7 +96,7 @@ export interface PathsService {
   readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
   /**
    * A response head has come, of any status. A run says so, and says `refused` where the head refuses, before it calls the `leave` that
-   * its admission gave it: the order tells a head that takes more from one that does not.
+   * its admission gave it: else others go into a refusal that was heard.
    */
   readonly answered: (scope: Scope) => void;
   /** The head said that the provider takes no more for now. */

@@ -5,11 +5,15 @@
  * credential that heard it until its end, the others only for a few seconds, or until its end once two credentials heard it.
  * Pure: each call is given the time, in monotonic milliseconds.
  */
+import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
 import type { Waves } from "./Waves.ts";
 
 /** Most scopes that are kept. Beyond it the oldest is forgotten that nobody waits for. */
 export const cooldownsMax = 4_096;
+
+/** Longest announced wait that is believed, in milliseconds: a year. */
+export const waitMaxMs = 366 * 86_400_000;
 
 /** How long an overload that one credential heard holds the requests of others, in milliseconds. */
 export const overloadOthersMs = 5_000;
@@ -36,15 +40,15 @@ export class Hold {
   /** Lets those go that waited; there is none before somebody did. */
   waves: Waves | undefined;
 
-  constructor(key: string, scope: Scope, { kind, waitMs }: Refusal, now: number) {
+  constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, now: number) {
     this.key = key;
     this.path = scope.path;
     this.credential = kind === "overloaded" ? undefined : scope.credential;
-    this.model = scope.model;
+    this.model = scope.model === undefined ? undefined : label(scope.model);
     this.kind = kind;
     this.heardBy = scope.credential;
     this.heardAt = now;
-    this.until = now + waitMs;
+    this.until = until;
   }
 
   /** When it no longer holds the requests of a credential. */
@@ -78,9 +82,12 @@ export class Hold {
   }
 }
 
-const limitKey = ({ path, credential, model }: Scope): string => `${path}\n${model ?? ""}\n${credential}`;
+/** Names a model in a key: a client may spell it, at any length. */
+export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
 
-const overloadKey = ({ path, model }: Scope): string => `${path}\n${model ?? ""}`;
+const overloadKey = ({ path, model }: Scope): string => `${path}\n${modelKey(model)}`;
+
+const limitKey = (scope: Scope): string => `${overloadKey(scope)}\n${scope.credential}`;
 
 /** All cooldowns of a process, the one that was heard last at the end. */
 export class Cooldowns {
@@ -115,14 +122,15 @@ export class Cooldowns {
   /** A provider has refused. One that is about a single request holds no other. */
   refused(scope: Scope, refusal: Refusal, now: number): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
+    const waitMs = Math.min(refusal.waitMs, waitMaxMs);
     const key = refusal.kind === "overloaded" ? overloadKey(scope) : limitKey(scope);
     const known = this.#current(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
-      known.heard(scope, refusal.waitMs, now);
+      known.heard(scope, waitMs, now);
       this.#holds.set(key, known);
     } else if (this.#makeRoom()) {
-      this.#holds.set(key, new Hold(key, scope, refusal, now));
+      this.#holds.set(key, new Hold(key, scope, refusal.kind, now + waitMs, now));
     }
   }
 

@@ -52,6 +52,8 @@ export interface PathState {
   readonly probedAt: number;
   /** A probe is under way. */
   readonly probing: boolean;
+  /** A run went in place of a probe, and its outcome is awaited. */
+  readonly trying: boolean;
   /** A head has come since the path returned. */
   readonly proven: boolean;
   /** The path went down again before a head had come: it lets one run go at first. */
@@ -72,6 +74,7 @@ export const unknownPath = (now: number): PathState => ({
   probeAt: never,
   probedAt: Number.NEGATIVE_INFINITY,
   probing: false,
+  trying: false,
   proven: false,
   relapsed: false,
   code: undefined,
@@ -103,6 +106,7 @@ const down = (
     tries: from.tries + 1,
     probes: from.probes + 1,
     probeAt: Math.max(now, (from.tries === 0 ? now : state.probedAt) + spacing(from, canProbe, now, jitter)),
+    trying: false,
     proven: false,
     relapsed,
     code: code ?? from.code,
@@ -115,6 +119,7 @@ const returning = (state: PathState, proven: boolean, now: number): PathState =>
   state: "returning",
   since: now,
   probeAt: never,
+  trying: false,
   proven,
   breaks: [],
 });
@@ -172,12 +177,17 @@ export const tried = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,
   probeAt: now + trialMaxMs,
+  trying: true,
 });
 
 /** The run that went in place of a probe is over and says nothing of the path. */
 export const undecided = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
-    ? { ...state, probeAt: Math.max(now, state.probedAt + spacing({ ...state, tries: 0 }, false, now, jitter)) }
+    ? {
+        ...state,
+        trying: false,
+        probeAt: Math.max(now, state.probedAt + spacing({ ...state, tries: 0 }, false, now, jitter)),
+      }
     : state;
 
 /** A connection broke under a request. */
@@ -202,12 +212,13 @@ export const broke = (state: PathState, canProbe: boolean, now: number, jitter: 
   };
 };
 
-/** This process has not run for a while: the path is asked at once, and often again. */
+/** This process has not run for a while: the path is asked at once, and often again. A probe from before is taken for lost. */
 export const woke = (state: PathState, now: number): PathState => ({
   ...state,
   scheduleAt: now,
   tries: 0,
   probeAt: now,
+  probing: false,
 });
 
 /** Nobody waits any more, or nobody has asked for so long that what was known is old. */

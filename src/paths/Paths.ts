@@ -3,20 +3,21 @@
  *
  * One service for all runs. Runs ask it before every request and tell it what they meet; transports tell it how a path can be asked.
  * What is known stands in `PathTable`, which decides in one step and has no fiber; here are its clock, its timer and its probes. One
- * fiber serves all paths. It sleeps until the table has something to do, and without a timer while every path is up.
+ * timer serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous code, in the step that
+ * needs them: a request that finds its path down is not to wait for a turn of another fiber.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
-import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
+import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
-import * as Option from "effect/Option";
 import * as Random from "effect/Random";
-import * as Scope from "effect/Scope";
+import type * as Scope from "effect/Scope";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import type { Admission, Admitted, PathsService } from "./Admission.ts";
+import type { DueProbe } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import { PathTable } from "./PathTable.ts";
 
@@ -34,65 +35,78 @@ export type {
 /** Longest that a probe may take, in milliseconds, should its transport set no limit. */
 const probeMaxMs = 15_000;
 
-/** Asks a path. A probe that dies or hangs has failed. */
+const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
+
+/** Asks a path. A probe that dies or hangs has failed; one that cannot be interrupted is not waited for. */
 const ask = (way: PathWay): Effect.Effect<Probed> =>
-  way.probe.pipe(
-    Effect.timeoutOption(Duration.millis(probeMaxMs)),
-    Effect.exit,
-    Effect.map((exit): Probed => {
-      if (Exit.isFailure(exit)) return { _tag: "failed", reason: "network", code: "probe_died" };
-      return Option.getOrElse(exit.value, (): Probed => ({ _tag: "failed", reason: "network", code: "probe_timeout" }));
-    }),
-  );
+  Effect.flatMap(Effect.forkDetach(way.probe, { startImmediately: true }), (asking) => {
+    const found = Effect.map(Fiber.await(asking), (exit) =>
+      Exit.isSuccess(exit) ? exit.value : unheard("probe_died"),
+    );
+    const late = Effect.as(Effect.sleep(Duration.millis(probeMaxMs)), unheard("probe_timeout"));
+    return Effect.ensuring(
+      Effect.raceFirst(found, late),
+      Effect.sync(() => asking.interruptUnsafe()),
+    );
+  });
 
-/** The fiber that serves a table: it starts probes, lets requests go, and sleeps until there is something to do. */
+/** Serves a table: wakes it in time, and asks the paths that are to be asked. */
 class Keeper {
-  readonly #clock: Clock.Clock;
   readonly table: PathTable;
-  #wake = Deferred.makeUnsafe<void>();
-  /** When the fiber is to wake; infinite while it waits to be woken. */
+  readonly #clock: Clock.Clock;
+  readonly #fork: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>;
+  readonly #probes = new Set<Fiber.Fiber<void>>();
+  #timer: Fiber.Fiber<void> | undefined;
+  /** When the timer rings; infinite without one. */
   #wakesAt = Number.POSITIVE_INFINITY;
+  #closed = false;
 
-  constructor(clock: Clock.Clock, seed: () => number) {
+  constructor(services: Context.Context<never>, clock: Clock.Clock, random: () => number) {
     this.#clock = clock;
+    this.#fork = Effect.runForkWith(services);
     this.table = new PathTable({
       now: () => monotonicMs(clock),
       wall: () => clock.currentTimeMillisUnsafe(),
-      jitter: seed,
-      due: (at) => {
-        if (at >= this.#wakesAt) return;
-        this.#wakesAt = at;
-        Deferred.doneUnsafe(this.#wake, Effect.void);
-      },
+      jitter: random,
+      due: (at) => this.#due(at),
+      probe: (due) => this.#probe(due),
+      failed: (error) => void this.#fork(Effect.logError("a waiting run could not be told of its path", error)),
     });
   }
 
-  serve(scope: Scope.Scope): Effect.Effect<never> {
-    return Effect.forever(
-      Effect.suspend(() => {
-        this.#wake = Deferred.makeUnsafe<void>();
-        this.#wakesAt = Number.NEGATIVE_INFINITY;
-        const probes = this.table.look();
-        const at = this.table.nextAt();
-        this.#wakesAt = at;
-        const started = Effect.forEach(
-          probes,
-          ({ path, way }) =>
-            Effect.forkIn(
-              Effect.flatMap(ask(way), (found) => Effect.sync(() => this.table.probed(path, found))),
-              scope,
-            ),
-          { discard: true },
-        );
-        const woken = Deferred.await(this.#wake);
-        if (at === Number.POSITIVE_INFINITY) return Effect.andThen(started, woken);
-        const sleep = Effect.sleep(Duration.millis(Math.max(0, Math.ceil(at - monotonicMs(this.#clock)))));
-        return Effect.andThen(started, Effect.raceFirst(woken, sleep));
-      }).pipe(
-        // One run whose listener dies must not leave all others waiting.
-        Effect.catchDefect((defect) => Effect.logError("a waiting run could not be told of its path", defect)),
+  close(): void {
+    this.#closed = true;
+    this.#timer?.interruptUnsafe();
+    for (const probe of this.#probes) probe.interruptUnsafe();
+  }
+
+  #due(at: number): void {
+    if (this.#closed || at >= this.#wakesAt) return;
+    this.#timer?.interruptUnsafe();
+    this.#wakesAt = at;
+    const ms = Math.max(1, Math.ceil(at - monotonicMs(this.#clock)));
+    this.#timer = this.#fork(
+      Effect.andThen(
+        Effect.sleep(Duration.millis(ms)),
+        Effect.sync(() => this.#wake()),
       ),
     );
+  }
+
+  #wake(): void {
+    this.#timer = undefined;
+    // What the look plans is due together behind it: no timer is set in between.
+    this.#wakesAt = Number.NEGATIVE_INFINITY;
+    this.table.look();
+    this.#wakesAt = Number.POSITIVE_INFINITY;
+    this.#due(this.table.nextAt());
+  }
+
+  #probe(due: DueProbe): void {
+    if (this.#closed) return;
+    const probe = this.#fork(Effect.map(ask(due.way), (found) => this.table.probed(due, found)));
+    this.#probes.add(probe);
+    probe.addObserver(() => void this.#probes.delete(probe));
   }
 }
 
@@ -133,18 +147,17 @@ const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> 
     return Effect.sync(leave);
   });
 
-/** Makes the paths of a process; their fiber and their probes end with the scope. */
+/** Makes the paths of a process; their timer and their probes end with the scope. */
 const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.gen(function* () {
-  const scope = yield* Scope.Scope;
   const random = yield* Random.Random;
-  const keeper = new Keeper(yield* Clock.Clock, () => random.nextDoubleUnsafe());
-  yield* Effect.forkScoped(keeper.serve(scope));
+  const keeper = new Keeper(yield* Effect.context<never>(), yield* Clock.Clock, () => random.nextDoubleUnsafe());
+  yield* Effect.addFinalizer(() => Effect.sync(() => keeper.close()));
   return serviceOf(keeper.table);
 });
 
 /** The paths of a process. */
 export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {
-  /** Makes the paths of a process; their fiber and their probes end with the scope. */
+  /** Makes the paths of a process; their timer and their probes end with the scope. */
   static readonly make = make;
 
   /** One for all that share it. */

@@ -2,6 +2,7 @@
  * Holds the requests that wait for one path, in order of their coming, and apart by what may hold them.
  */
 import type { Admission, Admitted, Scope, Wait } from "./Admission.ts";
+import { modelKey } from "./Cooldowns.ts";
 
 /** A request that waits. Times are monotonic milliseconds. */
 export interface Waiter {
@@ -9,8 +10,6 @@ export interface Waiter {
   /** Its place in the order of coming. */
   readonly number: number;
   readonly since: number;
-  /** The same by the wall clock, as it is told. */
-  readonly sinceWall: number;
   /** When it waits no longer; infinite for ever. */
   readonly deadline: number;
   readonly done: (admitted: Admitted) => void;
@@ -18,9 +17,11 @@ export interface Waiter {
   told: Wait | undefined;
   /** Until when, by the monotonic clock. */
   toldUntil: number;
+  /** Gives back the place of one that was let go. */
+  leave: (() => void) | undefined;
 }
 
-/** The requests of one credential and model. */
+/** The requests of one credential and model, which the same cooldowns hold. */
 export interface Lane {
   readonly scope: Scope;
   readonly waiters: Set<Waiter>;
@@ -31,7 +32,7 @@ export interface Lane {
   waitsUntil: number;
 }
 
-const laneKey = ({ credential, model }: Scope): string => `${model ?? ""}\n${credential}`;
+const laneKey = ({ credential, model }: Scope): string => `${modelKey(model)}\n${credential}`;
 
 const emptyLane = (scope: Scope): Lane => ({
   scope,
@@ -68,7 +69,8 @@ export class Queue {
     this.#lanes.set(key, lane);
     lane.waiters.add(waiter);
     lane.leastRetryAfterMs = Math.min(lane.leastRetryAfterMs, maxRetryAfterMs);
-    this.#models.set(scope.model ?? "", (this.#models.get(scope.model ?? "") ?? 0) + 1);
+    const model = modelKey(scope.model);
+    this.#models.set(model, (this.#models.get(model) ?? 0) + 1);
     this.#size += 1;
     if (waiter.deadline < this.#deadlineFrom) this.#deadlineFrom = waiter.deadline;
     return lane;
@@ -81,9 +83,10 @@ export class Queue {
     const lane = this.#lanes.get(key);
     if (!lane?.waiters.delete(waiter)) return false;
     if (lane.waiters.size === 0) this.#lanes.delete(key);
-    const left = (this.#models.get(scope.model ?? "") ?? 1) - 1;
-    if (left === 0) this.#models.delete(scope.model ?? "");
-    else this.#models.set(scope.model ?? "", left);
+    const model = modelKey(scope.model);
+    const left = (this.#models.get(model) ?? 1) - 1;
+    if (left === 0) this.#models.delete(model);
+    else this.#models.set(model, left);
     this.#size -= 1;
     if (this.#size === 0) this.#deadlineFrom = Number.POSITIVE_INFINITY;
     return true;
@@ -91,7 +94,7 @@ export class Queue {
 
   /** Whether a request waits of a model, and of a credential where one is given. */
   has(model: string | undefined, credential: string | undefined): boolean {
-    if (credential === undefined) return this.#models.has(model ?? "");
+    if (credential === undefined) return this.#models.has(modelKey(model));
     return this.#lanes.has(laneKey({ path: "", credential, model }));
   }
 

@@ -18,6 +18,7 @@ const waveMax = 1 << 20;
 export class Waves {
   #size: number;
   #going = 0;
+  #hasBegun = false;
   /** Requests that went and whose head has not been counted. */
   #unanswered = 0;
   #quietSince: number;
@@ -37,6 +38,11 @@ export class Waves {
     return this.#going;
   }
 
+  /** Whether a request went. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
   get hasRoom(): boolean {
     return this.#going < this.#size;
   }
@@ -47,6 +53,7 @@ export class Waves {
   }
 
   went(): void {
+    this.#hasBegun = true;
     this.#going += 1;
     this.#unanswered += 1;
   }

@@ -1,80 +1,624 @@
-import { expect, it } from "@effect/vitest";
+import { describe, expect, it } from "@effect/vitest";
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
+import * as Scope from "effect/Scope";
 import * as TestClock from "effect/testing/TestClock";
-import type { Probed } from "../../src/paths/Path.ts";
-import { type Admission, type Admitted, Paths, type Scope } from "../../src/paths/Paths.ts";
+import { Paths } from "../../src/paths/Paths.ts";
+import { attached, downPath, Network, Runs, scope } from "./Lab.ts";
 
-const scope: Scope = { path: "https://a", credential: "c", model: "m" };
+const many = <A, E, R>(count: number, one: Effect.Effect<A, E, R>) =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(one));
 
-const ask = (told: Array<string> = [], over: Partial<Admission> = {}): Admission => ({
-  scope,
-  maxRetryAfterMs: 60_000,
-  withinMs: Number.POSITIVE_INFINITY,
-  told: (wait) => void told.push(wait.for),
-  hold: () => {},
-  ...over,
+const limited = (waitMs: number) => ({ kind: "rate_limited" as const, waitMs, onlyThis: false });
+
+describe("an outage", () => {
+  it.effect("is waited for by 1,000 runs, and all go within ten seconds of its end, never more than the wave", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* downPath(network);
+      expect(paths.standing(scope, 60_000).path).toBe("down");
+      const fibers = yield* many(1_000, runs.run(network));
+      yield* TestClock.adjust(20_250);
+      expect(runs.sent).toEqual([]);
+      network.mend();
+      yield* TestClock.adjust(10_000);
+      expect(runs.answered).toBe(1_000);
+      expect(runs.sent[0]).toBeLessThanOrEqual(20_250 + 1_500 + 500);
+      expect(runs.beyond).toBe(0);
+      expect(runs.goingMost).toBeGreaterThan(100);
+      expect(network.probingMost).toBe(1);
+      expect(runs.told.length).toBe(1_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      yield* TestClock.adjust(6_000);
+      expect(paths.list()).toMatchObject([{ state: "up", waiting: 0 }]);
+      const { probes } = network;
+      yield* TestClock.adjust("1 hour");
+      expect(network.probes).toBe(probes);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect(
+    "whose probes take long is asked once at a time, and dropped connections are closed with each failure",
+    () =>
+      Effect.gen(function* () {
+        const network = new Network();
+        network.takes = 5_000;
+        const paths = yield* attached(network);
+        network.fail();
+        const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
+        yield* TestClock.adjust(5_000);
+        yield* Effect.forEach(unconnected, Fiber.join);
+        expect(network.probes).toBe(1);
+        const fiber = yield* Effect.forkChild(new Runs().run(network));
+        yield* TestClock.adjust(60_000);
+        expect(network.probingMost).toBe(1);
+        expect(network.probes).toBeGreaterThan(10);
+        expect(network.dropped).toBe(network.probes - 1);
+        yield* Fiber.interrupt(fiber);
+      }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("that comes and goes every two seconds lets all its runs through, and loses none", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* downPath(network);
+      const fibers = yield* many(300, runs.run(network));
+      for (let n = 0; n < 30; n += 1) {
+        if (n % 2 === 0) network.fail();
+        else network.mend();
+        yield* TestClock.adjust(2_000);
+      }
+      network.mend();
+      yield* TestClock.adjust(10_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(runs.answered).toBe(300);
+      expect(runs.sent.length).toBeLessThan(300 + 30 * 64);
+      expect(paths.list()[0]?.waiting).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("whose probes work while its requests fail sends about one request a probe, and ends in time", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* attached(network);
+      const runs = new Runs();
+      const wrong = new Network();
+      wrong.fail();
+      network.fail();
+      yield* paths.unconnected(scope, "ECONNREFUSED");
+      network.mend();
+      const fibers = yield* many(100, runs.run(wrong, { withinMs: 60_000 }));
+      yield* TestClock.adjust(60_000);
+      expect(runs.sent.length).toBeLessThan(8 + 70);
+      expect(runs.sent.length).toBeGreaterThan(20);
+      yield* Effect.forEach(fibers, Fiber.interrupt);
+      expect(paths.list()[0]?.waiting).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("half of whose runs are interrupted lets the other half go, and sends nothing for the first", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* downPath(network);
+      const fibers = yield* many(200, runs.run(network));
+      yield* TestClock.adjust(3_000);
+      const half = fibers.filter((_, n) => n % 2 === 0);
+      yield* Effect.forEach(half, Fiber.interrupt);
+      expect(paths.list()[0]?.waiting).toBe(100);
+      network.mend();
+      yield* TestClock.adjust(10_000);
+      expect(runs.sent.length).toBe(100);
+      expect(runs.answered).toBe(100);
+      expect(paths.list()[0]?.waiting).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("behind a captive portal goes on until the origin shows its own certificate", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* attached(network);
+      network.finds = { _tag: "failed", reason: "certificate", code: "CERT_HAS_EXPIRED" };
+      yield* paths.unconnected(scope, "CERT_HAS_EXPIRED");
+      const fiber = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(300_000);
+      expect(runs.sent).toEqual([]);
+      expect(paths.list()).toMatchObject([{ state: "down", code: "CERT_HAS_EXPIRED" }]);
+      network.mend();
+      yield* TestClock.adjust(7_000);
+      yield* Fiber.join(fiber);
+      expect(runs.answered).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("is none where the path was never reached, and one where the record says that it was", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      network.fail("ENOTFOUND");
+      const paths = yield* Paths;
+      paths.attach(scope.path, network);
+      yield* paths.unconnected(scope, "ENOTFOUND");
+      for (let n = 0; n < 20; n += 1) paths.broke(scope);
+      expect(paths.isOpen(scope)).toBe(true);
+      expect(paths.hasReached(scope.path)).toBe(false);
+      paths.wasReached(scope.path);
+      expect(paths.hasReached(scope.path)).toBe(true);
+      yield* paths.unconnected(scope, "ENOTFOUND");
+      expect(paths.isOpen(scope)).toBe(false);
+      expect(paths.list()).toMatchObject([{ state: "down", code: "ENOTFOUND", probes: 1 }]);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("of a path that nobody can probe lets one run go at a time, 1 s doubling to 15 s apart", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* Paths;
+      paths.answered(scope);
+      network.fail();
+      yield* paths.unconnected(scope, "ECONNREFUSED");
+      const fibers = yield* many(50, runs.run(network));
+      yield* TestClock.adjust(60_000);
+      const gaps = runs.sent.slice(1).map((at, n) => at - (runs.sent[n] ?? 0));
+      expect(runs.sent.length).toBeGreaterThan(4);
+      expect(runs.sent.length).toBeLessThan(9);
+      expect(Math.min(...gaps)).toBeGreaterThan(1_500);
+      expect(Math.max(...gaps)).toBeLessThan(18_100);
+      network.mend();
+      yield* TestClock.adjust(30_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(runs.answered).toBe(50);
+      expect(runs.beyond).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("of a path that nobody can probe goes on where the run that went as the probe was interrupted", () =>
+    Effect.gen(function* () {
+      const runs = new Runs();
+      const network = new Network();
+      const paths = yield* Paths;
+      paths.answered(scope);
+      yield* paths.unconnected(scope, "ECONNREFUSED");
+      const left: Array<() => void> = [];
+      const first = yield* Effect.forkChild(
+        Effect.andThen(
+          paths.admit({
+            scope,
+            maxRetryAfterMs: 1,
+            withinMs: 1e9,
+            told: () => {},
+            hold: (leave) => void left.push(leave),
+          }),
+          Effect.never,
+        ),
+      );
+      const second = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(1_250);
+      expect(left.length).toBe(1);
+      yield* TestClock.adjust(3_000);
+      expect(runs.sent).toEqual([]);
+      yield* Fiber.interrupt(first);
+      left[0]?.();
+      yield* TestClock.adjust(1_300);
+      yield* Fiber.join(second);
+      expect(runs.answered).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("that nobody waits for is forgotten after two minutes, and found again by the next request", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* downPath(network);
+      yield* TestClock.adjust("10 minutes");
+      expect(paths.isOpen(scope)).toBe(true);
+      const { probes } = network;
+      yield* TestClock.adjust("10 minutes");
+      expect(network.probes).toBe(probes);
+      yield* paths.unconnected(scope, "ECONNREFUSED");
+      expect(paths.isOpen(scope)).toBe(false);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("ends for a run whose time is over, and for no other", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* downPath(network);
+      yield* many(3, runs.request(network, { withinMs: 30_000 }));
+      const longer = yield* Effect.forkChild(runs.request(network));
+      yield* TestClock.adjust(29_999);
+      expect(runs.ends).toEqual([]);
+      yield* TestClock.adjust(1);
+      expect(runs.ends).toEqual(
+        Array.from({ length: 3 }, () => ({ _tag: "too_long", for: "path", waitedMs: 30_000, waitMs: 0 })),
+      );
+      expect(paths.list()[0]?.waiting).toBe(1);
+      yield* Fiber.interrupt(longer);
+      expect(paths.list()[0]?.waiting).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
 });
 
-it.effect("1,000 runs wait for one path, and all go within ten seconds of its return", () =>
-  Effect.gen(function* () {
-    const paths = yield* Paths;
-    let well = false;
-    let probes = 0;
-    paths.attach(scope.path, {
-      probe: Effect.sync((): Probed => {
-        probes += 1;
-        return well ? { _tag: "works" } : { _tag: "failed", reason: "network", code: "ECONNREFUSED" };
-      }),
-      dropIdle: () => {},
-    });
-    paths.answered(scope);
-    expect(paths.isOpen(scope)).toBe(true);
-    yield* paths.unconnected(scope, "ECONNREFUSED");
-    expect(paths.standing(scope, 60_000).path).toBe("down");
-    let gone = 0;
-    let going = 0;
-    const run = Effect.gen(function* () {
-      let leave = (): void => {};
-      const admitted: Admitted = yield* paths.admit(ask([], { hold: (given) => void (leave = given) }));
-      expect(admitted._tag).toBe("admitted");
-      going += 1;
-      yield* Effect.sleep(100);
-      paths.answered(scope);
-      leave();
-      going -= 1;
-      gone += 1;
-    });
-    const fibers = yield* Effect.forEach(Array.from({ length: 1_000 }), () => Effect.forkChild(run));
-    yield* TestClock.adjust(20_000);
-    expect(gone).toBe(0);
-    well = true;
-    yield* TestClock.adjust(2_000);
-    expect(gone + going).toBeGreaterThan(8);
-    yield* TestClock.adjust(8_000);
-    expect(gone).toBe(1_000);
-    expect(probes).toBeLessThan(40);
-    yield* Effect.forEach(fibers, Fiber.join);
-    yield* TestClock.adjust(6_000);
-    expect(paths.list()[0]).toMatchObject({ state: "up", waiting: 0 });
-  }).pipe(Effect.provide(Paths.layer)),
-);
+describe("connections that break together", () => {
+  it.effect("are an outage until a probe says otherwise: 1,000 runs find the path down and go in waves", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      network.takes = 20;
+      const runs = new Runs();
+      const paths = yield* attached(network);
+      const stood: Array<string> = [];
+      const broken = Effect.gen(function* () {
+        paths.broke(scope);
+        stood.push(paths.standing(scope, 60_000).path);
+        yield* runs.run(network);
+      });
+      const fibers = yield* many(1_000, broken);
+      yield* TestClock.adjust(5_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(stood.filter((path) => path === "up").length).toBe(8);
+      expect(network.probes).toBe(1);
+      // Those that found the path up before the ninth break went at once, as ever.
+      expect(runs.beyond).toBeLessThanOrEqual(8);
+      expect(runs.answered).toBe(1_000);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
 
-it.effect("a cooldown holds its scope and no other, and its end lets the run go", () =>
-  Effect.gen(function* () {
-    const paths = yield* Paths;
-    paths.refused(scope, { kind: "rate_limited", waitMs: 10_000, onlyThis: false });
-    expect(paths.isOpen(scope)).toBe(false);
-    expect(paths.isOpen({ ...scope, model: "n" })).toBe(true);
-    expect(paths.standing(scope, 4_000)).toEqual({ path: "up", cooldownMs: 4_000 });
-    const told: Array<string> = [];
-    const fiber = yield* Effect.forkChild(paths.admit(ask(told)));
-    expect(yield* paths.admit(ask([], { withinMs: 5_000 }))).toMatchObject({ _tag: "too_long", waitMs: 10_000 });
-    yield* TestClock.adjust(9_999);
-    expect(fiber.pollUnsafe()).toBeUndefined();
-    yield* TestClock.adjust(1);
-    expect(yield* Fiber.join(fiber)).toEqual({ _tag: "admitted", waitedMs: 10_000 });
-    expect(told).toEqual(["cooldown"]);
-    expect(paths.isOpen(scope)).toBe(true);
-  }).pipe(Effect.provide(Paths.layer)),
-);
+  it.effect("go in waves where nobody can probe, also where they decide a second later", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* Paths;
+      paths.answered(scope);
+      for (let n = 0; n < 1_000; n += 1) paths.broke(scope);
+      yield* TestClock.adjust(1_000);
+      expect(paths.standing(scope, 0).path).toBe("down");
+      const fibers = yield* many(1_000, runs.run(network));
+      yield* TestClock.adjust(5_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(runs.answered).toBe(1_000);
+      expect(runs.goingMost).toBeLessThan(1_000);
+      yield* TestClock.adjust(5_000);
+      expect(paths.isOpen(scope)).toBe(true);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+});
+
+describe("a suspension", () => {
+  it.effect("of eight hours asks each path in use once, at once, drops what is idle, and lets a waiting run go", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const other = new Network();
+      const runs = new Runs();
+      const paths = yield* attached(other, "https://b");
+      yield* downPath(network);
+      const fiber = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(90_000);
+      network.mend();
+      const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
+      paths.woke();
+      yield* TestClock.adjust(100);
+      yield* Fiber.join(fiber);
+      expect(runs.answered).toBe(1);
+      expect(network.probes).toBe(before.probes + 1);
+      expect(other.probes).toBe(before.others + 1);
+      expect(other.dropped).toBe(before.dropped + 1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("does not wait for a probe from before it", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* downPath(network);
+      network.takes = 14_000;
+      const runs = new Runs();
+      const fiber = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(1_000);
+      expect(network.probing).toBe(1);
+      network.takes = 10;
+      network.mend();
+      paths.woke();
+      yield* TestClock.adjust(200);
+      yield* Fiber.join(fiber);
+      network.fail();
+      yield* TestClock.adjust(20_000);
+      expect(paths.list()).toMatchObject([{ state: "up" }]);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("does not ask a path that nobody has used for an hour", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* attached(network);
+      yield* TestClock.adjust("61 minutes");
+      paths.woke();
+      yield* TestClock.adjust(1_000);
+      expect(network.probes).toBe(0);
+      expect(network.dropped).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+});
+
+describe("a cooldown", () => {
+  it.effect("holds its scope and no other, and its end lets the run go", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* attached(network);
+      paths.refused(scope, limited(10_000));
+      expect(paths.isOpen(scope)).toBe(false);
+      expect(paths.isOpen({ ...scope, model: "n" })).toBe(true);
+      expect(paths.standing(scope, 4_000)).toEqual({ path: "up", cooldownMs: 4_000 });
+      const fiber = yield* Effect.forkChild(runs.request(network));
+      yield* runs.request(network, { withinMs: 5_000 });
+      expect(runs.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 0, waitMs: 10_000 }]);
+      yield* TestClock.adjust(9_999);
+      expect(runs.sent).toEqual([]);
+      yield* TestClock.adjust(101);
+      yield* Fiber.join(fiber);
+      expect(runs.sent).toEqual([10_000]);
+      expect(runs.told).toEqual([{ for: "cooldown", since: 0, until: 10_000 }]);
+      expect(paths.isOpen(scope)).toBe(true);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("beside another one of the same path keeps to itself, and both let their runs go in waves", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* attached(network);
+      const other = { ...scope, credential: "d" };
+      const [mine, theirs, free] = [new Runs(), new Runs(), new Runs()];
+      paths.refused(scope, limited(10_000));
+      paths.refused(other, limited(20_000));
+      const fibers = [
+        ...(yield* many(100, mine.run(network))),
+        ...(yield* many(100, theirs.run(network, { scope: other }))),
+        ...(yield* many(100, free.run(network, { scope: { ...scope, credential: "e" } }))),
+      ];
+      yield* TestClock.adjust(5_000);
+      expect([mine.answered, theirs.answered, free.answered]).toEqual([0, 0, 100]);
+      yield* TestClock.adjust(10_000);
+      expect([mine.answered, theirs.answered]).toEqual([100, 0]);
+      yield* TestClock.adjust(10_000);
+      expect([mine.answered, theirs.answered]).toEqual([100, 100]);
+      expect([mine.beyond, theirs.beyond]).toEqual([0, 0]);
+      expect(free.goingMost).toBe(100);
+      yield* Effect.forEach(fibers, Fiber.join);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("that a wave meets again holds the rest: nothing of the scope is sent before its end", () =>
+    Effect.gen(function* () {
+      const paths = yield* attached(new Network());
+      paths.refused(scope, limited(10_000));
+      const sent: Array<number> = [];
+      let refusals = 3;
+      const run = Effect.gen(function* () {
+        for (;;) {
+          let leave = (): void => {};
+          yield* paths.admit({
+            scope,
+            maxRetryAfterMs: 60_000,
+            withinMs: Number.POSITIVE_INFINITY,
+            told: () => {},
+            hold: (given) => {
+              leave = given;
+            },
+          });
+          sent.push(yield* TestClock.testClockWith((clock) => Effect.sync(() => clock.currentTimeMillisUnsafe())));
+          yield* Effect.sleep(100);
+          const isRefused = sent.length <= 8 && refusals > 0;
+          paths.answered(scope);
+          if (isRefused) paths.refused(scope, limited(10_000));
+          leave();
+          if (!isRefused) return;
+        }
+      });
+      const fibers = yield* many(50, run);
+      yield* TestClock.adjust(10_000 + 100);
+      refusals = 0;
+      expect(sent.length).toBe(8);
+      yield* TestClock.adjust(9_999);
+      expect(sent.length).toBe(8);
+      yield* TestClock.adjust(5_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(sent.length).toBe(50 + 8);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("of thirty days holds for what each run keeps of others; then one run goes, and its response decides", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* attached(network);
+      paths.refused(scope, limited(2_592_000_000));
+      const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
+      yield* TestClock.adjust(59_999);
+      expect(runs.sent).toEqual([]);
+      yield* TestClock.adjust(1);
+      expect(runs.sent).toEqual([60_000]);
+      yield* TestClock.adjust(99);
+      expect(runs.sent.length).toBe(1);
+      yield* TestClock.adjust(5_000);
+      yield* Effect.forEach(fibers, Fiber.join);
+      expect(runs.answered).toBe(20);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("of thirty days that its trial hears again holds for that time again", () =>
+    Effect.gen(function* () {
+      const paths = yield* attached(new Network());
+      const runs = new Runs();
+      paths.refused(scope, limited(2_592_000_000));
+      let leave = (): void => {};
+      const first = yield* Effect.forkChild(
+        paths.admit({
+          scope,
+          maxRetryAfterMs: 10_000,
+          withinMs: 1e9,
+          told: () => {},
+          hold: (given) => {
+            leave = given;
+          },
+        }),
+      );
+      yield* many(5, runs.run(new Network(), { maxRetryAfterMs: 10_000 }));
+      yield* TestClock.adjust(10_000);
+      expect(yield* Fiber.join(first)).toEqual({ _tag: "admitted", waitedMs: 10_000 });
+      paths.answered(scope);
+      paths.refused(scope, limited(2_592_000_000));
+      leave();
+      yield* TestClock.adjust(9_999);
+      expect(runs.sent).toEqual([]);
+      yield* TestClock.adjust(1);
+      expect(runs.sent).toEqual([20_000]);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("that begins while a run waits for its path is told, and ends a wait that would be in vain", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const [patient, hasty] = [new Runs(), new Runs()];
+      const paths = yield* downPath(network);
+      yield* Effect.forkChild(patient.request(network));
+      yield* Effect.forkChild(hasty.request(network, { withinMs: 20_000 }));
+      yield* TestClock.adjust(100);
+      paths.refused(scope, limited(50_000));
+      yield* TestClock.adjust(0);
+      expect(hasty.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 100, waitMs: 50_000 }]);
+      network.mend();
+      yield* TestClock.adjust(10_000);
+      expect(patient.told.map((wait) => wait.for)).toEqual(["path", "cooldown"]);
+      expect(patient.sent).toEqual([]);
+      yield* TestClock.adjust(40_500);
+      expect(patient.answered).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+});
+
+describe("a silent path", () => {
+  it.effect("is asked once for all that ask, and is lost where the probe fails", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      network.takes = 1_000;
+      const paths = yield* attached(network);
+      const well = yield* many(10, paths.isLost(scope.path));
+      yield* TestClock.adjust(1_000);
+      expect(yield* Effect.forEach(well, Fiber.join)).toEqual(Array.from({ length: 10 }, () => false));
+      expect(network.probes).toBe(1);
+      network.fail();
+      const lost = yield* many(10, paths.isLost(scope.path));
+      yield* TestClock.adjust(1_000);
+      expect(yield* Effect.forEach(lost, Fiber.join)).toEqual(Array.from({ length: 10 }, () => true));
+      expect(network.probes).toBe(2);
+      expect(paths.standing(scope, 0).path).toBe("down");
+      expect(yield* paths.isLost(scope.path)).toBe(true);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("is not lost where nobody can probe it, or nobody knows it", () =>
+    Effect.gen(function* () {
+      const paths = yield* Paths;
+      paths.answered(scope);
+      expect(yield* paths.isLost(scope.path)).toBe(false);
+      expect(yield* paths.isLost("unknown")).toBe(false);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("is lost where its probe dies or never ends", () =>
+    Effect.gen(function* () {
+      const paths = yield* Paths;
+      const way = { dropIdle: () => {} };
+      paths.attach("dies", { ...way, probe: Effect.die(new Error("a bug")) });
+      paths.attach("hangs", { ...way, probe: Effect.uninterruptible(Effect.never) });
+      expect(yield* paths.isLost("dies")).toBe(true);
+      const hangs = yield* Effect.forkChild(paths.isLost("hangs"));
+      yield* TestClock.adjust(15_000);
+      expect(yield* Fiber.join(hangs)).toBe(true);
+    }).pipe(Effect.provide(Paths.layer), Effect.timeoutOption("1 hour")),
+  );
+});
+
+describe("the service", () => {
+  it.effect("asks a path at once where a person wants it, and knows which paths there are", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      const paths = yield* downPath(network);
+      const fiber = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(120_000);
+      network.mend();
+      expect(yield* paths.tryNow("unknown")).toBe(false);
+      expect(yield* paths.tryNow(scope.path)).toBe(true);
+      yield* TestClock.adjust(100);
+      yield* Fiber.join(fiber);
+      expect(runs.answered).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("lists how each path stands, and shows of a credential no more than eight characters of its digest", () =>
+    Effect.gen(function* () {
+      const paths = yield* downPath(new Network());
+      const digest = "0123456789abcdef";
+      paths.refused({ ...scope, credential: digest }, limited(30_000));
+      const [status] = paths.list();
+      expect(status).toMatchObject({ path: scope.path, state: "down", reached: true, since: 0, probes: 1, waiting: 0 });
+      expect(status?.cooldowns).toEqual([{ model: "m", credential: "01234567", kind: "rate_limited", until: 30_000 }]);
+      expect(JSON.stringify(paths.list())).not.toContain(digest);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("ends its fiber and its probes with its scope", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const services = yield* Scope.make();
+      const paths = yield* Effect.provideService(Paths.make, Scope.Scope, services);
+      network.takes = 10_000;
+      paths.attach(scope.path, network);
+      paths.answered(scope);
+      const asking = yield* Effect.forkChild(paths.isLost(scope.path));
+      yield* TestClock.adjust(10);
+      expect(network.probing).toBe(1);
+      yield* Scope.close(services, Exit.void);
+      expect(network.probing).toBe(0);
+      yield* Fiber.interrupt(asking);
+    }),
+  );
+
+  it.effect("gives the place of a request back that is interrupted in the step that lets it go", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* downPath(network);
+      const gate = yield* Deferred.make<void>();
+      const left: Array<() => void> = [];
+      const fibers = yield* many(
+        8,
+        Effect.andThen(
+          paths.admit({
+            scope,
+            maxRetryAfterMs: 1,
+            withinMs: 1e9,
+            told: () => {},
+            hold: (leave) => void left.push(leave),
+          }),
+          Deferred.await(gate),
+        ).pipe(Effect.ensuring(Effect.sync(() => left.pop()?.()))),
+      );
+      network.mend();
+      yield* TestClock.adjust(500);
+      expect(left.length).toBe(8);
+      const runs = new Runs();
+      const ninth = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(1);
+      expect(runs.sent).toEqual([]);
+      yield* Effect.forEach(fibers, Fiber.interrupt);
+      yield* TestClock.adjust(100);
+      yield* Fiber.join(ninth);
+      expect(runs.answered).toBe(1);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+});

@@ -1,0 +1,129 @@
+/**
+ * Gives tests a path that can be well or not, and runs that ask for it.
+ */
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import type { Probed } from "../../src/paths/Path.ts";
+import { type Admission, type Admitted, Paths, type Scope, type Wait } from "../../src/paths/Paths.ts";
+
+export const scope: Scope = { path: "https://a", credential: "c", model: "m" };
+
+/** A path of a test. */
+export class Network {
+  /** What a probe finds. */
+  finds: Probed = { _tag: "works" };
+  /** How long a probe takes, in milliseconds. */
+  takes = 0;
+  probes = 0;
+  probing = 0;
+  /** Most probes that ran at a time. */
+  probingMost = 0;
+  dropped = 0;
+
+  readonly probe: Effect.Effect<Probed> = Effect.suspend(() => {
+    this.probes += 1;
+    this.probing += 1;
+    this.probingMost = Math.max(this.probingMost, this.probing);
+    return Effect.sleep(this.takes).pipe(
+      Effect.map(() => this.finds),
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.probing -= 1;
+        }),
+      ),
+    );
+  });
+
+  readonly dropIdle = (): void => {
+    this.dropped += 1;
+  };
+
+  fail(code = "ECONNREFUSED"): void {
+    this.finds = { _tag: "failed", reason: "network", code };
+  }
+
+  mend(): void {
+    this.finds = { _tag: "works" };
+  }
+
+  get isWell(): boolean {
+    return this.finds._tag === "works";
+  }
+}
+
+/** What runs of a test have done. */
+export class Runs {
+  readonly ends: Array<Admitted> = [];
+  readonly told: Array<Wait> = [];
+  /** When requests were sent, in milliseconds. */
+  readonly sent: Array<number> = [];
+  /** Requests that have no head yet. */
+  going = 0;
+  goingMost = 0;
+  answered = 0;
+  /** Most requests that were on their way beyond the eight of a first wave and one for each head. */
+  beyond = 0;
+
+  /** Asks until a request is answered, or may wait no longer. A request has its head after 100 ms, or cannot connect. */
+  run(network: Network, over: Partial<Admission> = {}): Effect.Effect<void, never, Paths> {
+    return Effect.gen({ self: this }, function* () {
+      for (;;) {
+        const end = yield* this.request(network, over);
+        if (end !== "again") return;
+      }
+    });
+  }
+
+  /** Asks once. */
+  request(network: Network, over: Partial<Admission> = {}): Effect.Effect<"answered" | "again" | "gone", never, Paths> {
+    return Effect.gen({ self: this }, function* () {
+      const paths = yield* Paths;
+      let leave = (): void => {};
+      const admitted = yield* paths.admit({
+        scope,
+        maxRetryAfterMs: 60_000,
+        withinMs: Number.POSITIVE_INFINITY,
+        told: (wait) => void this.told.push(wait),
+        hold: (given) => {
+          leave = given;
+        },
+        ...over,
+      });
+      if (admitted._tag !== "admitted") {
+        this.ends.push(admitted);
+        return "gone";
+      }
+      this.sent.push(yield* Clock.currentTimeMillis);
+      this.going += 1;
+      this.goingMost = Math.max(this.goingMost, this.going);
+      this.beyond = Math.max(this.beyond, this.going - 8 - this.answered);
+      yield* Effect.sleep(network.isWell ? 100 : 1);
+      this.going -= 1;
+      if (!network.isWell) yield* paths.unconnected(over.scope ?? scope, "ECONNREFUSED");
+      else {
+        this.answered += 1;
+        paths.answered(over.scope ?? scope);
+        this.ends.push(admitted);
+      }
+      leave();
+      return network.isWell ? "answered" : "again";
+    });
+  }
+}
+
+/** A path that was reached and can be probed. */
+export const attached = (network: Network, path: string = scope.path): Effect.Effect<Paths["Service"], never, Paths> =>
+  Effect.map(Paths, (paths) => {
+    paths.attach(path, network);
+    paths.answered({ ...scope, path });
+    return paths;
+  });
+
+/** A path that has just been found down. */
+export const downPath = (network: Network): Effect.Effect<Paths["Service"], never, Paths> =>
+  Effect.gen(function* () {
+    const paths = yield* attached(network);
+    network.fail();
+    yield* paths.unconnected(scope, "ECONNREFUSED");
+    return paths;
+  });
