@@ -24,6 +24,7 @@ export const Evidence = Schema.Struct({
     "terminal_candidate",
     "watchdog",
     "suspended",
+    "waiting",
     "source_ended",
     "failure",
     "abandoned",

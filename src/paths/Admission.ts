@@ -15,6 +15,8 @@ export interface Scope {
 export interface Standing {
   /** `down` also while the path is returning: a request waits for its turn. */
   readonly path: "up" | "down";
+  /** The path is back. It counts as down while those that wait for it are let go in waves. */
+  readonly returning?: boolean;
   /** What is left of an announced wait, in milliseconds; what another run has heard counts for `maxRetryAfterMs` at most. */
   readonly cooldownMs: number;
 }

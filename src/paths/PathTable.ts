@@ -70,6 +70,7 @@ export class PathTable {
     const ends = this.#cooldowns.of(scope, now).map((hold) => hold.endFor(scope.credential, maxRetryAfterMs));
     return {
       path: entry === undefined || entry.state.state === "up" ? "up" : "down",
+      ...(entry?.state.state === "returning" ? { returning: true } : {}),
       cooldownMs: Math.max(0, ...ends.map((end) => end - now)),
     };
   }

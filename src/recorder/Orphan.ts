@@ -203,6 +203,10 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
+        // What the process knew of its path is gone with it; what the run has waited is not.
+        path: "up",
+        cooldown_ms: 0,
+        waited_ms: record.waited_ms ?? 0,
       },
       budget,
     },

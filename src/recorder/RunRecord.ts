@@ -11,6 +11,8 @@ import { callsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milli
 import { AttemptMode, Budget, Provider, RunFacts } from "../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import { join } from "../facts/Growth.ts";
+import { mark, openIncident, settle, settledBy } from "./IncidentLog.ts";
+
 /** Which request an attempt sends; a replay of a continuation is a `continue` again (law L3). */
 export const AttemptRequest = Schema.Literals(["first", "continue", "resume"]);
 export type AttemptRequest = typeof AttemptRequest.Type;
@@ -203,7 +205,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "EvidenceNoted":
       return { ...record, evidence: note(passedOver(record.evidence, entry.omitted), entry.evidence) };
     case "IncidentOpened":
-      return openIncident(record, entry.incident);
+      return { ...record, ...openIncident(record, entry.incident) };
     case "IncidentMarked":
       return {
         ...record,
@@ -251,6 +253,8 @@ const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
       return entry.started_by !== undefined && entry.started_by === record.started_by;
     case "AttemptStarted":
       return record.attempts.some(({ attempt }) => attempt === entry.attempt);
+    case "IncidentOpened":
+      return record.incidents.some(({ id }) => id === entry.incident.id);
     case "QuestionAsked":
       return record.questions.some(({ revision }) => revision === entry.question.revision);
     case "QuestionAnswered":
@@ -272,7 +276,14 @@ const isSameEnd = (one: RunEnd, other: RunEnd): boolean =>
 type LiveEntry = Extract<
   Entry,
   {
-    readonly _tag: "AttemptStarted" | "RunWaited" | "QuestionAsked" | "QuestionAnswered" | "RunParked" | "RunResumed" | "RunEnded";
+    readonly _tag:
+      | "AttemptStarted"
+      | "RunWaited"
+      | "QuestionAsked"
+      | "QuestionAnswered"
+      | "RunParked"
+      | "RunResumed"
+      | "RunEnded";
   }
 >;
 
@@ -292,11 +303,16 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "QuestionAnswered":
       return answered(record, entry);
     case "RunParked":
-      return parked(record, entry.reason);
+      return parked(still(record), entry.reason);
     case "RunResumed":
-      return { ...driven(record), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
+      return { ...driven(still(record)), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
     case "RunEnded":
-      return { ...driven(still(record)), state: "ended", end: entry.end, incidents: settle(record.incidents, entry.end) };
+      return {
+        ...driven(still(record)),
+        state: "ended",
+        end: entry.end,
+        incidents: settle(record.incidents, entry.end),
+      };
   }
 };
 
@@ -308,6 +324,18 @@ export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _
 
 /** The record without an open wait. */
 const still = ({ waiting: _, ...record }: RunRecord): RunRecord => record;
+
+/**
+ * The record of a run whose process is gone, its open wait closed: what the process has waited counts as long as it provably lived.
+ *
+ * @param aliveAt when the process last said that it lives, by its own wall clock; undefined where nothing says so
+ */
+export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
+  const { waited_ms = 0, waiting } = record;
+  if (waiting === undefined) return record;
+  const ms = Math.max(0, (aliveAt ?? waiting.since) - waiting.since);
+  return { ...still(record), waited_ms: waited_ms + ms };
+};
 
 /** The record without the word that no process drives the run. */
 const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
@@ -335,7 +363,11 @@ const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "Que
       ? { ...it, answer: entry.answer, ...(entry.by === undefined ? {} : { answered_by: entry.by }) }
       : it,
   );
-  const word = entry.by === "person" && record.resumes > 0 ? { resumes_at_answer: record.resumes } : {};
+  const word = {
+    ...(entry.by === "person" && record.resumes > 0 ? { resumes_at_answer: record.resumes } : {}),
+    // Who lets the run go on lets it wait anew.
+    ...(record.waited_ms === undefined ? {} : { waited_ms: 0 }),
+  };
   const open = questions.at(-1);
   if (open !== undefined && open.answer === undefined) return { ...record, ...word, questions };
   return record.parked === undefined
@@ -414,50 +446,4 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };
-};
-
-/** An incident that is written twice stands once: it keeps its place and its status. */
-const openIncident = (record: RunRecord, incident: RunIncident): RunRecord => {
-  if (record.incidents.some((it) => it.id === incident.id)) return record;
-  if (record.incidents.length < incidentsMax) return { ...record, incidents: [...record.incidents, incident] };
-  return {
-    ...record,
-    incidents: [...record.incidents.toSpliced(leastNeeded(record.incidents), 1), incident],
-    incidents_omitted: record.incidents_omitted + 1,
-  };
-};
-
-/** Which incident gives way: the oldest that is over, else one that was carried out, and never the one that ended the run. */
-const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
-  const over = incidents.findIndex(
-    ({ status }) => status === "recovered" || status === "superseded" || status === "late",
-  );
-  if (over >= 0) return over;
-  const carriedOut = incidents.findIndex(({ status }) => status === "acted_on");
-  return carriedOut >= 0
-    ? carriedOut
-    : Math.max(
-        0,
-        incidents.findIndex(({ status }) => status !== "final"),
-      );
-};
-
-const mark = (incident: RunIncident, entry: Extract<Entry, { readonly _tag: "IncidentMarked" }>): RunIncident =>
-  incident.id !== entry.incident
-    ? incident
-    : { ...incident, status: entry.status, ...(entry.answer === undefined ? {} : { answer: entry.answer }) };
-
-/** Only the incident that ended the run is final: a recovered attempt never is, however late its record came. */
-const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
-  incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
-
-/** A mark that comes late, or twice, takes nothing back: the end of the run has set the status. */
-const settledBy = (end: RunEnd | undefined, incidents: ReadonlyArray<RunIncident>): ReadonlyArray<RunIncident> =>
-  end === undefined ? incidents : settle(incidents, end);
-
-const statusAt = ({ id, status }: RunIncident, end: RunEnd): RunIncident["status"] => {
-  if (id === end.incident) return "final";
-  if (status !== "open" && status !== "acted_on") return status;
-  if (end.state === "completed") return "recovered";
-  return status === "open" ? "superseded" : status;
 };

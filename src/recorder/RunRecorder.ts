@@ -161,7 +161,9 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       if (record.state === "ended") return refused("run_ended", runId);
       if (driven.has(runId)) return refused("owned", runId);
       driven.add(runId);
-      return record;
+      const known = RunRecord.waitedUntil(record, undefined);
+      records.set(runId, known);
+      return known;
     };
 
     const answer = (given: Answer) => {

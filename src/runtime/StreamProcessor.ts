@@ -10,15 +10,18 @@ import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
+import * as Option from "effect/Option";
 import * as Random from "effect/Random";
 import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { label } from "../domain/Limits.ts";
 import { Breakers } from "../paths/Breakers.ts";
+import { Paths } from "../paths/Paths.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { LostPaths } from "./attempt/LostPaths.ts";
 import { Watchdog } from "./attempt/Watchdog.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
@@ -82,7 +85,10 @@ export class StreamProcessor extends Context.Service<
     close(reason: string): Effect.Effect<void>;
   }
 >()("effect-stream-recovery/StreamProcessor") {
-  /** The processor and the guard that its tools come from. */
+  /**
+   * The processor and the guard that its tools come from. It shares the `Paths` of its context with all others that do; where there
+   * are none it has its own.
+   */
   static readonly layer: Layer.Layer<StreamProcessor | ToolGuard, never, RunRecorder | UserDecisions> = Layer.effect(
     StreamProcessor,
     Effect.suspend(() => makeProcessor),
@@ -109,13 +115,15 @@ const makeProcessor = Effect.gen(function* () {
     throttle: new Throttle(),
     gate: new RetryGate(),
     breakers: new Breakers(),
-    paths: { standing: () => ({ path: "up", cooldownMs: 0 }) },
+    paths: Option.getOrUndefined(yield* Effect.serviceOption(Paths)) ?? (yield* Paths.make),
     pool: { used: 0 },
     clock: yield* Clock.Clock,
     reached: new Reached(),
+    askedOf: new Reached(),
     drainMs: (yield* ProcessorConfig).drainMs,
     drawn: drawn(),
   };
+  shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Map<string, AnyRun>();
   const register: Register = { live, closed: undefined, starts: 0 };
 
@@ -339,7 +347,6 @@ const begin = Effect.fnUntraced(
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   run.ledger.ended = true;
-  run.routes?.ended();
   if (register.live.get(run.runId) === run) register.live.delete(run.runId);
   run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
   Deferred.doneUnsafe(run.done, Effect.void);

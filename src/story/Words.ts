@@ -103,6 +103,7 @@ export const events: Readonly<Record<Evidence["event"], string>> = {
   terminal_candidate: "end marker",
   watchdog: "clock ran out",
   suspended: "machine slept",
+  waiting: "waits to send",
   source_ended: "stream ended",
   failure: "broke",
   abandoned: "left behind",

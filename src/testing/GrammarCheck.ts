@@ -51,9 +51,9 @@ export class GrammarCheck {
         return;
       case "Waiting":
         this.#holds(
-          this.#announced !== undefined || (this.#attempt === 1 && !this.#parts.has(1) && this.#asked === undefined),
+          this.#announced !== undefined || (!this.#parts.has(this.#attempt) && this.#asked === undefined),
           event,
-          "comes behind no RetryScheduled, no answer and no first AttemptStarted",
+          "comes behind no RetryScheduled, no answer and no AttemptStarted, or behind a part",
         );
         return;
       case "QuestionAsked":

@@ -3,8 +3,8 @@
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
-import { Milliseconds } from "../../domain/Limits.ts";
 import { Failure } from "../../domain/Failure.ts";
+import { Milliseconds } from "../../domain/Limits.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
 

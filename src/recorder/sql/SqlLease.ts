@@ -54,6 +54,8 @@ export interface Owner {
   readonly id: string;
   readonly gone: boolean;
   readonly lease: WatchedLease;
+  /** When its process renewed it last, by that process's wall clock; undefined without a row. */
+  readonly renewedAt: number | undefined;
 }
 
 interface OwnerRow {
@@ -284,6 +286,7 @@ export class SqlLease {
       gone: fenced === null || Number(fenced) !== 0,
       // An end that is further away than the lease is long was written by another clock.
       lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
+      renewedAt: expires_at === null ? undefined : Number(expires_at) - leaseMs,
     };
   }
 

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import { monotonicMs } from "../MonotonicTime.ts";
 import { type RecorderError, refused } from "../RecorderError.ts";
-import type { RunRecord } from "../RunRecord.ts";
+import { type RunRecord, waitedUntil } from "../RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import type * as SqlFailure from "./SqlFailure.ts";
 import type { Held, Owner, SqlLease } from "./SqlLease.ts";
@@ -44,10 +44,10 @@ const claimNow = (given: Ownership, runId: string, isLast: boolean): Effect.Effe
       lease.looked(found.held, found.owners);
       return found;
     }
-    const { held, stored } = found;
+    const { held, record, version } = found;
     lease.adopt(held);
-    lease.drive(runId, held.id, { version: stored.version + 1, record: stored.record });
-    return { _tag: "done", value: stored.record };
+    lease.drive(runId, held.id, { version: version + 1, record });
+    return { _tag: "done", value: record };
   });
 };
 
@@ -61,8 +61,8 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, ru
   // The stream that drives the run here does not know yet that it has lost the run, and would write on.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
   if (owned.owner === held.id || isHere) return yield* refused("owned", runId);
+  const owners = owned.owner === null ? [] : yield* lease.owners;
   if (owned.owner !== null) {
-    const owners = yield* lease.owners;
     const standing = yield* standingOf(lease, owners, owned.owner);
     const isSilent = standing === "silent" && !isLast;
     if (standing !== "over" && !isSilent) return yield* refused("owned", runId);
@@ -70,8 +70,12 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, ru
   }
   const stored = yield* SqlStore.load(database.tables, runId);
   if (stored === undefined) return yield* refused("unknown_run", runId);
-  yield* SqlStore.own(database.tables, runId, stored.version, held.id);
-  return { _tag: "claimed" as const, held, stored };
+  const { version } = stored;
+  const record = waitedUntil(stored.record, owners.find(({ id }) => id === owned.owner)?.renewedAt);
+  yield* record === stored.record
+    ? SqlStore.own(database.tables, runId, version, held.id)
+    : SqlStore.update(database.tables, runId, stored, record, held.id);
+  return { _tag: "claimed" as const, held, version, record };
 });
 
 interface Owned {

@@ -20,19 +20,15 @@ import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
 import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
-import type { Rewrite } from "../contract/Taps.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import { Fence } from "../tools/Fence.ts";
-import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
+import type { NamedCall } from "../tools/ToolLedger.ts";
 import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
-import { type AttemptEnd, type Classifying, endOf, failed } from "./AttemptEnd.ts";
-import type { Handoff } from "./Handoff.ts";
+import { type AttemptEnd, endOf, failed, pathLost } from "./AttemptEnd.ts";
+import type { AttemptHost, ErrorReader } from "./AttemptHost.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import type { Carried, Reveal } from "./Reveal.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
-
-/** The evidence that an attempt gives itself. */
-type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
 
 /** What makes one attempt of a run different from the next. */
 export interface AttemptSetup<P> {
@@ -51,40 +47,18 @@ export interface AttemptSetup<P> {
   readonly carried: Carried<P> | undefined;
 }
 
-/** What an attempt needs of its run. */
-export interface AttemptHost<P> {
-  readonly runId: string;
-  readonly handoff: Handoff<P>;
-  readonly ledger: ToolLedger;
-  readonly rewrite: Rewrite<P> | undefined;
-  readonly now: () => number;
-  /**
-   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
-   * whether they may be handed over.
-   */
-  readonly recordShown: (attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
-  /** Called when the first part of an attempt has arrived. */
-  readonly responded: () => void;
-  /** Called once, in the step that decided the end. Must not block. */
-  readonly ended: (attempt: Attempt<P>, end: AttemptEnd) => void;
-  readonly note: (attempt: number, event: Noted, detail?: string) => void;
-}
-
-/** Tells how an error of the source becomes a failure, at the time of the error. */
-export interface ErrorReader<E> {
-  readonly classifying: () => Classifying<E>;
-}
-
 /** One attempt of a run. */
 export class Attempt<P> implements FlowOwner, WatchListener {
   readonly setup: AttemptSetup<P>;
   readonly fence = new Fence();
   readonly facts: FactsFold;
-  readonly #host: AttemptHost<P>;
+  readonly path: string;
+  readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   #started = false;
   #responded = false;
+  #answered = false;
   #over = false;
   /** How the attempt has ended; set once its run has taken note of it. */
   #end: AttemptEnd | undefined;
@@ -99,10 +73,11 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   cursor: string | undefined;
   finish: string | undefined;
 
-  constructor(host: AttemptHost<P>, setup: AttemptSetup<P>) {
+  constructor(host: AttemptHost<P, Attempt<P>>, setup: AttemptSetup<P>) {
     this.#host = host;
     this.setup = setup;
     this.facts = setup.facts;
+    this.path = host.path;
     this.cursor = setup.cursor;
     this.flow = new PartFlow<P>(host, this);
   }
@@ -142,6 +117,27 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.#fiber = Effect.runForkWith(services)(read);
   }
 
+  /**
+   * Waits before it starts: nothing is sent, no clock runs, and a close ends the wait at once.
+   *
+   * @param go starts the attempt or decides its end
+   */
+  waits(go: Effect.Effect<void>, services: Context.Context<never>): void {
+    this.#started = true;
+    this.#fiber = Effect.runForkWith(services)(go);
+  }
+
+  /** The run has heard that the head of a response has come. */
+  get isAnswered(): boolean {
+    return this.#answered;
+  }
+
+  #headCame(): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    this.#host.answered();
+  }
+
   /** Lets the end of the reading decide, before what the reading opened is closed. */
   #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
     return Effect.onExit(reading, (exit) =>
@@ -162,6 +158,12 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   stalled(clock: ClockName): void {
     this.#host.note(this.number, "watchdog", clock);
     this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
+  }
+
+  lost(): void {
+    this.#host.note(this.number, "watchdog", pathLost);
+    const operation = this.facts.snapshot().delivery === "accepted" ? "body" : "head";
+    this.decide(failed({ kind: "transport", code: pathLost, operation }, undefined));
   }
 
   suspended(ms: number): void {
@@ -362,7 +364,9 @@ export class Attempt<P> implements FlowOwner, WatchListener {
         if (this.#over) return;
         this.#reports = true;
         // A word that is not known means that more may have happened, never less (L2).
-        this.facts.delivery(Delivery.literals.includes(delivery) ? delivery : "accepted");
+        const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
+        this.facts.delivery(known);
+        if (known === "accepted") this.#headCame();
       },
       bytes: (count) => {
         if (this.#over) return;
@@ -379,6 +383,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     }
     if (!this.#responded) {
       this.#responded = true;
+      this.#headCame();
       this.#host.responded();
     }
     const observations: Array<Observation> = [];

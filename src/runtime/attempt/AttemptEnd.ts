@@ -23,6 +23,9 @@ export const ended: AttemptEnd = { _tag: "ended" };
 /** A failed end. */
 export const failed = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
+/** The code of an attempt whose path was found lost while nothing came from it. */
+export const pathLost = "path_lost";
+
 /** How errors become failures. */
 export interface Classifying<E> {
   readonly classify: ((error: E) => Failure) | undefined;

@@ -1,7 +1,7 @@
 /**
  * Keeps the clocks of one run over all its attempts: what a stall has doubled, and what the run's own clock has used.
  */
-import type { Failure } from "../../domain/Failure.ts";
+import type { ClockName } from "../../domain/Failure.ts";
 import * as Clocks from "../contract/Clocks.ts";
 import type { RunOptions } from "../contract/RunOptions.ts";
 import type { Watch, Watchdog, WatchListener } from "./Watchdog.ts";
@@ -32,10 +32,11 @@ export class RunClocks {
    * An attempt has ended. A clock that has cut it is twice as long for the next one.
    *
    * @param watch undefined where the attempt was never started
+   * @param stalled the clock that has cut it; undefined where none has, or where that proves nothing about the model
    * @returns the time since its last progress, in milliseconds
    */
-  ended(watch: Watch | undefined, failure: Failure | undefined): number {
-    if (failure?.kind === "stalled") this.#clocks = Clocks.doubled(this.#clocks, failure.clock);
+  ended(watch: Watch | undefined, stalled: ClockName | undefined): number {
+    if (stalled !== undefined) this.#clocks = Clocks.doubled(this.#clocks, stalled);
     if (watch === undefined) return 0;
     // The break may come before the watchdog has woken from a suspension: the gap is no time that the run has spent.
     this.#watchdog.catchUp();

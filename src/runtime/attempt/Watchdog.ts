@@ -6,6 +6,9 @@
  * keep-alive that arms `silence`, the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a
  * tool running) stands still.
  *
+ * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
+ * ends without its clock. No clock and no look waits for that.
+ *
  * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it
  * by waking late. The gap is held time for every clock, and for a while no clock cuts.
  */
@@ -17,6 +20,8 @@ import type * as Scope from "effect/Scope";
 import type { ClockName } from "../../domain/Failure.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import {
+  askAfterMs,
+  askAgainMs,
   type Clocks,
   catchUpMs,
   keepAlivesToArm,
@@ -28,10 +33,22 @@ import {
   sweepMs,
 } from "../contract/Clocks.ts";
 
-/** What a watch tells its attempt. Both are called by the watchdog's fiber and must not block. */
+/** What a watch tells its attempt, by the watchdog's fiber. Nothing of it may block. */
 export interface WatchListener {
   readonly stalled: (clock: ClockName) => void;
   readonly suspended: (ms: number) => void;
+  /** The path of the attempt's request; undefined where none is known. */
+  readonly path?: string;
+  /** The path is lost, and the attempt with it. */
+  readonly lost?: () => void;
+}
+
+/** What the watchdog tells of paths, in its own step. Nothing of it may block. */
+export interface PathListener {
+  /** Nothing has come from this path for a while. */
+  readonly silent: (path: string) => void;
+  /** This process has not run for a while. */
+  readonly woke: (paths: ReadonlySet<string>) => void;
 }
 
 /** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
@@ -51,6 +68,9 @@ export class Watch {
   #graceMs = 0;
   #graces = 0;
   #terminal = false;
+  /** When the path was asked last because nothing came; before every byte where it was not. */
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asks = 0;
 
   constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
     this.#watchdog = watchdog;
@@ -115,6 +135,7 @@ export class Watch {
     this.#runStartedAt += held;
     this.#progressAt += held;
     this.#bytesAt += held;
+    this.#askedAt += held;
     this.#watchdog.nearer(this);
   }
 
@@ -136,6 +157,7 @@ export class Watch {
     this.#runStartedAt = Math.min(this.#runStartedAt + ms, until);
     this.#progressAt = Math.min(this.#progressAt + ms, until);
     this.#bytesAt = Math.min(this.#bytesAt + ms, until);
+    this.#askedAt = Math.min(this.#askedAt + ms, until);
   }
 
   /** The clock that runs out first and when; an infinite `at` while nothing runs. */
@@ -161,6 +183,24 @@ export class Watch {
       at = this.#runStartedAt + clocks.run;
     }
     return { clock, at: at + this.#graceMs };
+  }
+
+  /** When the path is to be asked because nothing comes; infinite where it is not. */
+  get asksAt(): number {
+    if (this.#holds > 0 || this.#terminal || this.listener.path === undefined) return Number.POSITIVE_INFINITY;
+    if (this.#bytesAt > this.#askedAt) return this.#bytesAt + askAfterMs;
+    return this.#askedAt + (askAgainMs[Math.min(this.#asks, askAgainMs.length) - 1] ?? askAfterMs);
+  }
+
+  /** The path is asked now. */
+  asked(now: number): void {
+    this.#asks = this.#bytesAt > this.#askedAt ? 1 : this.#asks + 1;
+    this.#askedAt = now;
+  }
+
+  /** Whether nothing has come since a time, while somebody read. */
+  isSilentSince(at: number): boolean {
+    return this.#holds === 0 && this.#bytesAt <= at;
   }
 
   /** When the first progress arrived, in monotonic milliseconds; undefined before it. */
@@ -202,6 +242,10 @@ export class Watchdog {
   #graceUntil = Number.NEGATIVE_INFINITY;
   /** The look before this one was put off because its fiber woke late; it is put off once. */
   #putOff = false;
+  /** Runs that wait, and have no attempt that could be watched. */
+  #awake = 0;
+  #sleptMs = 0;
+  #paths: PathListener | undefined;
 
   private constructor(clock: Clock.Clock) {
     this.#clock = clock;
@@ -216,6 +260,11 @@ export class Watchdog {
     return watchdog;
   });
 
+  /** From now on these are told of silent paths. */
+  reportTo(paths: PathListener): void {
+    this.#paths = paths;
+  }
+
   /** Monotonic milliseconds of the Clock service. */
   now(): number {
     return monotonicMs(this.#clock);
@@ -224,7 +273,7 @@ export class Watchdog {
   /** Starts to watch an attempt; the read for its first part is outstanding from now on. */
   watch(clocks: Clocks, listener: WatchListener, runElapsedMs: number): Watch {
     const now = this.now();
-    if (this.#watches.size === 0) this.#mark(now);
+    if (this.#isIdle) this.#mark(now);
     const watch = new Watch(this, clocks, listener, now, runElapsedMs);
     this.#watches.add(watch);
     if (now < this.#graceUntil) watch.grant(this.#graceUntil - now);
@@ -236,6 +285,36 @@ export class Watchdog {
     this.#watches.delete(watch);
   }
 
+  /** What this process has slept while something was watched, by the monotonic clock, in milliseconds. */
+  get sleptMs(): number {
+    return this.#sleptMs;
+  }
+
+  /** A run waits that has no attempt: a suspension is noticed all the same, until as many `maySleep`. */
+  keepAwake(): void {
+    if (this.#isIdle) this.#mark(this.now());
+    this.#awake += 1;
+    if (this.#wakesAt === Number.POSITIVE_INFINITY) this.#wakeNow();
+  }
+
+  /** Such a run waits no longer. */
+  maySleep(): void {
+    this.#awake -= 1;
+  }
+
+  get #isIdle(): boolean {
+    return this.#watches.size === 0 && this.#awake === 0;
+  }
+
+  /** Ends the attempts of a path from which nothing has come since a time. */
+  lose(path: string, since: number): void {
+    for (const watch of this.#watches) {
+      if (watch.listener.path !== path || !watch.isSilentSince(since)) continue;
+      this.#watches.delete(watch);
+      watch.listener.lost?.();
+    }
+  }
+
   /** Number of attempts being watched. */
   get size(): number {
     return this.#watches.size;
@@ -244,9 +323,19 @@ export class Watchdog {
   /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
   nearer(watch: Watch): void {
     const asleep = this.#wakesAt === Number.POSITIVE_INFINITY;
-    const { at } = watch.nearest();
+    const at = this.#dueAt(watch);
     if (at < this.#nothingBefore) this.#nothingBefore = at;
     if (!asleep && at >= this.#wakesAt) return;
+    this.#wakeNow();
+  }
+
+  /** When a watch has to be looked at. */
+  #dueAt(watch: Watch): number {
+    const { at } = watch.nearest();
+    return this.#paths === undefined ? at : Math.min(at, watch.asksAt);
+  }
+
+  #wakeNow(): void {
     // The fiber is to wake now: the time until it does is lateness, also before its first look at this watch.
     this.#wakesAt = this.now();
     Deferred.doneUnsafe(this.#wake, Effect.void);
@@ -290,22 +379,28 @@ export class Watchdog {
       return { wait: catchUpMs, again };
     }
     if (now >= this.#nothingBefore) this.#cut(now);
-    this.#wakesAt = this.#watches.size === 0 ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);
+    this.#wakesAt = this.#isIdle ? Number.POSITIVE_INFINITY : Math.min(this.#nothingBefore, now + sweepMs);
     return { wait: this.#wakesAt - now, again };
   }
 
   /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
   #cut(now: number): void {
     this.#nothingBefore = Number.POSITIVE_INFINITY;
+    const silent = new Set<string>();
     for (const watch of this.#watches) {
       const { clock, at } = watch.nearest();
       if (at <= now) {
         this.#watches.delete(watch);
         watch.listener.stalled(clock);
-      } else if (at < this.#nothingBefore) {
-        this.#nothingBefore = at;
+        continue;
       }
+      if (this.#paths !== undefined && watch.asksAt <= now) {
+        watch.asked(now);
+        if (watch.listener.path !== undefined) silent.add(watch.listener.path);
+      }
+      this.#nothingBefore = Math.min(this.#nothingBefore, this.#dueAt(watch));
     }
+    for (const path of silent) this.#paths?.silent(path);
   }
 
   #isOver(now: number): boolean {
@@ -330,11 +425,15 @@ export class Watchdog {
     this.#mark(now, wall);
     if (late <= suspendLateMs && ahead <= suspendLateMs) return late;
     this.#graceUntil = now + suspendGraceMs;
+    this.#sleptMs += late;
+    const paths = new Set<string>();
     for (const watch of this.#watches) {
       watch.skip(late, now);
       watch.grant(suspendGraceMs);
       watch.listener.suspended(Math.round(late + ahead));
+      if (watch.listener.path !== undefined) paths.add(watch.listener.path);
     }
+    this.#paths?.woke(paths);
     return late;
   }
 

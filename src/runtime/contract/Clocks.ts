@@ -54,6 +54,12 @@ export const suspendLateMs = 2_000;
 /** No clock cuts for so long after a suspension: sockets and providers need a moment to notice it. */
 export const suspendGraceMs = 20_000;
 
+/** How long nothing comes before a path is asked whether it is lost, in milliseconds. */
+export const askAfterMs = 10_000;
+
+/** How much more silence it takes each time before it is asked again, in milliseconds; the last one repeats. */
+export const askAgainMs: ReadonlyArray<number> = [10_000, 20_000, 40_000, 60_000];
+
 /** Suspensions of one attempt that are granted a grace; the gaps of all of them are held time. */
 export const suspendGracesMax = 32;
 

@@ -62,7 +62,8 @@ export interface RetryScheduled {
 
 /**
  * The run waits: for its path, or for the end of a wait that its provider has announced. It comes any number of times between
- * `RetryScheduled` and the next `AttemptStarted`. A first request that waits says so behind its `AttemptStarted`, before any part.
+ * `RetryScheduled`, or an answer, and the next `AttemptStarted`. A first request that waits says so behind its `AttemptStarted`,
+ * before any part; so does a later one whose path went down, or whose provider refused another one, in the moment of its start.
  */
 export interface Waiting {
   readonly _tag: "Waiting";

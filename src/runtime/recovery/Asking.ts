@@ -21,7 +21,7 @@ import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
 import { judged } from "./Verify.ts";
-import { abandonable, admitted, waited } from "./Waits.ts";
+import { abandonable, departed, waited } from "./Waits.ts";
 
 /** However the asking ends, its question is open no more. */
 const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, { question }: { readonly question: OpenQuestion }) =>
@@ -210,8 +210,10 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       break;
   }
   yield* run.response.closed;
-  yield* admitted(run);
-  if (run.stopper !== undefined) return "again";
+  run.spending.mayWaitAnew();
+  run.departure.mayWaitAnew();
+  const found = yield* departed(run);
+  if (run.stopper !== undefined || found._tag === "stays") return "again";
   return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", taken.incident);
 });
 

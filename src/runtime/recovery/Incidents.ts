@@ -69,7 +69,7 @@ const inputOf = <P, E, R>(
       facts: broken.facts(),
       failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
       run: throttleWaitMs === undefined ? facts : { ...facts, throttle_wait_ms: throttleWaitMs },
-      budget: run.budget,
+      budget: run.departure.budget,
       jitter,
     };
   });
@@ -90,7 +90,9 @@ const record = <P, E, R>(
   });
   const { decision } = incident;
   // Taken in the step that decided: runs that break together must not all see the same free token. A move asks nothing of it.
-  if (decision.action === "auto_retry_once" && decision.route !== "next" && status === "open") {
+  // One that waits for its path or for a cooldown goes in its turn there, and needs no token.
+  const isFree = decision.route === "next" || decision.wait_for !== undefined;
+  if (decision.action === "auto_retry_once" && !isFree && status === "open") {
     run.shared.throttle.take(run.provider.id, run.now());
   }
   run.note(attempt.number, "decision", decision.rule);

@@ -10,6 +10,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
+import type { RunFacts } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
 import { finishFailure } from "../../failure/tables/FinishWords.ts";
@@ -18,6 +19,7 @@ import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
+import { goes } from "../attempt/Departure.ts";
 import { raisesEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
@@ -26,9 +28,10 @@ import { ask, askAgain, carryOut, matters } from "./Asking.ts";
 import * as Ending from "./Ending.ts";
 import { judge, lookAgain, type RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
+import { onItsPath } from "./PathKnowledge.ts";
 import type { Revived } from "./Revival.ts";
 import { verified } from "./Verify.ts";
-import { abandonable, admitted, drained, waited } from "./Waits.ts";
+import { abandonable, departed, drained, waited } from "./Waits.ts";
 
 /**
  * Drives a run from the end of this attempt on, until the run has ended.
@@ -81,9 +84,10 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   yield* attempt.flow.written;
   const broken = brokenBy(run, attempt, end);
   if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
-  if (run.stopper === undefined) run.routes?.broke(broken.failure, attempt.facts.snapshot(), mayRefresh(run));
+  const known = yield* onItsPath(run, broken);
+  if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
   yield* drained(run);
-  return yield* decided(run, broken);
+  return yield* decided(run, known);
 }, orCollapsed);
 
 /** Decides and acts until an attempt has started or the run has ended. */
@@ -231,18 +235,24 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   });
   run.telemetry.retrying(incident);
   const moves = decision.route === "next";
-  if (!moves) yield* waited(run, decision.delay_ms);
+  const waits = decision.wait_for !== undefined;
+  if (!moves && !waits) yield* waited(run, decision.delay_ms);
   yield* run.response.closed;
-  if (!moves) yield* admitted(run);
+  const found = moves ? goes : yield* departed(run, decision);
   const newest = yield* lookAgain(run, broken);
   if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
   if ((newest.route === "next") !== moves) return "again";
   // A move has a count of its own, and costs none of the budget of retries.
   if (moves) return yield* moved(run, broken, incident);
+  if (found._tag === "stays") {
+    // It may wait no more. A policy that is told so and has it go all the same has its way; that attempt counts as any other.
+    if (newest.wait_for !== undefined && run.departure.givesUp()) return "again";
+    run.departure.goesAnyway();
+  }
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
   // Counted only now: a wait must not spend the budget that allowed it.
-  run.spending.waited(decision.delay_ms);
-  spend(run, broken, mode);
+  if (decision.wait_for === undefined) run.spending.waited(decision.delay_ms);
+  spend(run, broken, mode, found._tag === "goes" ? incident.run.path : "up");
   return yield* launch(run, broken, mode, incident);
 });
 
@@ -253,16 +263,21 @@ const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: R
     return launch(run, broken, "replay", incident);
   });
 
-/** Counts a retry where the budget will look for it. */
-const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string): void => {
+/**
+ * Counts a retry where the budget will look for it.
+ *
+ * @param path how the path was when the retry was decided: a request that waited for it was not sent, and costs nothing
+ */
+const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string, path: RunFacts["path"]): void => {
   const facts = broken.facts();
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    run: RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused),
+    run: { ...RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused), path },
     budget: run.budget,
     jitter: 0,
   });
+  if (RetryBudget.isWaited(situation)) return;
   run.spending.retried({
     isFree: RetryBudget.free(situation),
     isAfterShown: mode === "replay" && facts.shown !== "nothing",

@@ -132,7 +132,7 @@ export const restore = <P, E, R>(
   };
   run.restored(before, Orphan.incidentsSoFar(record));
   run.question.restored(record.questions.at(-1)?.revision ?? 0);
-  run.spending.restored(last?.run ?? fresh);
+  run.spending.restored({ ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 });
   if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);

@@ -5,11 +5,39 @@ import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
+import type { Decision } from "../../domain/Decision.ts";
+import { type Departed, goes } from "../attempt/Departure.ts";
 import type { Run } from "../run/Run.ts";
 
-/** Waits for a place among the provider's retries that wait for their first part, at most until the run is stopped. */
-export const admitted = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
-  Effect.raceFirst(run.place, Deferred.await(run.stopped));
+/**
+ * Waits until the next request of the run may go, at most until the run is stopped.
+ *
+ * One that its decision lets wait for its path or for a cooldown goes with the others that wait for it. Any other one needs a place
+ * among the provider's retries that wait for their first part, and a path that is open then.
+ *
+ * @param decision how the request waits; left out for one that a person asks for
+ */
+export const departed = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  decision?: Pick<Decision, "delay_ms" | "wait_for">,
+): Effect.fn.Return<Departed> {
+  const { departure } = run;
+  const from = run.now();
+  while (run.stopper === undefined) {
+    if (!departure.mayGo) {
+      const stopped = Effect.as(Deferred.await(run.stopped), goes);
+      const found = yield* Effect.raceFirst(departure.admitted, stopped);
+      if (found._tag === "stays") return found;
+      // A provider's own wait has a jitter behind it: those that heard it together do not come back together.
+      if (decision?.wait_for === "cooldown") yield* waited(run, from + decision.delay_ms - run.now());
+    } else if (decision?.wait_for === undefined && !departure.isLetGo) {
+      yield* Effect.raceFirst(run.place, Deferred.await(run.stopped));
+    }
+    if (departure.mayGo) return goes;
+    run.responded();
+  }
+  return goes;
+});
 
 /** Waits, at most until the run is stopped. */
 export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>

@@ -63,6 +63,17 @@ export const unrecorded = counter("unrecorded", "Writes of runs that the store d
 /** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
 export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
 
+/** Waits of runs before a request, by what they wait for (`stream_recovery.for`: path, cooldown). */
+export const waits = counter("waits", "Waits of runs for a path or for the end of a cooldown");
+
+/** Runs that wait now, by the same. */
+export const waitingRuns: Metric.Counter<number> = Metric.counter("stream_recovery.waiting_runs", {
+  description: "Runs that wait for a path or for the end of a cooldown",
+});
+
+/** How long such a wait took, in seconds. */
+export const waitTime = seconds("wait_time", "From the begin of a wait to its end");
+
 /** From the start of an attempt to its first progress, in seconds. */
 export const timeToFirstProgress = seconds("time_to_first_progress", "From an attempt's start to its first progress");
 

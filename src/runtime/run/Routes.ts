@@ -277,8 +277,7 @@ class Route<P, E, R> {
 
   /** Keeps who the route is, and nothing that it is asked with. */
   letGo(): void {
-    const kept = letGo(this.#options);
-    this.#options = kept;
+    this.#options = letGo(this.#options);
   }
 }
 

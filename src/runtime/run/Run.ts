@@ -1,24 +1,24 @@
 /**
- * Is one run while it lives: its five groups of state, its side of the recorder, and the signals that stop it.
+/**
+ * Is one run while it lives: its groups of state, its side of the recorder, and the signals that stop it.
  *
  * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
  *
  * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
- * - Attempt: `recordShown`, `responded`, `ended`, `note`
+ * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`
  * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
  * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
- *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `spending`, `response`, `question`
+ *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
  * - Ending: `finish`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
  *
- * The groups, each with its invariants in its own header: `spending` (S1–S3), `response` (R1–R4), `question` (Q1–Q4), `routes` (O1–O3), and why
- * the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
+ * The groups, each with its invariants in its own header: `spending` (S1–S4), `response` (R1–R4), `question` (Q1–Q4), `routes`
+ * (O1–O3), `departure` (D1–D4), and why the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
  *
  * U1 Attempts and incidents are numbered from 1. An attempt that never came on record gives its number back.
  * U2 A run ends once, and holds no request from then on (L7, L11).
  * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
  */
-import type * as Context from "effect/Context";
-import * as Deferred from "effect/Deferred";
+import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
@@ -27,11 +27,15 @@ import * as Runs from "../../domain/RunFacts.ts";
 import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
 import * as Facts from "../../facts/Facts.ts";
+import { AttemptPath } from "../../paths/Path.ts";
+import type { Scope } from "../../paths/Paths.ts";
 import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry, Parked } from "../../recorder/RunRecord.ts";
-import { Attempt, type AttemptHost, type AttemptSetup } from "../attempt/Attempt.ts";
+import { Attempt, type AttemptSetup } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
+import type { AttemptHost } from "../attempt/AttemptHost.ts";
+import { Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks } from "../attempt/RunClocks.ts";
@@ -39,20 +43,18 @@ import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { Chain } from "./Chain.ts";
-import { OpenQuestion } from "./OpenQuestion.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
-import { RunStop } from "./RunStop.ts";
+import { RunGroups } from "./RunGroups.ts";
 import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
 import type { Shared } from "./Shared.ts";
-import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
 /** Puts on record what turned out after an attempt was decided: a call of it has settled. */
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One run while it lives. */
-export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
+export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>>, LedgerRun {
   readonly runId: string;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
@@ -72,13 +74,9 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   readonly #clocks: RunClocks;
   #attempts = 0;
   #incidents = 0;
-  // These four are made with their first use: many runs wait at once, and each holds what it has.
-  #spending: Spending | undefined;
-  #stopping: RunStop | undefined;
-  #question: OpenQuestion | undefined;
-  #done: Deferred.Deferred<void> | undefined;
   /** The routes of a run that has more than one. */
   readonly routes: Routes<P, E, R> | undefined;
+  #departure: Departure | undefined;
   /** Gives back the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
@@ -92,6 +90,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     services: Context.Context<R>,
     late: Late<P, E, R>,
   ) {
+    super();
     this.runId = runId;
     this.#options = options;
     this.#discardable = discardable;
@@ -126,7 +125,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     this.#clocks.goesBy(options);
   }
 
-  get rewrite(): AttemptHost<P>["rewrite"] {
+  get rewrite(): AttemptHost<P, Attempt<P>>["rewrite"] {
     return this.#options.taps?.rewrite;
   }
 
@@ -150,64 +149,29 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.#attempts;
   }
 
-  /** What was spent of the budget. */
-  get spending(): Spending {
-    this.#spending ??= new Spending();
-    return this.#spending;
+  /** The requests of the run on their way out. */
+  get departure(): Departure {
+    this.#departure ??= new Departure(this);
+    return this.#departure;
   }
 
-  /** What was spent of the budget, as a decision takes it. */
-  get spent(): SpentBudget {
-    return this.#spending?.facts() ?? nothingSpent;
+  /** The same, where one of them could not go at once. */
+  get going(): Departure | undefined {
+    return this.#departure;
   }
 
-  get #stop(): RunStop {
-    this.#stopping ??= new RunStop();
-    return this.#stopping;
+  /** Whose requests share a wait with that of the next attempt. */
+  get scope(): Scope {
+    return scopeOf(this.options.provider, this.options.path);
   }
 
-  /** The question that is open. */
-  get question(): OpenQuestion {
-    this.#question ??= new OpenQuestion();
-    return this.#question;
+  get path(): string {
+    return this.scope.path;
   }
 
   /** The attempts of the response that is read now. */
   get chain(): Chain<P> | undefined {
     return this.response.chain;
-  }
-
-  get stopper(): Stopper | undefined {
-    return this.#stopping?.by;
-  }
-
-  get userCancelled(): boolean {
-    return this.#stopping?.userCancelled === true;
-  }
-
-  get lifecycleClosed(): boolean {
-    return this.#stopping?.lifecycleClosed === true;
-  }
-
-  /** Why the run is not this process's any more. */
-  get loss(): Loss | undefined {
-    return this.#stopping?.loss;
-  }
-
-  /** Done as soon as the run is stopped. */
-  get stopped(): Deferred.Deferred<void> {
-    return this.#stop.stopped;
-  }
-
-  /** Waits until the processor closes, also where the run was stopped before. */
-  get closing(): Effect.Effect<void> {
-    return this.#stop.closing;
-  }
-
-  /** Done when the end is on record and the last attempt has closed or was abandoned. */
-  get done(): Deferred.Deferred<void> {
-    this.#done ??= Deferred.makeUnsafe<void>();
-    return this.#done;
   }
 
   now(): number {
@@ -253,14 +217,23 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     return this.#incidents;
   }
 
-  /** Starts an attempt; one that was stopped in the meantime ends at once, and its source is never opened. */
+  /** Starts an attempt as soon as its request may go; one that was stopped in the meantime ends, and its source is never opened. */
   start(attempt: Attempt<P>): void {
     this.response.starts(attempt);
-    const services = this.telemetry.started();
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
-      return;
-    }
+    } else if (this.#departure?.mayGo ?? this.shared.paths.isOpen(this.scope)) this.#goes(attempt);
+    else
+      attempt.waits(
+        this.departure.inTurn(attempt, () => this.#goes(attempt)),
+        this.services,
+      );
+  }
+
+  #goes(attempt: Attempt<P>): void {
+    const { path } = attempt;
+    const { paths } = this.shared;
+    const services = Context.add(this.telemetry.started(), AttemptPath, (way) => paths.attach(path, way));
     attempt.start(this.options, services, this.#clocks.watch(attempt), this);
   }
 
@@ -281,23 +254,32 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     });
   }
 
+  /** The head of a response has come: the path works, and the next requests may go in their turn. */
+  answered(): void {
+    this.shared.paths.answered(this.scope);
+    this.#departure?.leave();
+  }
+
   /** The provider has responded, or never will: the next retry may have the place (U3). */
   responded(): void {
+    this.#departure?.leave();
     this.#leavePlace?.();
     this.#leavePlace = undefined;
   }
 
   ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
-    const withoutProgressMs = this.#clocks.ended(attempt.watch, failure);
-    this.#spending?.passed(withoutProgressMs);
+    // What hangs while its path is down hangs for that, and not because the model is slow.
+    const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
+    this.passed(this.#clocks.ended(attempt.watch, stalled));
     if (failure !== undefined) {
       this.spending.failed();
       // The error that an abort makes of a request may be seen before the abort itself (L10).
-      if (this.stopper === undefined) this.#stopping?.heard();
+      if (this.stopper === undefined) this.stopping.heard();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
+    tell(this, attempt, failure);
     this.responded();
     this.response.ended();
     this.telemetry.ended(attempt, outcome);
@@ -306,20 +288,15 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
   /** Listens to the caller's own signal, from now until the run has ended. */
   heed(): void {
     const { signal } = this.options;
-    if (signal !== undefined) this.#stop.heed(signal, (by) => this.stop(by));
-  }
-
-  /** Hears the caller's signal no more. */
-  unheed(): void {
-    this.#stopping?.unheed();
+    if (signal !== undefined) this.stopping.heed(signal, (by) => this.stop(by));
   }
 
   /** Stops the run from outside: the first word names the stopper, later ones only add their flag (T1). */
   stop(by: Stopper): void {
-    this.#stop.note(by);
+    this.stopping.note(by);
     this.note(this.#attempts, by === "lifecycle" ? "close" : "cancel", by);
     if (by === "user") this.ledger.stopAll();
-    this.#stop.tell();
+    this.stopping.tell();
     this.response.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
   }
 
@@ -379,7 +356,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
 
   /** The run is not this process's any more: nothing more of it is handed over or started here. */
   lost(why: Loss): void {
-    this.#stop.lost(why);
+    this.stopping.lost(why);
     this.chain?.seal();
     this.stop("lifecycle");
   }
@@ -397,7 +374,7 @@ export class Run<P, E, R> implements AttemptHost<P>, LedgerRun {
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
     // An open question is overtaken now, whatever time the writes before this one take.
-    if (this.#question?.grew() !== true) return this.#late(this, decided.attempt, decided.failure);
+    if (!this.grew()) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 

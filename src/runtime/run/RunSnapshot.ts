@@ -4,6 +4,7 @@
 import type { RunFacts } from "../../domain/RunFacts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
+import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
 import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
@@ -28,9 +29,7 @@ export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumab
     credential_refreshes,
     throttle_wait_ms: shared.throttle.waitMs(options.provider.id, run.now()),
     ...retries,
-    path: "up",
-    waited_ms: 0,
-    cooldown_ms: 0,
+    ...standingOf(run),
     ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
     wasted_tokens: 0,
     next_tokens: 0,
@@ -52,7 +51,14 @@ export const startOf = <P, E, R>(
   at_ms,
   facts: attempt.facts.snapshot(),
   request: attempt.setup.request,
-  run: { ...factsOf(run, attempt, false), throttle_wait_ms: 0, route_failures: run.routes?.failures ?? 0 },
+  run: {
+    ...factsOf(run, attempt, false),
+    // How long the throttle, the path or a cooldown would hold it is this process's own knowledge.
+    throttle_wait_ms: 0,
+    path: "up",
+    cooldown_ms: 0,
+    route_failures: run.routes?.failures ?? 0,
+  },
   ...routeOf(attempt),
 });
 

@@ -3,7 +3,7 @@
  */
 import type * as Clock from "effect/Clock";
 import type { Breakers } from "../../paths/Breakers.ts";
-import type { Paths } from "../../paths/Paths.ts";
+import type { PathsService } from "../../paths/Paths.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
 import type { Watchdog } from "../attempt/Watchdog.ts";
@@ -25,12 +25,14 @@ export interface Shared {
   readonly throttle: Throttle;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
-  /** What is known of the ways to providers. */
-  readonly paths: Pick<Paths["Service"], "standing">;
+  /** Whether requests may go, over all runs that share it. */
+  readonly paths: PathsService;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
   /** Providers that this process has had a response from, the latest `providersMax` of them. */
   readonly reached: Reached;
+  /** Paths whose record was asked whether they were ever reached, the latest `providersMax` of them. */
+  readonly askedOf: Reached;
   readonly drainMs: number;
   /** Tells this processor's runs from those of others on record. */
   readonly drawn: string;

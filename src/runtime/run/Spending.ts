@@ -5,6 +5,7 @@
  * S2 Time counts from the first failure on: what a response takes that never broke is no recovery. The wait of a retry always
  *    counts, also where the response had ended without an error, before its marker.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
+ * S4 What the run waits for paths and cooldowns is counted apart from that time, and costs none of it.
  */
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
 
@@ -17,6 +18,7 @@ export type SpentBudget = Pick<
   | "retries_after_stall"
   | "credential_refreshes"
   | "elapsed_ms"
+  | "waited_ms"
 >;
 
 /** What the budget asks of a retry. */
@@ -37,6 +39,7 @@ export class Spending {
   #retriesAfterStall = 0;
   #credentialRefreshes = 0;
   #elapsedMs = 0;
+  #waitedMs = 0;
   #hasFailed = false;
 
   /** An attempt has failed: time counts from here on (S2). */
@@ -52,6 +55,16 @@ export class Spending {
   /** A retry has waited, in milliseconds (S2). */
   waited(ms: number): void {
     this.#elapsedMs += ms;
+  }
+
+  /** A request has waited for its path or for the end of a cooldown, in milliseconds (S4). */
+  waitedToGo(ms: number): void {
+    this.#waitedMs += ms;
+  }
+
+  /** A person lets the run go on: what it may wait begins anew, the rest of its budget does not. */
+  mayWaitAnew(): void {
+    this.#waitedMs = 0;
   }
 
   /** A retry starts (S3). */
@@ -91,6 +104,7 @@ export class Spending {
       retries_after_shown: this.#retriesAfterShown,
       retries_after_stall: this.#retriesAfterStall,
       elapsed_ms: Math.round(this.#elapsedMs),
+      waited_ms: Math.round(this.#waitedMs),
     };
   }
 
@@ -101,6 +115,7 @@ export class Spending {
     this.#retriesAfterStall = spent.retries_after_stall;
     this.#credentialRefreshes = spent.credential_refreshes;
     this.#elapsedMs = spent.elapsed_ms;
+    this.#waitedMs = spent.waited_ms;
   }
 }
 

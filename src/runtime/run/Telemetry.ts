@@ -131,6 +131,25 @@ export class RunTelemetry<R> {
     this.#log("debug", incident.message, logAnnotations(incident));
   }
 
+  /** The run begins to wait before a request. */
+  waits(it: "path" | "cooldown"): void {
+    this.#safely(() => {
+      const attributes = { "stream_recovery.for": it };
+      this.#measure(Measures.waits, 1, attributes);
+      this.#measure(Measures.waitingRuns, 1, attributes);
+      this.#event(this.#span, "stream_recovery.waiting", attributes);
+    });
+  }
+
+  /** Such a wait is over, after so many milliseconds. */
+  waited(it: "path" | "cooldown", ms: number): void {
+    this.#safely(() => {
+      const attributes = { "stream_recovery.for": it };
+      this.#measure(Measures.waitingRuns, -1, attributes);
+      this.#measure(Measures.waitTime, ms / 1_000, attributes);
+    });
+  }
+
   /** A person is asked. */
   asking(incident: RunIncident): void {
     this.#log("warning", incident.message, logAnnotations(incident));

@@ -116,11 +116,11 @@ describe("routes of a configuration file", () => {
       ],
       [
         route({ set: { headers: { "Content-Encoding": "gzip" } } }),
-        '$.routes.openai[0].set.headers.Content-Encoding: expected the name of a header that a client sends',
+        "$.routes.openai[0].set.headers.Content-Encoding: expected the name of a header that a client sends",
       ],
       [
         route({ set: { headers: { "x-recovery-token": "x" } } }),
-        '$.routes.openai[0].set.headers.x-recovery-token: expected the name of a header that a client sends',
+        "$.routes.openai[0].set.headers.x-recovery-token: expected the name of a header that a client sends",
       ],
       [
         route({ set: { headers: { Authorization: "Bearer x" } } }),
@@ -128,7 +128,7 @@ describe("routes of a configuration file", () => {
       ],
       [
         route({ set: { headers: { "x-a": "a\nb" } } }),
-        '$.routes.openai[0].set.headers.x-a: expected a text that a header can hold',
+        "$.routes.openai[0].set.headers.x-a: expected a text that a header can hold",
       ],
       [
         route({ set: { headers: { "x-a": "1" } }, drop: { headers: ["X-A"] } }),

@@ -123,7 +123,8 @@ describe("L10 the signal of the user's Stop", () => {
       for (const [runId, script] of Object.entries(scripts)) {
         const stop = stopButton();
         const provider = S.scripted(script);
-        const options = S.options(provider, { runId, tools: [bash], signal: stop.signal });
+        // Each over a path of its own: what one is told to wait, the others would wait too.
+        const options = S.options(provider, { runId, path: runId, tools: [bash], signal: stop.signal });
         const fiber = yield* Effect.forkChild(
           S.watch((yield* StreamProcessor).run(options), (event) =>
             event._tag === "Part" && event.calls?.[0] !== undefined

@@ -1,0 +1,39 @@
+/**
+ * Says what an attempt needs of its run.
+ */
+import type * as Effect from "effect/Effect";
+import type { Rewrite } from "../contract/Taps.ts";
+import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
+import type { AttemptEnd, Classifying } from "./AttemptEnd.ts";
+import type { Handoff } from "./Handoff.ts";
+
+/** The evidence that an attempt gives itself. */
+type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
+
+/** What an attempt `A` needs of its run. */
+export interface AttemptHost<P, A> {
+  readonly runId: string;
+  readonly handoff: Handoff<P>;
+  readonly ledger: ToolLedger;
+  readonly rewrite: Rewrite<P> | undefined;
+  readonly now: () => number;
+  /**
+   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
+   * whether they may be handed over.
+   */
+  readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
+  /** The path of the request that goes next. */
+  readonly path: string;
+  /** Called when the head of an attempt's response has come, where its transport says so. */
+  readonly answered: () => void;
+  /** Called when the first part of an attempt has arrived. */
+  readonly responded: () => void;
+  /** Called once, in the step that decided the end. Must not block. */
+  readonly ended: (attempt: A, end: AttemptEnd) => void;
+  readonly note: (attempt: number, event: Noted, detail?: string) => void;
+}
+
+/** Tells how an error of the source becomes a failure, at the time of the error. */
+export interface ErrorReader<E> {
+  readonly classifying: () => Classifying<E>;
+}

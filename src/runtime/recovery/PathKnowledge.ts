@@ -1,0 +1,75 @@
+/**
+ * Finds out how the path of a broken attempt stands before its decision is taken.
+ *
+ * A connect that failed says nothing by itself: a wrong address fails as a lost network does. So the path is asked, and where this
+ * process has never reached it, the record is.
+ */
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Option from "effect/Option";
+import type { Failure } from "../../domain/Failure.ts";
+import * as TransportCodes from "../../domain/TransportCodes.ts";
+import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { isUnconnected } from "../attempt/Departure.ts";
+import type { BrokenAttempt } from "../run/Chain.ts";
+import type { Run } from "../run/Run.ts";
+
+/** Most runs of a provider that are read to find one that was answered. */
+export const runsReadMax = 20;
+
+/** Longest that the record is waited for, in milliseconds. */
+export const recordWaitMs = 2_000;
+
+/**
+ * Waits until it is known whether the path is down, where no connection could be made; at most until the run is stopped.
+ *
+ * @returns what broke, as it stands with that knowledge: what an outage has caused is well once the outage is over, also a name that
+ *   does not resolve, and a certificate of somebody who is not the origin
+ */
+export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+): Effect.fn.Return<BrokenAttempt<P>> {
+  const { failure } = broken;
+  run.departure.failsThough(false);
+  if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
+  const { scope, shared } = run;
+  const stopped = Deferred.await(run.stopped);
+  if (!shared.paths.hasReached(scope.path)) yield* Effect.raceFirst(reachedByRecord(run), stopped);
+  if (isForeign(failure) && !shared.paths.hasReached(scope.path)) return broken;
+  yield* Effect.raceFirst(shared.paths.unconnected(scope, failure.code), stopped);
+  const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
+  const isDown = path === "down" && returning !== true;
+  run.departure.failsThough(!isDown);
+  const isPassing = isDown || (meaningOf(failure) === "dns" && shared.paths.hasReached(scope.path));
+  return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
+});
+
+const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefined =>
+  code === undefined ? undefined : TransportCodes.lookup(code)?.meaning;
+
+/** Whether a certificate or the TLS before it was not as it has to be. */
+const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
+
+/** Asks the record once for each path whether a run of this provider was ever answered. */
+const reachedByRecord = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { provider, scope, shared } = run;
+    const { recorder } = shared;
+    if (!recorder.durable || shared.askedOf.has(scope.path)) return Effect.void;
+    shared.askedOf.add(scope.path);
+    return recorder.runs({ provider: provider.id, limit: runsReadMax }).pipe(
+      Effect.timeoutOption(Duration.millis(recordWaitMs)),
+      Effect.map(Option.getOrElse((): ReadonlyArray<RunRecord> => [])),
+      Effect.match({
+        onFailure: () => undefined,
+        onSuccess: (runs) => {
+          // The list has providers whose name contains this one.
+          const own = runs.filter((it) => it.provider.id === provider.id);
+          const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
+          if (isAnswered) shared.paths.wasReached(scope.path);
+        },
+      }),
+    );
+  });

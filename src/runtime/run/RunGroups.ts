@@ -1,0 +1,91 @@
+/**
+ * Holds the groups of one run's state that are made with their first use: many runs wait at once, and each holds what it has.
+ *
+ * `Run` is made on it. Each group has its invariants in its own header.
+ */
+import * as Deferred from "effect/Deferred";
+import type * as Effect from "effect/Effect";
+import type { Stopper } from "../contract/InterruptSignature.ts";
+import { OpenQuestion } from "./OpenQuestion.ts";
+import { RunStop } from "./RunStop.ts";
+import type { Loss } from "./RunWriter.ts";
+import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
+
+/** What a run has spent, why it stops, its question, and whether it is done. */
+export class RunGroups {
+  #spending: Spending | undefined;
+  #stopping: RunStop | undefined;
+  #question: OpenQuestion | undefined;
+  #done: Deferred.Deferred<void> | undefined;
+
+  /** What was spent of the budget. */
+  get spending(): Spending {
+    this.#spending ??= new Spending();
+    return this.#spending;
+  }
+
+  /** What was spent of the budget, as a decision takes it. */
+  get spent(): SpentBudget {
+    return this.#spending?.facts() ?? nothingSpent;
+  }
+
+  /** Time has passed, in milliseconds; it counts where the run has failed before. */
+  protected passed(ms: number): void {
+    this.#spending?.passed(ms);
+  }
+
+  /** Why the run stops; only `Run` changes it. */
+  protected get stopping(): RunStop {
+    this.#stopping ??= new RunStop();
+    return this.#stopping;
+  }
+
+  /** Hears the caller's signal no more. */
+  unheed(): void {
+    this.#stopping?.unheed();
+  }
+
+  get stopper(): Stopper | undefined {
+    return this.#stopping?.by;
+  }
+
+  get userCancelled(): boolean {
+    return this.#stopping?.userCancelled === true;
+  }
+
+  get lifecycleClosed(): boolean {
+    return this.#stopping?.lifecycleClosed === true;
+  }
+
+  /** Why the run is not this process's any more. */
+  get loss(): Loss | undefined {
+    return this.#stopping?.loss;
+  }
+
+  /** Done as soon as the run is stopped. */
+  get stopped(): Deferred.Deferred<void> {
+    return this.stopping.stopped;
+  }
+
+  /** Waits until the processor closes, also where the run was stopped before. */
+  get closing(): Effect.Effect<void> {
+    return this.stopping.closing;
+  }
+
+  /** The question that is open. */
+  get question(): OpenQuestion {
+    this.#question ??= new OpenQuestion();
+    return this.#question;
+  }
+
+  /** The facts have grown under the question. Returns whether one was open, which is overtaken now. */
+  protected grew(): boolean {
+    return this.#question?.grew() === true;
+  }
+
+  /** Done when the end is on record and the last attempt has closed or was abandoned. */
+  get done(): Deferred.Deferred<void> {
+    this.#done ??= Deferred.makeUnsafe<void>();
+    return this.#done;
+  }
+}
