@@ -1,0 +1,55 @@
+/** A network that drops packets without a word, under real sockets: what of it is felt, by whom, and when. */
+import { fileURLToPath } from "node:url";
+import { assert, describe, it } from "@effect/vitest";
+import { hasNamespaces, played } from "./Namespaces.ts";
+
+const program = (name: string) => fileURLToPath(new URL(`../fixtures/hole/${name}.ts`, import.meta.url));
+
+/** What the program told of each thing. */
+const toldBy = async (name: string) => {
+  const lines = await played([program(name)], 110_000);
+  return new Map(
+    lines.map((line) => {
+      const { what, ms, ...told } = line as { what: string; ms?: number }; // the program's own lines
+      return [what, { ms, told }] as const;
+    }),
+  );
+};
+
+describe.skipIf(!hasNamespaces())("a black hole", { timeout: 120_000 }, () => {
+  it("is felt by every connection and probe, says that nothing was sent where nothing was, and leaves nothing behind when it is over", async () => {
+    const told = await toldBy("Near");
+    const felt = (what: string, expected: object, withinMs: number) => {
+      const found = told.get(what);
+      assert.deepStrictEqual(found?.told, expected, what);
+      assert.isBelow(found?.ms ?? 0, withinMs, what);
+    };
+    assert.deepStrictEqual(told.get("whole")?.told, { status: 200 });
+
+    // A socket on which nothing of ours is under way: TCP asks by itself, and needs no probe.
+    const dead = { kind: "transport", code: "ETIMEDOUT", retryable: true };
+    felt("body", { ...dead, operation: "body", delivery: "accepted" }, 16_000);
+    felt("head", { ...dead, operation: "head", delivery: "ambiguous" }, 16_000);
+    felt("body from a lost proxy", { ...dead, operation: "body", delivery: "accepted" }, 16_000);
+    felt("stream", { ...dead, code: "ERR_HTTP2_PING_CANCEL", operation: "body", delivery: "accepted" }, 6_000);
+
+    // Everybody else has probes, which end before 16 s are over where they begin after 10 s of silence.
+    const probed = (code: string) => ({ _tag: "failed", reason: "network", code });
+    felt("probe", probed("CONNECT_STALLED"), 6_000);
+    felt("probe of TLS", probed("CONNECT_STALLED"), 6_000);
+    felt("probe over HTTP/2", probed("ERR_HTTP2_PING_CANCEL"), 6_000);
+    felt("probe through a proxy that lives", probed("PROXY_STALLED"), 6_000);
+    felt("probe through a proxy that is lost", probed("PROXY_STALLED"), 6_000);
+
+    // No route, and nobody behind it.
+    for (const [what, code] of [
+      ["no host", "EHOSTUNREACH"],
+      ["no route", "ENETUNREACH"],
+    ] as const) {
+      const unconnected = { kind: "transport", code, operation: "connect", delivery: "not_sent", retryable: true };
+      assert.deepStrictEqual(told.get(what)?.told, unconnected);
+      felt(`probe of ${what}`, probed(code), 6_000);
+    }
+    assert.deepStrictEqual(told.get("healed")?.told, { status: 200, secure: 200 });
+  });
+});

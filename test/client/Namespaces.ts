@@ -1,0 +1,102 @@
+/**
+ * Runs a program beside a network of its own that it can cut: a second namespace, joined by one link, in which packets are
+ * dropped without a word when its address is taken away.
+ */
+import { spawn, spawnSync } from "node:child_process";
+
+/** Whether this machine lets a test make networks. */
+export const hasNamespaces = (): boolean =>
+  process.platform === "linux" &&
+  ["ip", "nsenter", "unshare"].every((tool) => spawnSync(tool, ["-V"], { stdio: "ignore" }).error === undefined) &&
+  spawnSync("unshare", [...flags, "sh", "-c", "ip link add v0 type veth peer name v1"], { stdio: "ignore" }).status ===
+    0;
+
+const flags = ["--map-root-user", "--net"];
+
+/** Address of the near and of the far side. */
+const near = "10.99.0.1";
+export const far = "10.99.0.2";
+
+/**
+ * Joins two namespaces, and becomes the program in the near one. The near side knows the far one's hardware address for good: without
+ * that, a far side that has gone would be told from by a failed lookup of it, and no packet would be sent.
+ */
+const setup = `
+set -e
+ip link set lo up
+unshare --net sleep 600 & far=$!
+trap 'kill $far' EXIT
+while [ "$(readlink /proc/$far/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do :; done
+ip link add v0 type veth peer name v1
+ip link set v1 netns $far
+nsenter -t $far -n sh -c 'ip link set lo up; ip addr add ${far}/24 dev v1; ip link set v1 up'
+ip addr add ${near}/24 dev v0
+ip link set v0 up
+ip neigh replace ${far} lladdr "$(nsenter -t $far -n cat /proc/net/arp >/dev/null; nsenter -t $far -n ip -o link show v1 | sed 's/.*ether \\([0-9a-f:]*\\).*/\\1/')" dev v0 nud permanent
+FAR_SIDE=$far "$@" & program=$!
+wait $program
+`;
+
+/**
+ * Plays a program of the near side to its end, and gives the lines of JSON that it printed.
+ *
+ * @param program its file and arguments
+ */
+export const played = (program: ReadonlyArray<string>, timeout: number): Promise<ReadonlyArray<unknown>> =>
+  new Promise((resolve, reject) => {
+    const child = spawn("unshare", [...flags, "sh", "-c", setup, "sh", process.execPath, "--no-warnings", ...program], {
+      stdio: ["ignore", "pipe", "inherit"],
+      timeout,
+      killSignal: "SIGKILL",
+    });
+    let out = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      out += text;
+    });
+    child.on("close", (code) => {
+      if (code !== 0) reject(new Error(`the program ended with ${code}: ${out}`));
+      else
+        resolve(
+          out
+            .trim()
+            .split("\n")
+            .map((line): unknown => JSON.parse(line)),
+        );
+    });
+  });
+
+/** The link as the program on the near side sees it. */
+export const link = () => {
+  const side = process.env.FAR_SIDE ?? "";
+  const ip = (...args: ReadonlyArray<string>): void => {
+    const done = spawnSync("ip", args);
+    if (done.status !== 0) throw new Error(`ip ${args.join(" ")}: ${done.stderr.toString()}`);
+  };
+  const farIp = (...args: ReadonlyArray<string>): void => {
+    const done = spawnSync("nsenter", ["-t", side, "-n", "ip", ...args]);
+    if (done.status !== 0) throw new Error(`far ip ${args.join(" ")}: ${done.stderr.toString()}`);
+  };
+  return {
+    /** Starts a program on the far side, and waits until it has printed so many lines. */
+    start: (program: string, lines: number): Promise<() => void> =>
+      new Promise((resolve) => {
+        const args = ["-t", side, "-n", process.execPath, "--no-warnings", program];
+        const child = spawn("nsenter", args, { stdio: ["ignore", "pipe", "inherit"] });
+        let seen = 0;
+        child.stdout.setEncoding("utf8").on("data", (text: string) => {
+          seen += text.split("\n").length - 1;
+          if (seen >= lines) resolve(() => child.kill());
+        });
+      }),
+    /** Every packet is dropped from now on, in both directions, and nobody says so. */
+    drop: () => farIp("addr", "del", `${far}/24`, "dev", "v1"),
+    heal: () => farIp("addr", "add", `${far}/24`, "dev", "v1"),
+    /** The near side has no way out. */
+    unplug: () => ip("link", "set", "v0", "down"),
+    plug: () => {
+      ip("link", "set", "v0", "up");
+    },
+    /** Nobody answers for the far side's address. */
+    forget: () => ip("neigh", "del", far, "dev", "v0"),
+  };
+};
