@@ -97,8 +97,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run is given away while a handler of it runs here",
     breaks: "L8, break 05",
     within: "park",
-    find: "if (chain === undefined || chain.running === 0) return this.#end(attempt, end, [parked], emit);",
-    replace: "if (chain !== undefined) return this.#end(attempt, end, [parked], emit);",
+    find: "if (this.chain === undefined || this.chain.running === 0) return this.#end(attempt, end, [parked], emit);",
+    replace: "if (this.chain !== undefined) return this.#end(attempt, end, [parked], emit);",
     proofs: [{ test: "test/runtime/questions/AnswerWhileRunning.test.ts", named: "stays with this process" }],
   },
   {

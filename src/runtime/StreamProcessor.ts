@@ -347,6 +347,7 @@ const begin = Effect.fnUntraced(
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   run.ledger.ended = true;
+  run.routes?.ended();
   if (register.live.get(run.runId) === run) register.live.delete(run.runId);
   run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
   Deferred.doneUnsafe(run.done, Effect.void);

@@ -277,7 +277,8 @@ class Route<P, E, R> {
 
   /** Keeps who the route is, and nothing that it is asked with. */
   letGo(): void {
-    this.#options = letGo(this.#options);
+    const kept = letGo(this.#options);
+    this.#options = kept;
   }
 }
 

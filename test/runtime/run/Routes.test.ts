@@ -2,49 +2,11 @@
  * Routes: which failures take a run somewhere else, what never crosses, and what its caller is told at the end.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber } from "effect";
-import { TestClock } from "effect/testing";
-import type { Failure } from "../../../src/domain/Failure.ts";
+import { Effect, Fiber, Stream } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
-import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
-
-type Script = ReadonlyArray<S.Step>;
-type More = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
-
-/** A run with a first route and further ones, each with the scripts of its attempts. */
-const routed = (
-  first: ReadonlyArray<Script>,
-  further: Readonly<Record<string, ReadonlyArray<Script>>>,
-  more: More = {},
-) => {
-  const primary = S.scripted(...first);
-  const others = Object.entries(further).map(([id, scripts]) => ({ id, provider: S.scripted(...scripts) }));
-  const routes = others.map(({ id, provider }) => ({
-    id,
-    provider: { id: `provider-${id}`, reasoning: false },
-    attempt: provider.attempt,
-    observe: (it: S.ScriptedPart) => it.says,
-  }));
-  return {
-    options: S.options(primary, { routes, ...more }),
-    /** Requests that each route has got, the first one first. */
-    requests: () => [primary.attempts.length, ...others.map(({ provider }) => provider.attempts.length)],
-    attempts: () => [primary, ...others.map(({ provider }) => provider)].flatMap(({ attempts }) => attempts),
-  };
-};
-
-const play = (it: { readonly options: RunOptions<S.ScriptedPart, S.ProviderBroke, never> }) =>
-  Effect.flatMap(StreamProcessor, (processor) => S.played(processor.run(it.options)));
-
-const rejected = (status: number, reason: Extract<Failure, { kind: "rejected" }>["reason"]): S.Step =>
-  S.fail({ kind: "rejected", reason, status });
-
-const serverError = S.fail({ kind: "server_error", status: 500 });
-
-const routeOfEach = (seen: S.Seen) =>
-  seen.events.flatMap((it) => (it._tag === "AttemptStarted" ? [it.route ?? "first"] : []));
+import { type More, play, quota, rejected, routed, routeOfEach, serverError, soon } from "./RouteBench.ts";
 
 describe("A run with routes", () => {
   it.effect("moves the second time in a row that its provider has an error, without a wait", () =>
@@ -83,10 +45,9 @@ describe("A run with routes", () => {
     it.effect(`moves at the ${status} of a route of its own, and its breaker is open for the next run`, () =>
       Effect.gen(function* () {
         const run = routed([[rejected(status, reason)]], { b: [S.hello] }, { ownRoute: true });
-        assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
+        assert.deepStrictEqual(routeOfEach(yield* Fiber.join(yield* soon(run))), ["first", "b"]);
         const next = routed([], { b: [S.hello] }, { ownRoute: true });
-        const seen = yield* play(next);
-        assert.deepStrictEqual(routeOfEach(seen), ["b"]);
+        assert.deepStrictEqual(routeOfEach(yield* Fiber.join(yield* soon(next))), ["b"]);
         assert.deepStrictEqual(next.requests(), [0, 1]);
       }).pipe(Effect.provide(S.processor())),
     );
@@ -307,23 +268,14 @@ describe("Nothing that was shown or done crosses", () => {
   );
 });
 
-describe("A dead first route", () => {
-  const dead = S.fail({ kind: "transport", operation: "connect", code: "ECONNREFUSED" });
-
-  it.effect("is asked by five runs, and by no other until its breaker lets one try", () =>
+describe("A caller that cannot discard", () => {
+  it.effect("never sees the start of a route that was left", () =>
     Effect.gen(function* () {
+      const run = routed([[S.start, quota]], { b: [S.hello] });
+      const parts: Array<string> = [];
       const processor = yield* StreamProcessor;
-      let asked = 0;
-      for (let at = 0; at < 100; at += 1) {
-        const run = routed([[dead], [dead]], { b: [S.hello] });
-        const fiber = yield* Effect.forkChild(S.watch(processor.run(run.options)));
-        // Of the hundred all but the last begin within ten seconds.
-        yield* TestClock.adjust("100 millis");
-        if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("600 millis");
-        assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "completed");
-        asked += run.requests()[0] ?? 0;
-      }
-      assert.isAtMost(asked, 12);
+      yield* Stream.runForEach(processor.parts(run.options), ({ name }) => Effect.sync(() => parts.push(name)));
+      assert.deepStrictEqual(parts, ["start", "hello", "done"]);
     }).pipe(Effect.provide(S.processor())),
   );
 });
