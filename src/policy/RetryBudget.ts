@@ -48,10 +48,11 @@ export const vetoes: ReadonlyArray<Veto> = [
   },
   {
     rule: "token_budget",
-    condition: "tokens of the run or of its group spent, with those that the retry would repeat",
-    holds: ({ budget, run }) =>
-      run.wasted_tokens + run.next_tokens > (budget.max_wasted_tokens ?? Number.POSITIVE_INFINITY) ||
-      run.group_wasted_tokens + run.next_tokens > (budget.max_group_wasted_tokens ?? Number.POSITIVE_INFINITY),
+    condition: "not a resume; tokens of the run or of its group spent, with those that the retry would repeat",
+    holds: ({ budget, run }, { mode }) =>
+      mode !== "resume" &&
+      (run.wasted_tokens + run.next_tokens > (budget.max_wasted_tokens ?? Number.POSITIVE_INFINITY) ||
+        run.group_wasted_tokens + run.next_tokens > (budget.max_group_wasted_tokens ?? Number.POSITIVE_INFINITY)),
   },
   { rule: "budget_exhausted", condition: "budget spent", holds: spent },
 ];
@@ -82,8 +83,8 @@ function spent(s: Situation, { mode, moves }: Retry): boolean {
 }
 
 /** A request that was not sent because its path was down costs nothing: what limits it is the time that may be waited. */
-export const isWaited = (s: Situation): boolean =>
-  s.run.path === "down" && s.facts.delivery === "not_sent" && s.failure.kind !== "rejected";
+export const isWaited = ({ facts, failure, run }: Pick<Situation, "facts" | "failure" | "run">): boolean =>
+  run.path === "down" && facts.delivery === "not_sent" && failure.kind !== "rejected";
 
 /** Whether a retry counts against `max_not_processed` instead of `max_auto_retries`. */
 export const free = (s: Situation): boolean => s.notProcessed || s.facts.delivery === "not_sent";

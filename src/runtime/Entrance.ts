@@ -178,7 +178,10 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "string") return `${name}: expected a text, got ${said(it)}`;
   }
-  return undefined;
+  const group: unknown = options.group;
+  return group === undefined || (typeof group === "string" && group !== "" && group.length <= labelCharactersMax)
+    ? undefined
+    : `group: expected 1 to ${labelCharactersMax} characters, got ${said(group)}`;
 };
 
 const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
@@ -186,7 +189,9 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }
-  const { asks, continueText, holdMaxMs, reveal } = options;
+  const { asks, continueText, holdMaxMs, requestTokens, reveal } = options;
+  if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
+    return `requestTokens: expected a whole number, not below 0, got ${said(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
     return `holdMaxMs: expected milliseconds, not below 0, got ${said(holdMaxMs)}`;
   return (

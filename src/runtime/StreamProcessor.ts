@@ -26,12 +26,14 @@ import { Watchdog } from "./attempt/Watchdog.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
+import { TokenPrices } from "./contract/TokenPrices.ts";
 import * as Entrance from "./Entrance.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { late } from "./recovery/Incidents.ts";
 import { drive, revive } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
+import { Groups } from "./run/Groups.ts";
 import { RetryGate } from "./run/RetryGate.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
@@ -113,6 +115,8 @@ const makeProcessor = Effect.gen(function* () {
     guard: yield* ToolGuard,
     watchdog: yield* Watchdog.make,
     throttle: new Throttle(),
+    groups: new Groups(),
+    prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),
     paths: Option.getOrUndefined(yield* Effect.serviceOption(Paths)) ?? (yield* Paths.make),
@@ -265,12 +269,14 @@ const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undef
 /** Stops a run when its consumer goes away, and forgets it once it has ended. */
 const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
   run.heed();
+  const member = RunSnapshot.memberOf(run);
   return Scope.addFinalizerExit(scope, (exit) => {
     run.unheed();
     if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {
+        run.shared.groups.leave(member);
         // The id of a run that was refused may stand for another run by now.
         if (register.live.get(run.runId) !== run) return;
         register.live.delete(run.runId);
@@ -323,6 +329,7 @@ const begin = Effect.fnUntraced(
         // Joined, because the text of a template would keep its parts in memory for as long as it is on record.
         started_by: [shared.drawn, register.starts].join("."),
         ...(transcript === undefined ? {} : { transcript }),
+        ...(options.group === undefined ? {} : { group: label(options.group) }),
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
       RunSnapshot.startOf(run, first, 0),

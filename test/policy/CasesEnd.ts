@@ -257,6 +257,20 @@ export const endCases: ReadonlyArray<Case> = [
     is: "replay nothing_shown",
   },
   {
+    name: "a resume pays nothing again, whatever was spent",
+    facts: sent,
+    run: { wasted_tokens: 60, next_tokens: 41, group_wasted_tokens: 60, resumable: true },
+    budget: { max_wasted_tokens: 100, max_group_wasted_tokens: 100 },
+    is: "resume resume_cursor",
+  },
+  {
+    name: "a resume pays nothing again, whatever was spent",
+    facts: sent,
+    run: { wasted_tokens: 60, next_tokens: 41, group_wasted_tokens: 60, resumable: true },
+    budget: { max_wasted_tokens: 100, max_group_wasted_tokens: 100 },
+    is: "resume resume_cursor",
+  },
+  {
     name: "tokens of a group",
     facts: sent,
     run: { wasted_tokens: 10, next_tokens: 41, group_wasted_tokens: 60 },

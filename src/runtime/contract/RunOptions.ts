@@ -95,9 +95,12 @@ export interface RunOptions<P, E, R> {
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /** Whether 400, 401 and 404 of the first route are the route's own fault. Default false: they are the caller's. */
   readonly ownRoute?: boolean;
-  /** The group of runs (one agent and its sub-agents) whose budget this run shares. */
+  /**
+   * The group of runs (one agent and its sub-agents) whose `max_group_retries` and `max_group_wasted_tokens` this run shares. It
+   * counts for one processor, in the scope of the `path`'s credential, and is forgotten an hour after its last word.
+   */
   readonly group?: string;
-  /** Tokens of the request, where the caller knows them: what the next attempt would repeat. */
+  /** Tokens of the request, as the caller counts or estimates them: what the next attempt would repeat, until a provider tells. */
   readonly requestTokens?: number;
   /** Finishes that count as failures, so that another route may take them. Default none. */
   readonly finishFailures?: ReadonlyArray<FinishFailure>;
@@ -199,8 +202,10 @@ export interface TakeUpOptions<P, E, R> {
 export const letGo = <P, E, R>({
   canContinue,
   continueText,
+  group,
   provider,
   refreshCredentials,
+  requestTokens,
   tools,
 }: RunOptions<P, E, R>): RunOptions<P, E, R> => ({
   provider,
@@ -209,5 +214,7 @@ export const letGo = <P, E, R>({
   observe: () => none,
   ...(canContinue === undefined ? {} : { canContinue }),
   ...(continueText === undefined ? {} : { continueText }),
+  ...(group === undefined ? {} : { group }),
   ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
+  ...(requestTokens === undefined ? {} : { requestTokens }),
 });

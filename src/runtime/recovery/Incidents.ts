@@ -6,7 +6,9 @@ import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
+import * as RetryBudget from "../../policy/RetryBudget.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { stopFailure } from "../contract/InterruptSignature.ts";
@@ -26,6 +28,8 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<RecordedDecision> {
+  // In the step that decides: what this response has cost is the group's before another run of it is decided.
+  run.shared.groups.broke(RunSnapshot.memberOf(run), Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const input = yield* inputOf(run, broken, undefined);
   // From here on a settle is late: these facts are what is decided.
   run.response.decided(broken.attempt, input.failure);
@@ -64,7 +68,8 @@ const inputOf = <P, E, R>(
   throttleWaitMs: number | undefined,
 ): Effect.Effect<DecisionInput> =>
   Effect.map(Random.next, (jitter) => {
-    const facts = RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused);
+    const cost = RunSnapshot.costOf(run, broken);
+    const facts = RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused, cost);
     return {
       facts: broken.facts(),
       failure: run.stopper === "caller" || run.stopper === "caller_failed" ? stopFailure(run.stopper) : broken.failure,
@@ -94,6 +99,8 @@ const record = <P, E, R>(
   const isFree = decision.route === "next" || decision.wait_for !== undefined;
   if (decision.action === "auto_retry_once" && !isFree && status === "open") {
     run.shared.throttle.take(run.provider.id, run.now());
+    // What waits for its path costs nothing, and nothing of its group.
+    if (!RetryBudget.isWaited(input)) run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
   }
   run.note(attempt.number, "decision", decision.rule);
   run.telemetry.decided(incident);

@@ -47,6 +47,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
     if (run.stopper !== undefined) return "again";
     return yield* Ending.stop(run, broken, { decision: incident.decision, incident, recorded }, "record_failed");
   }
+  goesOn(run, broken, setup.request === "resume");
   if (setup.request === "resume") run.response.resumes(next, broken.attempt);
   else run.response.begins(next);
   const started = RunSnapshot.startedOf(run, next);
@@ -56,6 +57,15 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   run.start(next);
   return next;
 });
+
+/** Counts what the broken response has cost, unless the next attempt goes on in it. */
+const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
+  run.shared.groups.went(RunSnapshot.memberOf(run), inResponse, run.now());
+  if (inResponse) return;
+  const cost = RunSnapshot.costOf(run, broken);
+  run.spending.gaveUp(cost);
+  run.telemetry.paid("wasted", cost);
+};
 
 interface Prepared<P> {
   readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;

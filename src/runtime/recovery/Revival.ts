@@ -7,6 +7,7 @@ import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { resumesMax } from "../../domain/Limits.ts";
 import { fresh } from "../../domain/RunFacts.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -132,7 +133,10 @@ export const restore = <P, E, R>(
   };
   run.restored(before, Orphan.incidentsSoFar(record));
   run.question.restored(record.questions.at(-1)?.revision ?? 0);
-  run.spending.restored({ ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 });
+  run.spending.restored(
+    { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
+    Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
+  );
   if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);

@@ -57,6 +57,15 @@ export const discardedCharacters = counter("discarded_characters", "Characters o
 /** Output tokens of attempts that a replay has replaced, where the provider had told them. */
 export const discardedTokens = counter("discarded_tokens", "Output tokens of attempts that were thrown away");
 
+/**
+ * Tokens of responses, by `stream_recovery.outcome` (`used` of one that stands, `wasted` of one that broke) and `gen_ai.token.type`
+ * (input, output). What the provider did not tell is estimated, and says so (`stream_recovery.estimated`).
+ */
+export const tokens = counter("tokens", "Tokens of responses, used or wasted");
+
+/** What they cost where the model has a price, by `stream_recovery.outcome`. */
+export const cost = counter("cost", "What responses cost, used or wasted", "usd");
+
 /** Writes that the store did not take when they were due, by reason (`error.type`): from there a run goes on unrecorded. */
 export const unrecorded = counter("unrecorded", "Writes of runs that the store did not take when they were due");
 

@@ -11,7 +11,7 @@
  *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
  * - Ending: `finish`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
  *
- * The groups, each with its invariants in its own header: `spending` (S1–S4), `response` (R1–R4), `question` (Q1–Q4), `routes`
+ * The groups, each with its invariants in its own header: `spending` (S1–S5), `response` (R1–R4), `question` (Q1–Q4), `routes`
  * (O1–O3), `departure` (D1–D4), and why the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
  *
  * U1 Attempts and incidents are numbered from 1. An attempt that never came on record gives its number back.
@@ -273,7 +273,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
     this.passed(this.#clocks.ended(attempt.watch, stalled));
     if (failure !== undefined) {
-      this.spending.failed();
+      this.spending.failed(attempt.facts.snapshot().counters.input_tokens);
       // The error that an abort makes of a request may be seen before the abort itself (L10).
       if (this.stopper === undefined) this.stopping.heard();
     }

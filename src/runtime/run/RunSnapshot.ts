@@ -2,10 +2,13 @@
  * Says how a run stands: what a decision takes of it, and what the start of an attempt puts on record.
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
+import type { BrokenAttempt } from "./Chain.ts";
+import { type GroupMember, groupKey } from "./Groups.ts";
 import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
 
@@ -13,8 +16,14 @@ import type { Run } from "./Run.ts";
  * The run's side of a decision about an attempt.
  *
  * @param resumable whether the attempt's cursor may be used
+ * @param cost what its response has cost, where it is broken
  */
-export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumable: boolean): RunFacts => {
+export const factsOf = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  resumable: boolean,
+  cost: Tokens.TokenCost = Tokens.free,
+): RunFacts => {
   const { options, shared } = run;
   const { credential_refreshes, ...retries } = run.spent;
   return {
@@ -31,13 +40,37 @@ export const factsOf = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, resumab
     ...retries,
     ...standingOf(run),
     ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
-    wasted_tokens: 0,
-    next_tokens: 0,
-    tokens_estimated: false,
-    group_retries: 0,
-    group_wasted_tokens: 0,
+    ...tokensOf(run, cost),
+    ...shared.groups.facts(memberOf(run), run.now()),
   };
 };
+
+/** What broken responses have cost, and what the next attempt would repeat: as an attempt was told it, else as the caller says. */
+const tokensOf = <P, E, R>(
+  { options, spending, spent }: Run<P, E, R>,
+  cost: Tokens.TokenCost,
+): Pick<RunFacts, "wasted_tokens" | "next_tokens" | "tokens_estimated"> => {
+  const next = spending.inputTokens ?? options.requestTokens ?? 0;
+  const wasted = spent.wasted_tokens + Tokens.total(cost);
+  const isGuessed = spent.tokens_estimated || cost.estimated || spending.inputTokens === undefined;
+  return { wasted_tokens: wasted, next_tokens: next, tokens_estimated: isGuessed && wasted + next > 0 };
+};
+
+/** What a broken response has cost so far, over all attempts that read it. */
+export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenAttempt<P>): Tokens.TokenCost => {
+  const links = run.chain?.links ?? [attempt];
+  return Tokens.ofResponse(
+    links.map(({ facts }) => facts.snapshot()),
+    failure,
+    run.options.requestTokens,
+  );
+};
+
+/** The run as its group knows it: groups of one credential stand apart from those of another. */
+export const memberOf = <P, E, R>({ options: { group, path }, runId }: Run<P, E, R>): GroupMember => ({
+  runId,
+  group: group === undefined ? undefined : groupKey(group, typeof path === "object" ? path.credential : undefined),
+});
 
 /** The start of an attempt: with what a decision would take, in case this process does not live to take it. */
 export const startOf = <P, E, R>(

@@ -2,6 +2,7 @@
  * Lists what all runs of one processor share.
  */
 import type * as Clock from "effect/Clock";
+import type { Prices } from "../../domain/Prices.ts";
 import type { Breakers } from "../../paths/Breakers.ts";
 import type { PathsService } from "../../paths/Paths.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -10,6 +11,7 @@ import type { Watchdog } from "../attempt/Watchdog.ts";
 import type { UserDecisions } from "../questions/UserDecisions.ts";
 import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { Backlog } from "./Backlog.ts";
+import type { Groups } from "./Groups.ts";
 import type { RetryGate } from "./RetryGate.ts";
 import { providersMax, type Throttle } from "./Throttle.ts";
 
@@ -23,6 +25,8 @@ export interface Shared {
   readonly guard: ToolGuard["Service"];
   readonly watchdog: Watchdog;
   readonly throttle: Throttle;
+  readonly groups: Groups;
+  readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
   /** Whether requests may go, over all runs that share it. */

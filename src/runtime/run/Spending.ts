@@ -6,8 +6,10 @@
  *    counts, also where the response had ended without an error, before its marker.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
  * S4 What the run waits for paths and cooldowns is counted apart from that time, and costs none of it.
+ * S5 What a broken response has cost counts when the run gives it up; a response that is resumed goes on.
  */
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 
 /** The budget's side of a run's facts. */
 export type SpentBudget = Pick<
@@ -19,6 +21,8 @@ export type SpentBudget = Pick<
   | "credential_refreshes"
   | "elapsed_ms"
   | "waited_ms"
+  | "wasted_tokens"
+  | "tokens_estimated"
 >;
 
 /** What the budget asks of a retry. */
@@ -40,11 +44,31 @@ export class Spending {
   #credentialRefreshes = 0;
   #elapsedMs = 0;
   #waitedMs = 0;
+  #wastedTokens = 0;
+  #tokensEstimated = false;
+  #inputTokens: number | undefined;
   #hasFailed = false;
 
-  /** An attempt has failed: time counts from here on (S2). */
-  failed(): void {
+  /**
+   * An attempt has failed: time counts from here on (S2).
+   *
+   * @param inputTokens what its provider has told of its request
+   */
+  failed(inputTokens?: number): void {
     this.#hasFailed = true;
+    if (inputTokens !== undefined) this.#inputTokens = Math.max(inputTokens, this.#inputTokens ?? 0);
+  }
+
+  /** Tokens of the run's request, as an attempt was told them. */
+  get inputTokens(): number | undefined {
+    return this.#inputTokens;
+  }
+
+  /** A broken response is given up (S5). What a person asks to repeat is paid for by the budget that the person gives (S1). */
+  gaveUp(cost: Tokens.TokenCost): void {
+    if (!this.#hasFailed) return;
+    this.#wastedTokens += Tokens.total(cost);
+    this.#tokensEstimated ||= cost.estimated;
   }
 
   /** Time has passed, in milliseconds. Before the first failure it costs nothing (S2). */
@@ -89,10 +113,14 @@ export class Spending {
     this.#hasFailed = false;
   }
 
-  /** The run goes on from its record: an attempt of it has failed. */
-  restored(spent: SpentBudget): void {
+  /**
+   * The run goes on from its record: an attempt of it has failed.
+   *
+   * @param inputTokens what its providers have told of its request
+   */
+  restored(spent: SpentBudget, inputTokens?: number): void {
     this.#set(spent);
-    this.#hasFailed = true;
+    this.failed(inputTokens);
   }
 
   /** What a decision takes. */
@@ -105,6 +133,8 @@ export class Spending {
       retries_after_stall: this.#retriesAfterStall,
       elapsed_ms: Math.round(this.#elapsedMs),
       waited_ms: Math.round(this.#waitedMs),
+      wasted_tokens: this.#wastedTokens,
+      tokens_estimated: this.#tokensEstimated,
     };
   }
 
@@ -116,6 +146,8 @@ export class Spending {
     this.#credentialRefreshes = spent.credential_refreshes;
     this.#elapsedMs = spent.elapsed_ms;
     this.#waitedMs = spent.waited_ms;
+    this.#wastedTokens = spent.wasted_tokens;
+    this.#tokensEstimated = spent.tokens_estimated;
   }
 }
 

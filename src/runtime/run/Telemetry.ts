@@ -12,8 +12,10 @@ import * as Exit from "effect/Exit";
 import * as Tracer from "effect/Tracer";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
+import * as Prices from "../../domain/Prices.ts";
 import type { AttemptMode, Provider } from "../../domain/RunFacts.ts";
 import type { RunEnd, RunIncident } from "../../domain/RunIncident.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 import { isPublic } from "../../recorder/export/ExportLabel.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import * as Measures from "./Measures.ts";
@@ -33,6 +35,10 @@ export interface SeenRun {
   readonly provider: Provider;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** The attempts that read its response. */
+  readonly chain: { readonly links: ReadonlyArray<Pick<SeenAttempt, "facts">> } | undefined;
+  readonly options: { readonly requestTokens?: number };
+  readonly shared: { readonly prices: Prices.Prices };
 }
 
 /** The telemetry of one run. `R` is what the caller's stream needs. */
@@ -168,8 +174,38 @@ export class RunTelemetry<R> {
     });
   }
 
+  /** A response was paid for: it stands, or it broke. */
+  paid(outcome: "used" | "wasted", tokens: Tokens.TokenCost): void {
+    this.#safely(() => {
+      const attributes = {
+        "stream_recovery.outcome": outcome,
+        "stream_recovery.estimated": tokens.estimated ? "true" : undefined,
+      };
+      for (const type of ["input", "output"] as const) {
+        if (tokens[type] > 0)
+          this.#measure(Measures.tokens, tokens[type], { ...attributes, "gen_ai.token.type": type });
+      }
+      const price = Prices.priceOf(this.#run.shared.prices, this.#run.provider.model);
+      const cost = price === undefined ? 0 : Prices.costOf(price, tokens);
+      if (cost > 0) this.#measure(Measures.cost, cost, attributes);
+    });
+  }
+
+  /** What the run's last response has cost, once the run has its end: a run that is parked goes on. */
+  #paidLast({ reason, state }: StreamEnd): void {
+    const { chain, options } = this.#run;
+    if (chain === undefined || state === "parked") return;
+    const isUsed = state === "completed" || reason === "accepted_partial" || reason === "consumer_finished";
+    const facts = chain.links.map((link) => link.facts.snapshot());
+    this.paid(
+      isUsed ? "used" : "wasted",
+      Tokens.ofResponse(facts, isUsed ? undefined : this.#last?.failure, options.requestTokens),
+    );
+  }
+
   /** The run has ended. */
   finished(end: StreamEnd, attempts: number): void {
+    this.#paidLast(end);
     this.#safely(() => {
       const completed = end.state === "completed";
       const how = !completed ? end.state : attempts > 1 ? "recovered" : "completed";

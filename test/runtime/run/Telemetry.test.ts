@@ -201,6 +201,8 @@ describe("metrics", () => {
         [`stream_recovery.decisions error.type=transport ${always} stream_recovery.action=auto_retry_once stream_recovery.rule=only_reasoning_shown`]: 1,
         [`stream_recovery.discarded_characters ${first}`]: 4,
         [`stream_recovery.runs ${always} stream_recovery.end=recovered`]: 1,
+        [`stream_recovery.tokens ${always} gen_ai.token.type=output stream_recovery.estimated=true stream_recovery.outcome=wasted`]: 1,
+        [`stream_recovery.tokens ${always} gen_ai.token.type=output stream_recovery.estimated=true stream_recovery.outcome=used`]: 3,
         [`stream_recovery.time_to_first_progress ${first} unit=seconds`]: [1, 2],
         [`stream_recovery.time_to_first_progress ${always} stream_recovery.mode=replay unit=seconds`]: [1, 0.75],
         [`stream_recovery.recovery_time error.type=transport ${always} stream_recovery.mode=replay unit=seconds`]: [

@@ -1,0 +1,70 @@
+/**
+ * Says what a response has cost in tokens, as its provider has told it and else as an estimate.
+ */
+import type { AttemptFacts } from "../domain/AttemptFacts.ts";
+import { type Failure, resolve } from "../domain/Failure.ts";
+
+/** Characters of text for a token: what OpenAI's and Google's documentation of tokens give as a rule of thumb for English. */
+export const charactersPerToken = 4;
+
+/**
+ * Tokens of an image, whatever its size: the most that Anthropic's API counts for one ("Vision": width × height / 750, after a
+ * longest edge of 1,568 pixels). OpenAI's and Google's counts of an image lie at or below it in most settings.
+ */
+export const tokensPerImage = 1_600;
+
+/** Tokens that were paid for. */
+export interface TokenCost {
+  readonly input: number;
+  readonly output: number;
+  /** A part of them was not told by the provider. */
+  readonly estimated: boolean;
+}
+
+/** What costs nothing. */
+export const free: TokenCost = { input: 0, output: 0, estimated: false };
+
+/** All tokens of a cost. */
+export const total = ({ input, output }: TokenCost): number => input + output;
+
+/** Tokens of a text, as an estimate. */
+export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
+
+/** Whether an attempt is not paid for: nothing of it was sent, or its provider did nothing with it. */
+const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undefined): boolean =>
+  delivery === "not_sent" ||
+  (failure !== undefined && resolve(failure).not_processed && (progress === "none" || progress === "started"));
+
+/**
+ * What one response has cost. Usage that was told before the response's end is no more than a lower bound of its output.
+ *
+ * @param attempts the facts of the attempts that read it: the one that asked for it, and those that resumed it
+ * @param failure what the last of them failed by; undefined where none did
+ * @param requestTokens tokens of its request, where the caller knows them
+ */
+export const ofResponse = (
+  attempts: ReadonlyArray<AttemptFacts>,
+  failure: Failure | undefined,
+  requestTokens: number | undefined,
+): TokenCost => {
+  const last = attempts.length - 1;
+  const paid = attempts.filter((facts, index) => !isUnpaid(facts, index === last ? failure : undefined));
+  if (paid.length === 0) return free;
+  const input = inputOf(paid);
+  const told = most(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
+  const read = ofCharacters(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
+  const isWhole = told > 0 && paid.some(({ terminal_seen }) => terminal_seen);
+  return {
+    input: input ?? requestTokens ?? 0,
+    output: isWhole ? told : Math.max(told, read),
+    estimated: input === undefined || (!isWhole && read > told),
+  };
+};
+
+/** Tokens of a request, the highest number that one of its attempts was told; undefined where none was. */
+export const inputOf = (attempts: ReadonlyArray<AttemptFacts>): number | undefined =>
+  most(attempts.map(({ counters }) => counters.input_tokens));
+
+/** The highest number that was told. */
+const most = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
+  numbers.reduce((high, it) => (it === undefined ? high : Math.max(high ?? 0, it)), undefined);

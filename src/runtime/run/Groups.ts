@@ -1,0 +1,132 @@
+/**
+ * Counts what the runs of a group (an agent and its sub-agents) spend together.
+ *
+ * G1 What a run spends stands in its group in the step that decides it: of runs that decide at once none sees what another has
+ *    taken as free.
+ * G2 A retry that was taken counts once, also where its run decides again before it goes; a run that ends before has taken none.
+ * G3 What a response has cost counts once, however often its run decides about it.
+ * G4 A group that is idle for `idleMs` is forgotten, and beyond `groupsMax` the one that is idle longest (L11).
+ */
+import type { RunFacts } from "../../domain/RunFacts.ts";
+
+/** How long a group is kept after its last word, in milliseconds: an hour. */
+export const idleMs = 3_600_000;
+
+/** Groups that are told apart at a time. */
+export const groupsMax = 4_096;
+
+/** What a decision takes of the run's group. */
+export type GroupFacts = Pick<RunFacts, "group_retries" | "group_wasted_tokens">;
+
+/** A run, as its group knows it. */
+export interface GroupMember {
+  readonly runId: string;
+  /** Names its group: an id, in the scope of a credential. Undefined where it is in none. */
+  readonly group: string | undefined;
+}
+
+/** What one run has under way: a retry that has not gone yet, and the cost of a response that may still go on. */
+interface Share {
+  retry: boolean;
+  tokens: number;
+}
+
+interface Group {
+  retries: number;
+  wastedTokens: number;
+  at: number;
+  readonly shares: Map<string, Share>;
+}
+
+const alone: GroupFacts = { group_retries: 0, group_wasted_tokens: 0 };
+
+/**
+ * Names a group in the scope of a credential: the same id of two credentials names two groups.
+ *
+ * @param credential a digest of it, never the credential itself
+ */
+export const groupKey = (id: string, credential: string | undefined): string => JSON.stringify([credential ?? "", id]);
+
+/** The groups of one processor. Times are monotonic milliseconds. */
+export class Groups {
+  readonly #groups = new Map<string, Group>();
+
+  /** What the group has spent, the run's own retry that has not gone yet left out (G2). */
+  facts({ group, runId }: GroupMember, now: number): GroupFacts {
+    const found = group === undefined ? undefined : this.#known(group, now);
+    if (found === undefined) return alone;
+    const own = found.shares.get(runId)?.retry === true ? 1 : 0;
+    return { group_retries: found.retries - own, group_wasted_tokens: found.wastedTokens };
+  }
+
+  /**
+   * A response of the run has broken (G3).
+   *
+   * @param tokens what it has cost so far
+   */
+  broke(member: GroupMember, tokens: number, now: number): void {
+    const joined = this.#join(member, now);
+    if (joined === undefined) return;
+    const { group, share } = joined;
+    group.wastedTokens += Math.max(0, tokens - share.tokens);
+    share.tokens = Math.max(share.tokens, tokens);
+  }
+
+  /** The run takes a retry of its group (G1, G2). */
+  take(member: GroupMember, now: number): void {
+    const joined = this.#join(member, now);
+    if (joined === undefined || joined.share.retry) return;
+    joined.group.retries += 1;
+    joined.share.retry = true;
+  }
+
+  /**
+   * The retry goes.
+   *
+   * @param goesOn in the very same response, whose cost goes on too (G3)
+   */
+  went(member: GroupMember, goesOn: boolean, now: number): void {
+    const joined = this.#join(member, now);
+    if (joined === undefined) return;
+    joined.share.retry = false;
+    if (!goesOn) joined.share.tokens = 0;
+  }
+
+  /** The run has ended: a retry that has not gone is the group's again (G2). */
+  leave({ group, runId }: GroupMember): void {
+    const found = group === undefined ? undefined : this.#groups.get(group);
+    if (found === undefined) return;
+    if (found.shares.get(runId)?.retry === true) found.retries -= 1;
+    found.shares.delete(runId);
+  }
+
+  /** How many groups are kept. */
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  #join({ group, runId }: GroupMember, now: number): { readonly group: Group; readonly share: Share } | undefined {
+    if (group === undefined) return undefined;
+    const found = this.#known(group, now) ?? { retries: 0, wastedTokens: 0, at: now, shares: new Map() };
+    found.at = now;
+    this.#groups.delete(group);
+    this.#groups.set(group, found);
+    this.#forget(now);
+    const share = found.shares.get(runId) ?? { retry: false, tokens: 0 };
+    found.shares.set(runId, share);
+    return { group: found, share };
+  }
+
+  #known(group: string, now: number): Group | undefined {
+    const found = this.#groups.get(group);
+    return found === undefined || now - found.at > idleMs ? undefined : found;
+  }
+
+  /** Groups stand in the order of their last word, so that the first ones are those to forget (G4). */
+  #forget(now: number): void {
+    for (const [group, { at }] of this.#groups) {
+      if (this.#groups.size <= groupsMax && now - at <= idleMs) return;
+      this.#groups.delete(group);
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/** What a response has cost: as its provider has told it, and else as an estimate that says so. */
+import { assert, describe, it } from "@effect/vitest";
+import { type AttemptFacts, fresh } from "../../src/domain/AttemptFacts.ts";
+import type { Failure } from "../../src/domain/Failure.ts";
+import { costOf, priceOf } from "../../src/domain/Prices.ts";
+import * as Tokens from "../../src/facts/Tokens.ts";
+
+const cut: Failure = { kind: "transport", code: "ECONNRESET" };
+const read = (counters: Partial<AttemptFacts["counters"]>, more: Partial<AttemptFacts> = {}): AttemptFacts => ({
+  ...fresh,
+  delivery: "accepted",
+  progress: "output",
+  ...more,
+  counters: { ...fresh.counters, ...counters },
+});
+
+describe("The cost of a response", () => {
+  it("is what its provider has told", () => {
+    const whole = read({ input_tokens: 900, output_tokens: 30, characters: 4_000 }, { terminal_seen: true });
+    assert.deepStrictEqual(Tokens.ofResponse([whole], undefined, 5), { input: 900, output: 30, estimated: false });
+  });
+
+  it("is an estimate where the provider told nothing: the caller's count of the request, a token for four characters", () => {
+    assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, 250), {
+      input: 250,
+      output: 101,
+      estimated: true,
+    });
+    assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, undefined).input, 0);
+  });
+
+  it("takes an output that was told before the end for no more than a lower bound: some providers say 1 as they begin", () => {
+    const begun = read({ input_tokens: 900, output_tokens: 1, characters: 400 });
+    assert.deepStrictEqual(Tokens.ofResponse([begun], cut, undefined), { input: 900, output: 100, estimated: true });
+    const told = read({ input_tokens: 900, output_tokens: 150, characters: 400 });
+    assert.deepStrictEqual(Tokens.ofResponse([told], cut, undefined), { input: 900, output: 150, estimated: false });
+  });
+
+  it("is nothing for what was not sent, or what its provider did nothing with", () => {
+    const unsent = { ...fresh, delivery: "not_sent" } as const;
+    assert.deepStrictEqual(Tokens.ofResponse([unsent], cut, 250), Tokens.free);
+    const limited: Failure = { kind: "rate_limited", status: 429 };
+    assert.deepStrictEqual(Tokens.ofResponse([read({}, { progress: "none" })], limited, 250), Tokens.free);
+    assert.deepStrictEqual(
+      Tokens.ofResponse([read({}, { progress: "none" })], { kind: "rejected", reason: "quota" }, 250),
+      Tokens.free,
+    );
+    // Past its start the provider has worked, whatever it says.
+    assert.strictEqual(Tokens.total(Tokens.ofResponse([read({ characters: 4 })], limited, 250)), 251);
+    // A server error was processed, as far as anybody knows.
+    assert.strictEqual(
+      Tokens.total(Tokens.ofResponse([read({}, { progress: "none" })], { kind: "server_error", status: 500 }, 250)),
+      250,
+    );
+  });
+
+  it("is one over all attempts that read the same response: its request is paid once", () => {
+    const first = read({ input_tokens: 900, characters: 400 });
+    const resumed = read({ characters: 200 });
+    assert.deepStrictEqual(Tokens.ofResponse([first, resumed], cut, 250), { input: 900, output: 150, estimated: true });
+    // The last attempt alone was turned away: what was read before is paid for.
+    const turnedAway = read({}, { progress: "none" });
+    assert.strictEqual(Tokens.total(Tokens.ofResponse([first, turnedAway], { kind: "overloaded" }, 250)), 1_000);
+  });
+});
+
+describe("A table of prices", () => {
+  const prices = {
+    "gpt-5": { input: 1, output: 10 },
+    "gpt-5*": { input: 2, output: 20 },
+    "gpt-5-mini*": { input: 0.25, output: 2 },
+    "*": { input: 9, output: 9 },
+  };
+
+  it("knows a model by its whole name, else by the longest beginning that it has", () => {
+    const inputOf = (model: string | undefined) => priceOf(prices, model)?.input;
+    assert.deepStrictEqual(["gpt-5", "gpt-5.2", "gpt-5-mini-2026", "claude", undefined].map(inputOf), [
+      1,
+      2,
+      0.25,
+      9,
+      undefined,
+    ]);
+    assert.isUndefined(priceOf({ "gpt-5": prices["gpt-5"] }, "gpt-5.2"));
+    assert.isUndefined(priceOf({}, "constructor"));
+  });
+
+  it("gives dollars for a million tokens", () => {
+    assert.strictEqual(costOf({ input: 3, output: 15 }, { input: 1_000_000, output: 100_000 }), 4.5);
+  });
+});

@@ -1,0 +1,154 @@
+/** The runs of a group share a budget: what one takes stands before another is decided. */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber } from "effect";
+import { TestClock } from "effect/testing";
+import type { Failure } from "../../../src/domain/Failure.ts";
+import { Groups, groupKey, groupsMax, idleMs } from "../../../src/runtime/run/Groups.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as S from "../Scripted.ts";
+
+const member = (runId: string, group = "g") => ({ runId, group });
+
+describe("A group", () => {
+  it("counts a retry once, from the step that takes it, and gives back one that has not gone (G1, G2)", () => {
+    const groups = new Groups();
+    groups.take(member("a"), 0);
+    groups.take(member("a"), 0);
+    assert.strictEqual(groups.facts(member("a"), 0).group_retries, 0, "its own is no reason against it");
+    assert.strictEqual(groups.facts(member("b"), 0).group_retries, 1);
+    groups.went(member("a"), false, 0);
+    assert.strictEqual(groups.facts(member("a"), 0).group_retries, 1);
+    groups.take(member("b"), 0);
+    groups.leave(member("b"));
+    assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
+    groups.leave(member("a"));
+    assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
+  });
+
+  it("counts what a response has cost once, however often it is decided, and again what the next one costs (G3)", () => {
+    const groups = new Groups();
+    const wasted = () => groups.facts(member("b"), 0).group_wasted_tokens;
+    groups.broke(member("a"), 100, 0);
+    groups.broke(member("a"), 100, 0);
+    assert.strictEqual(wasted(), 100);
+    groups.went(member("a"), true, 0);
+    groups.broke(member("a"), 130, 0);
+    assert.strictEqual(wasted(), 130);
+    groups.went(member("a"), false, 0);
+    groups.broke(member("a"), 50, 0);
+    assert.strictEqual(wasted(), 180);
+  });
+
+  it("stands apart from that of another credential, and from no group at all", () => {
+    assert.notStrictEqual(groupKey("g", "k1"), groupKey("g", "k2"));
+    assert.notStrictEqual(groupKey('"],["', "k"), groupKey('"', '],["k'));
+    const groups = new Groups();
+    groups.take({ runId: "a", group: undefined }, 0);
+    assert.strictEqual(groups.size, 0);
+  });
+
+  it("is forgotten after an hour without a word, and the idlest where there are too many (G4, L11)", () => {
+    const groups = new Groups();
+    groups.take(member("a", "old"), 0);
+    assert.strictEqual(groups.facts(member("b", "old"), idleMs).group_retries, 1);
+    assert.strictEqual(groups.facts(member("b", "old"), idleMs + 1).group_retries, 0);
+    groups.take(member("a", "new"), idleMs + 1);
+    assert.strictEqual(groups.size, 1);
+    for (let index = 0; index < groupsMax + 10; index += 1) groups.take(member("a", `g${index}`), idleMs + 2);
+    assert.strictEqual(groups.size, groupsMax);
+    assert.strictEqual(groups.facts(member("b", "new"), idleMs + 2).group_retries, 0);
+    assert.strictEqual(groups.facts(member("b", `g${groupsMax}`), idleMs + 2).group_retries, 1);
+  });
+});
+
+describe("Forty runs of a group that break at once", () => {
+  const limited: Failure = { kind: "rate_limited", status: 429 };
+  const play = (failures: number, failure: Failure, more: Parameters<typeof S.options>[1]) =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      let requests = 0;
+      const attempt: ReturnType<typeof S.scripted>["attempt"] = (context) => {
+        requests += 1;
+        const steps = context.attempt <= failures ? [S.start, S.reasoning("four"), S.fail(failure)] : S.hello;
+        return S.scripted(steps).attempt(context);
+      };
+      const fibers = yield* Effect.forEach(Array.from({ length: 40 }), () =>
+        Effect.forkChild(S.watch(processor.run(S.options({ attempt }, more)))),
+      );
+      for (let step = 0; step < 60; step += 1) yield* TestClock.adjust("1 minute");
+      const seen = yield* Effect.forEach(fibers, Fiber.join);
+      return { retries: requests - 40, ends: seen.map(({ lines }) => lines.at(-1)) };
+    }).pipe(Effect.provide(S.processor()));
+
+  for (const [name, failure] of [
+    ["cut", { kind: "transport" }],
+    ["turned away", limited],
+  ] as const) {
+    it.effect(`get as many retries as their group has left and never one more: all were ${name}`, () =>
+      Effect.gen(function* () {
+        const { ends, retries } = yield* play(1, failure, { group: "tree", budget: { max_group_retries: 5 } });
+        assert.strictEqual(retries, 5);
+        assert.strictEqual(ends.filter((it) => it === "completed").length, 5);
+        assert.strictEqual(ends.filter((it) => it === "end stopped budget_exhausted").length, 35);
+      }),
+    );
+  }
+
+  it.effect("spend no more than their retries over all breaks of theirs", () =>
+    Effect.gen(function* () {
+      const { retries } = yield* play(3, { kind: "transport" }, { group: "tree", budget: { max_group_retries: 7 } });
+      assert.strictEqual(retries, 7);
+    }),
+  );
+
+  it.effect("are asked where all that broke has cost more than the group has, whichever was decided first", () =>
+    Effect.gen(function* () {
+      const budget = { max_group_wasted_tokens: 1_200 };
+      const { ends, retries } = yield* play(1, { kind: "transport" }, { group: "tree", requestTokens: 100, budget });
+      assert.strictEqual(retries, 0);
+      assert.deepStrictEqual([...new Set(ends)], ["end stopped token_budget"]);
+    }),
+  );
+
+  it.effect(
+    "and one after the other, until what has broken and what would be repeated is more than the group has",
+    () =>
+      Effect.gen(function* () {
+        const processor = yield* StreamProcessor;
+        const more = { group: "tree", requestTokens: 100, budget: { max_group_wasted_tokens: 1_200 } };
+        const ends: Array<string | undefined> = [];
+        for (let run = 0; run < 12; run += 1) {
+          // Each break has cost 100 of the request and 1 of four characters; a retry would repeat 100.
+          const provider = S.scripted([S.start, S.reasoning("four"), S.reset], S.hello);
+          ends.push((yield* S.played(processor.run(S.options(provider, more)))).lines.at(-1));
+        }
+        const stopped = "end stopped token_budget";
+        assert.deepStrictEqual(ends, [...Array.from({ length: 10 }, () => "completed"), stopped, stopped]);
+      }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("are as many runs without one as before: nothing is shared", () =>
+    Effect.gen(function* () {
+      const { retries } = yield* play(1, { kind: "transport" }, { budget: { max_group_retries: 5 } });
+      assert.strictEqual(retries, 40);
+    }),
+  );
+
+  it.effect("of two credentials are two groups", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      const play = (credential: string) =>
+        S.played(
+          processor.run(
+            S.options(S.scripted([S.reset], S.hello), {
+              group: "tree",
+              path: { id: "https://api.example", credential },
+              budget: { max_group_retries: 1 },
+            }),
+          ),
+        );
+      const ends = [yield* play("k1"), yield* play("k1"), yield* play("k2")].map(({ lines }) => lines.at(-1));
+      assert.deepStrictEqual(ends, ["completed", "end stopped budget_exhausted", "completed"]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+});

@@ -1,0 +1,108 @@
+/** What broken attempts of a run have cost, the question by rule `token_budget`, and what its incident says of estimates. */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import * as Observation from "../../../src/domain/Observation.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as S from "../Scripted.ts";
+
+const usage = (input_tokens: number, output_tokens: number): S.Step => ({
+  part: { name: "usage", says: { ...Observation.lifecycle, usage: { input_tokens, output_tokens } } },
+});
+
+/** Plays a run, and gives what its incidents say of tokens. */
+const play = (
+  scripts: ReadonlyArray<ReadonlyArray<S.Step>>,
+  more: Parameters<typeof S.options>[1],
+  answers: Parameters<typeof S.processor>[0] = ["stop"],
+) =>
+  Effect.gen(function* () {
+    const { lines } = yield* S.played(
+      (yield* StreamProcessor).run(S.options(S.scripted(...scripts), { runId: "r", ...more })),
+    );
+    const { incidents } = yield* S.recordOf("r");
+    const tokens = incidents.map(({ run }) => [run.wasted_tokens, run.next_tokens, run.tokens_estimated]);
+    return { lines, tokens, incidents };
+  }).pipe(Effect.provide(S.processor(answers)));
+
+describe("Tokens of a run", () => {
+  it.effect("are those that its provider has told, over all its broken attempts", () =>
+    Effect.gen(function* () {
+      const broken = [S.start, usage(500, 20), S.reset];
+      const { lines, tokens } = yield* play([broken, broken, S.hello], { requestTokens: 9 });
+      assert.strictEqual(lines.at(-1), "completed");
+      assert.deepStrictEqual(tokens, [
+        [520, 500, false],
+        [1_040, 500, false],
+      ]);
+    }),
+  );
+
+  it.effect("are estimated where it told nothing, and the incident says so", () =>
+    Effect.gen(function* () {
+      const { tokens } = yield* play([[S.start, S.reasoning("x".repeat(40)), S.reset], S.hello], { requestTokens: 90 });
+      assert.deepStrictEqual(tokens, [[100, 90, true]]);
+    }),
+  );
+
+  it.effect("are none of a request that was not sent, or that its provider did nothing with", () =>
+    Effect.gen(function* () {
+      const unsent = S.options(
+        { attempt: (context) => (context.delivery("not_sent"), S.scripted([S.reset]).attempt(context)) },
+        {},
+      );
+      const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429 })], S.hello);
+      const attempt: typeof provider.attempt = (context) =>
+        context.attempt === 1 ? unsent.attempt(context) : provider.attempt(context);
+      yield* S.played((yield* StreamProcessor).run(S.options({ attempt }, { runId: "r", requestTokens: 90 })));
+      const { incidents } = yield* S.recordOf("r");
+      assert.deepStrictEqual(
+        incidents.map(({ run }) => [run.wasted_tokens, run.next_tokens]),
+        [
+          [0, 90],
+          [0, 90],
+        ],
+      );
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect(
+    "that one more attempt would spend beyond the budget are asked about, and the question says what is an estimate",
+    () =>
+      Effect.gen(function* () {
+        const budget = { max_wasted_tokens: 1_000 };
+        const told = yield* play([[S.start, usage(500, 20), S.reset]], { budget });
+        assert.deepStrictEqual(told.lines.slice(-3), ["ask token_budget", "answer stop", "end stopped token_budget"]);
+        assert.include(told.incidents[0]?.message, "The number is the provider's own.");
+        const guessed = yield* play([[S.start, S.reset]], { budget, requestTokens: 501 });
+        assert.include(guessed.incidents[0]?.message, "The number is an estimate");
+        assert.include(guessed.incidents[0]?.decision.because ?? [], "tokens=estimated");
+      }),
+  );
+
+  it.effect("begin anew with a person's retry, as all of the budget does", () =>
+    Effect.gen(function* () {
+      const broken = [S.start, usage(500, 20), S.reset];
+      const more = { budget: { max_wasted_tokens: 1_100 } };
+      const { lines, tokens } = yield* play([broken, broken, broken, broken, S.hello], more, ["retry"]);
+      assert.strictEqual(lines.at(-1), "completed");
+      assert.deepStrictEqual(
+        tokens.map(([wasted]) => wasted),
+        [520, 1_040, 520, 1_040],
+      );
+      assert.strictEqual(lines.filter((it) => it === "ask token_budget").length, 2);
+    }),
+  );
+
+  it.effect("of a response that is resumed are not given up: its request is paid once", () =>
+    Effect.gen(function* () {
+      const first = [S.start, usage(500, 1), S.reasoning("x".repeat(40)), S.reset];
+      const resumed = [S.reasoning("x".repeat(40)), S.reset];
+      const { lines, tokens } = yield* play([first, resumed, S.hello], { cursor: (part) => part.name });
+      assert.include(lines, "retry resume resume_cursor");
+      assert.deepStrictEqual(
+        tokens.map(([wasted]) => wasted),
+        [510, 520],
+      );
+    }),
+  );
+});
