@@ -4,6 +4,7 @@
  *
  * A retry that moves to another route waits for nothing: the questions about a wait are those of the route that it leaves.
  */
+import type { Decision } from "../domain/Decision.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { AskingRule } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
@@ -85,6 +86,12 @@ function spent(s: Situation, { mode, moves }: Retry): boolean {
 /** A request that was not sent because its path was down costs nothing: what limits it is the time that may be waited. */
 export const isWaited = ({ facts, failure, run }: Pick<Situation, "facts" | "failure" | "run">): boolean =>
   run.path === "down" && facts.delivery === "not_sent" && failure.kind !== "rejected";
+
+/** Whether a decision sends a request that counts as a retry: a move has a count of its own, and what waits for its path has none. */
+export const isCounted = (
+  { action, route }: Pick<Decision, "action" | "route">,
+  s: Pick<Situation, "facts" | "failure" | "run">,
+): boolean => action === "auto_retry_once" && route !== "next" && !isWaited(s);
 
 /** Whether a retry counts against `max_not_processed` instead of `max_auto_retries`. */
 export const free = (s: Situation): boolean => s.notProcessed || s.facts.delivery === "not_sent";

@@ -99,8 +99,9 @@ const record = <P, E, R>(
   const isFree = decision.route === "next" || decision.wait_for !== undefined;
   if (decision.action === "auto_retry_once" && !isFree && status === "open") {
     run.shared.throttle.take(run.provider.id, run.now());
-    // What waits for its path costs nothing, and nothing of its group.
-    if (!RetryBudget.isWaited(input)) run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
+  }
+  if (status === "open" && RetryBudget.isCounted(decision, input)) {
+    run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
   }
   run.note(attempt.number, "decision", decision.rule);
   run.telemetry.decided(incident);

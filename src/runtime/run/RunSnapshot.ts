@@ -47,12 +47,13 @@ export const factsOf = <P, E, R>(
 
 /** What broken responses have cost, and what the next attempt would repeat: as an attempt was told it, else as the caller says. */
 const tokensOf = <P, E, R>(
-  { options, spending, spent }: Run<P, E, R>,
+  { options, spent }: Run<P, E, R>,
   cost: Tokens.TokenCost,
 ): Pick<RunFacts, "wasted_tokens" | "next_tokens" | "tokens_estimated"> => {
-  const next = spending.inputTokens ?? options.requestTokens ?? 0;
+  const told = spent.next_tokens;
+  const next = told > 0 ? told : (options.requestTokens ?? 0);
   const wasted = spent.wasted_tokens + Tokens.total(cost);
-  const isGuessed = spent.tokens_estimated || cost.estimated || spending.inputTokens === undefined;
+  const isGuessed = spent.tokens_estimated || cost.estimated || told === 0;
   return { wasted_tokens: wasted, next_tokens: next, tokens_estimated: isGuessed && wasted + next > 0 };
 };
 

@@ -22,6 +22,7 @@ export type SpentBudget = Pick<
   | "elapsed_ms"
   | "waited_ms"
   | "wasted_tokens"
+  | "next_tokens"
   | "tokens_estimated"
 >;
 
@@ -46,7 +47,8 @@ export class Spending {
   #waitedMs = 0;
   #wastedTokens = 0;
   #tokensEstimated = false;
-  #inputTokens: number | undefined;
+  /** Tokens of the run's request, as an attempt was told them; 0 where none was. */
+  #inputTokens = 0;
   #hasFailed = false;
 
   /**
@@ -54,14 +56,9 @@ export class Spending {
    *
    * @param inputTokens what its provider has told of its request
    */
-  failed(inputTokens?: number): void {
+  failed(inputTokens = 0): void {
     this.#hasFailed = true;
-    if (inputTokens !== undefined) this.#inputTokens = Math.max(inputTokens, this.#inputTokens ?? 0);
-  }
-
-  /** Tokens of the run's request, as an attempt was told them. */
-  get inputTokens(): number | undefined {
-    return this.#inputTokens;
+    this.#inputTokens = Math.max(inputTokens, this.#inputTokens);
   }
 
   /** A broken response is given up (S5). What a person asks to repeat is paid for by the budget that the person gives (S1). */
@@ -134,6 +131,7 @@ export class Spending {
       elapsed_ms: Math.round(this.#elapsedMs),
       waited_ms: Math.round(this.#waitedMs),
       wasted_tokens: this.#wastedTokens,
+      next_tokens: this.#inputTokens,
       tokens_estimated: this.#tokensEstimated,
     };
   }

@@ -105,8 +105,9 @@ describe("Forty runs of a group that break at once", () => {
     Effect.gen(function* () {
       const budget = { max_group_wasted_tokens: 1_200 };
       const { ends, retries } = yield* play(1, { kind: "transport" }, { group: "tree", requestTokens: 100, budget });
-      assert.strictEqual(retries, 0);
-      assert.deepStrictEqual([...new Set(ends)], ["end stopped token_budget"]);
+      // Eleven breaks are what the group has; whoever looks again once more have broken is asked too.
+      assert.isAtMost(retries, 10);
+      assert.strictEqual(ends.filter((it) => it === "end stopped token_budget").length, 40 - retries);
     }),
   );
 
