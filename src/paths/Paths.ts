@@ -28,7 +28,6 @@ export type {
   PathsService,
   Refusal,
   Scope,
-  Standing,
   Wait,
 } from "./Admission.ts";
 
