@@ -147,11 +147,11 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
 
 /** What every run is given. */
 const relayOptionsOf = (
-  { budget, keepAliveMs, retryEmpty }: GatewaySettings,
+  { budget, keepAliveMs, pathPatienceMs, retryEmpty }: GatewaySettings,
   { clocks, policy }: GatewayOptions,
   repeats: RelayRepeats,
 ): RequestServing["options"] => ({
-  ...{ budget, keepAliveMs, repeats, emptyIsFailure: retryEmpty },
+  ...{ budget, keepAliveMs, pathPatienceMs, repeats, emptyIsFailure: retryEmpty },
   ...(clocks === undefined ? {} : { clocks }),
   ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
 });

@@ -15,15 +15,6 @@ import { Waves } from "./Waves.ts";
 /** Most requests that wait. */
 export const waitingMax = 10_000;
 
-/**
- * How long the next request waits behind one of its wave that is over while no head came, in milliseconds: its run may be about to say
- * that it could not connect.
- */
-export const headlessMs = 20;
-
-/** Called where a request that was let go has a response or is over: others may go after so many milliseconds. */
-type Left = (entry: Entry, now: number, afterMs: number) => void;
-
 /** What the requests have to be told behind the step that decides it. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
@@ -59,11 +50,12 @@ export class Departures {
   readonly #world: TableWorld;
   readonly #cooldowns: Cooldowns;
   readonly #outbox: Outbox;
-  readonly #left: Left;
+  /** Called where a request that was let go has a response or is over. */
+  readonly #left: (entry: Entry, now: number) => void;
   #waiting = 0;
   #number = 0;
 
-  constructor(world: TableWorld, cooldowns: Cooldowns, outbox: Outbox, left: Left) {
+  constructor(world: TableWorld, cooldowns: Cooldowns, outbox: Outbox, left: (entry: Entry, now: number) => void) {
     this.#world = world;
     this.#cooldowns = cooldowns;
     this.#outbox = outbox;
@@ -163,9 +155,7 @@ export class Departures {
       waves.went();
       leaves.push(() => waves.left());
     };
-    const { waves } = entry;
-    const heads = waves?.heads;
-    if (waves !== undefined) join(waves);
+    if (entry.waves !== undefined) join(entry.waves);
     if (entry.state.state === "down") leaves.push(this.#goAsProbe(entry, now));
     for (const held of holds) {
       if (now < held.endOf(scope.credential)) {
@@ -177,7 +167,7 @@ export class Departures {
     const leave = once(() => {
       const at = this.#world.now();
       for (const give of leaves) give(at);
-      this.#left(entry, at, waves !== undefined && waves.heads === heads ? headlessMs : 0);
+      this.#left(entry, at);
     });
     waiter.leave = leave;
     hold(leave);

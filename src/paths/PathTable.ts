@@ -42,9 +42,7 @@ export class PathTable {
 
   constructor(world: TableWorld) {
     this.#world = world;
-    this.#departures = new Departures(world, this.#cooldowns, this.#outbox, (entry, now, afterMs) =>
-      this.#left(entry, now, afterMs),
-    );
+    this.#departures = new Departures(world, this.#cooldowns, this.#outbox, (entry, now) => this.#step(entry, now));
   }
 
   attach(path: string, way: PathWay): void {
@@ -122,7 +120,7 @@ export class PathTable {
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
     // Nobody goes in this step: the same head may refuse.
-    if (entry.queue.size > 0) entry.stepAt = now;
+    if (entry.queue.size > 0) entry.heardAt = now;
     this.#settle(entry, now);
   }
 
@@ -265,15 +263,6 @@ export class PathTable {
     this.#busy.delete(oldest);
   }
 
-  #left(entry: Entry, now: number, afterMs: number): void {
-    if (afterMs === 0) {
-      this.#step(entry, now);
-      return;
-    }
-    entry.stepAt = Math.min(entry.stepAt, now + afterMs);
-    this.#settle(entry, now);
-  }
-
   #ask(entry: Entry, done: (failed: boolean) => void, now: number): () => void {
     entry.askers.add(done);
     entry.wantedAt = now;
@@ -297,7 +286,7 @@ export class PathTable {
 
   /** Does all that can be done for a path now. */
   #step(entry: Entry, now: number): void {
-    entry.stepAt = Number.POSITIVE_INFINITY;
+    entry.heardAt = Number.POSITIVE_INFINITY;
     this.#departures.step(entry, now);
     this.#settle(entry, now);
   }
@@ -332,7 +321,7 @@ export class PathTable {
   /** When something is to be done for a path. */
   #entryAt(entry: Entry, now: number): number {
     const { state, way, queue } = entry;
-    let at = Math.min(entry.stepAt, this.#departures.nextAt(entry, now));
+    let at = Math.min(entry.heardAt, this.#departures.nextAt(entry, now));
     if (way !== undefined && !state.probing) at = Math.min(at, state.probeAt);
     if (queue.size > 0) return at;
     if (state.state === "returning") return Math.min(at, state.since + returningMs);

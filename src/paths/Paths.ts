@@ -28,6 +28,7 @@ export type {
   PathsService,
   Refusal,
   Scope,
+  Standing,
   Wait,
 } from "./Admission.ts";
 

@@ -18,8 +18,9 @@ const waveMax = 1 << 20;
 export class Waves {
   #size: number;
   #going = 0;
-  #went = 0;
-  #heads = 0;
+  #hasBegun = false;
+  /** Requests that went and whose head has not been counted. */
+  #unanswered = 0;
   #quietSince: number;
 
   constructor(now: number, size: number = firstWave) {
@@ -37,14 +38,9 @@ export class Waves {
     return this.#going;
   }
 
-  /** Heads that have come of requests that went. */
-  get heads(): number {
-    return this.#heads;
-  }
-
   /** Whether a request went. */
   get hasBegun(): boolean {
-    return this.#went > 0;
+    return this.#hasBegun;
   }
 
   get hasRoom(): boolean {
@@ -57,14 +53,15 @@ export class Waves {
   }
 
   went(): void {
+    this.#hasBegun = true;
     this.#going += 1;
-    this.#went += 1;
+    this.#unanswered += 1;
   }
 
   /** A head has come. Only as many heads count as requests went: one of a request from before proves nothing about this wave. */
   answered(): void {
-    if (this.#heads === this.#went) return;
-    this.#heads += 1;
+    if (this.#unanswered === 0) return;
+    this.#unanswered -= 1;
     this.#size = Math.min(this.#size + 1, waveMax);
   }
 

@@ -83,6 +83,12 @@ export const keepAliveMsDefault = 15_000;
  */
 export const maxOutageMsDefault = 600_000;
 
+/**
+ * How long a request that does not stream waits for its path before its client is told to ask again, in milliseconds: nothing can be sent to
+ * that client meanwhile, and it is well below the minute after which the least patient one gives up.
+ */
+export const pathPatienceMsDefault = 15_000;
+
 /** A certificate to listen with, and its key, as PEM texts. */
 export interface ListenTls {
   readonly cert: string;
@@ -138,6 +144,8 @@ export interface GatewayOptions {
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /** Milliseconds between comments to a client that waits. */
   readonly keepAliveMs?: number;
+  /** Milliseconds that a request that does not stream waits for a provider that cannot be reached, until its client is told to ask again. */
+  readonly pathPatienceMs?: number;
   /** Whether the log gets a line for every request. Default: it does, at the level Info. */
   readonly accessLog?: boolean;
   /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
@@ -191,6 +199,7 @@ export interface GatewaySettings {
   readonly tokens: ReadonlyArray<AdmittedToken>;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
+  readonly pathPatienceMs: number;
   /** What a run may spend, where it is not the default of a run. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly accessLog: boolean;
@@ -221,6 +230,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     tokens,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
+    pathPatienceMs: options.pathPatienceMs ?? pathPatienceMsDefault,
     budget: { max_outage_ms: maxOutageMsDefault, ...options.budget },
     accessLog: options.accessLog ?? true,
     requireStore: options.requireStore ?? false,
@@ -297,7 +307,15 @@ export const problemOfUrl = (address: string): string | undefined => {
   return isAddress ? undefined : "expected http(s)://host[:port][/path] and nothing else";
 };
 
-const problemOf = ({ keepAliveMs, limits, local, port, servers, tokens }: GatewaySettings): string | undefined => {
+const problemOf = ({
+  keepAliveMs,
+  limits,
+  local,
+  pathPatienceMs,
+  port,
+  servers,
+  tokens,
+}: GatewaySettings): string | undefined => {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return `port: expected 0 to 65535, got ${port}`;
   for (const { connectMs, name, url } of servers.values()) {
     const problem = problemOfUrl(url);
@@ -311,7 +329,7 @@ const problemOf = ({ keepAliveMs, limits, local, port, servers, tokens }: Gatewa
   }
   if (!local && tokens.length === 0)
     return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
-  for (const [name, value] of Object.entries({ keepAliveMs, ...limits })) {
+  for (const [name, value] of Object.entries({ keepAliveMs, pathPatienceMs, ...limits })) {
     if (!isMilliseconds(value)) return `${name}: expected 1 to ${numberMax}, got ${value}`;
   }
   return undefined;

@@ -23,7 +23,15 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
-    "emptyIsFailure" | "keepAliveMs" | "path" | "repeats" | "budget" | "clocks" | "tolerance" | "policy"
+    | "emptyIsFailure"
+    | "keepAliveMs"
+    | "path"
+    | "pathPatienceMs"
+    | "repeats"
+    | "budget"
+    | "clocks"
+    | "tolerance"
+    | "policy"
   >;
   /** The way to the request's upstream. */
   readonly transport: RelayTransport;
@@ -32,12 +40,6 @@ export interface RelayServing {
   /** What is configured for all clients. */
   readonly settings: Pick<GatewaySettings, "manner">;
 }
-
-/**
- * How long a request that does not stream waits for its path before its client is told to ask again, in milliseconds: nothing can be sent to
- * that client meanwhile, and it is well below the minute after which the least patient one gives up.
- */
-export const pathPatienceMs = 15_000;
 
 /** Begins the id of every run of a gateway: such a run cannot go on after its process has died, because its client is gone. */
 export const runIdPrefix = "gw_";
@@ -84,7 +86,6 @@ const relayed = Effect.fnUntraced(function* (
     ...heldFor(manner),
     transport,
     asks: "if_it_matters",
-    pathPatienceMs,
     onKeepAlive: () => client.access.heard(),
     onWaited: (wait) => {
       client.access.waited(wait.ms);
