@@ -35,6 +35,7 @@ import * as PathWatch from "./proxy/PathWatch.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
+import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf, noProxy } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 
@@ -93,12 +94,12 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const bodies = new BodyStore(first.limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const repeats = new RelayRepeats();
+  const [repeats, memory] = [new RelayRepeats(), new RouteMemory()];
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, bodies, meter, page, store, watch, reach: upstreams.reach },
+    ...{ settings, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),

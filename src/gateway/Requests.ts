@@ -19,16 +19,17 @@ import { pass } from "./proxy/PassHandler.ts";
 import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
 import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
+import { noSuchRoute, type RouteWish, wishOf } from "./routes/RouteWish.ts";
+import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
 import { type Admitted, admit, browsed, forbidden, type Refused } from "./routing/Admission.ts";
-import { credentialed } from "./routing/RequestPath.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
 import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface RequestServing extends ProbeServing, Omit<RelayServing, "transport"> {
+export interface RequestServing extends ProbeServing, Omit<RelayServing, "routing">, Pick<RouteServing, "memory"> {
   readonly settings: GatewaySettings;
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -93,7 +94,10 @@ const served = (
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
     const barred = forbidden(admitted.token, { upstream: way.server.name });
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
-    const asked: RoutedRequest = { method, tenant: admitted.token?.name, ...way };
+    const wish = wishOf(headers);
+    if ("reason" in wish) return refuse(wish, way.upstream, client, serving);
+    const { target } = address;
+    const asked: RoutedRequest = { method, tenant: admitted.token?.name, target, token: admitted.token, wish, ...way };
     if (!mayBeRelayed(method, way.url, way.headers)) return through(request, asked, client, serving);
     return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, way.upstream, client, serving)),
@@ -109,7 +113,11 @@ const spokenBy = (
 ): UpstreamName | undefined =>
   refused?.status === 426 || refused?.status === 405 ? wayOf(address, headers, settings).upstream : undefined;
 
-type RoutedRequest = Way & Pick<RelayRequest, "method" | "tenant">;
+interface RoutedRequest extends Way, Pick<RelayRequest, "method" | "tenant">, Admitted {
+  /** The provider's own path and query. */
+  readonly target: string;
+  readonly wish: RouteWish;
+}
 
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
@@ -122,29 +130,55 @@ const modelRequest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, outgoing, server, tenant, upstream, url } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
-  const plan = yield* Effect.scoped(recognised({ method, url, headers, body, tenant }, body, serving));
-  if (plan === undefined) {
+  const routing = yield* Effect.scoped(
+    Effect.map(recognised({ method, url, headers, body, tenant }, body, serving), (found) =>
+      found === undefined ? undefined : routingOf({ ...found, ...asked, way: asked }, serving),
+    ),
+  );
+  if (routing === undefined) {
+    if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };
     return yield* pass(sent, upstream, client, passing(server, serving));
   }
+  if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
-  yield* relay(plan, asked, client, relaying(asked, serving));
+  yield* leftOut(routing);
+  yield* relay(routing.plan, asked, client, { ...serving, routing });
 });
+
+/** A request that names a route which only a model request has. */
+const isElsewhere = ({ server, wish }: RoutedRequest): boolean =>
+  wish.pinned !== undefined && wish.pinned !== server.name;
+
+/** Says why routes do not take a request, to an operator who looks for it. */
+const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
+  left_out.length === 0
+    ? Effect.void
+    : Effect.logDebug(
+        `routes do not take a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
+      );
 
 /** Clients that compress a body are recognised by a copy of it, which is kept no longer; what is sent is what they sent. */
 const recognised = (
   request: RelayRequest,
   body: Bytes,
   { bodies }: RequestServing,
-): Effect.Effect<RelayPlan | undefined, BodyRefused, Scope.Scope> => {
+): Effect.Effect<Recognised | undefined, BodyRefused, Scope.Scope> => {
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  if (!isEncoded(encoding)) return Effect.sync(() => recognise(request));
-  return Effect.map(bodies.decoded(encoding, body), (plain) => {
-    const plan = plain === undefined ? undefined : recognise({ ...request, body: plain });
-    return plan === undefined ? undefined : { ...plan, request };
-  });
+  const found = (plain: RelayRequest["body"]): Recognised | undefined => {
+    const plan = recognise({ ...request, body: plain });
+    return plan === undefined ? undefined : { plan: { ...plan, request }, plain };
+  };
+  if (!isEncoded(encoding)) return Effect.sync(() => found(body));
+  return Effect.map(bodies.decoded(encoding, body), (plain) => (plain === undefined ? undefined : found(plain)));
 };
+
+/** A model request, and its body without encoding. */
+interface Recognised {
+  readonly plan: RelayPlan;
+  readonly plain: RelayRequest["body"];
+}
 
 const through = (
   request: IncomingMessage,
@@ -153,6 +187,7 @@ const through = (
   serving: RequestServing,
 ): Effect.Effect<void> => {
   const { maxPassedBytes } = serving.settings.limits;
+  if (isElsewhere(asked)) return refuse(noSuchRoute(asked.wish.pinned ?? ""), asked.upstream, client, serving);
   const length = request.headers["content-length"];
   if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, serving);
   serving.meter.count("passed_through");
@@ -178,25 +213,6 @@ const passing = (server: UpstreamSettings, { reach, watch }: RequestServing): Up
       const response = await upstream.pass(request, signal);
       watch.answered(upstream.pathOf(request.url).id);
       return response;
-    },
-  };
-};
-
-/**
- * What an upstream has of its own takes the place of what holds for all. Its headers and its credential are put in where a
- * request leaves: until then it is its client's, by whose credential a repeat is known.
- */
-const relaying = (asked: RoutedRequest, serving: RequestServing): RelayServing => {
-  const { outgoing, server } = asked;
-  const { pathOf, transport } = serving.reach(server);
-  const leaves = outgoing(asked);
-  return {
-    ...serving,
-    transport: { open: (request, reporters) => transport.open({ ...request, ...outgoing(request) }, reporters) },
-    options: {
-      ...serving.options,
-      path: credentialed(pathOf(leaves.url), leaves),
-      ...(server.tolerance === undefined ? {} : { tolerance: server.tolerance }),
     },
   };
 };

@@ -185,11 +185,13 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
 };
 
 const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
-  for (const name of ["discardable", "canContinue", "emptyIsFailure", "ownRoute", "streaming"] as const) {
+  for (const name of ["discardable", "canContinue", "emptyIsFailure", "streaming"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }
-  const { asks, continueText, holdMaxMs, requestTokens, reveal } = options;
+  const { asks, continueText, holdMaxMs, ownRoute, requestTokens, reveal } = options;
+  if (ownRoute !== undefined && typeof ownRoute !== "boolean" && ownRoute !== "credential")
+    return `ownRoute: expected a boolean or credential, got ${said(ownRoute)}`;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${said(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))

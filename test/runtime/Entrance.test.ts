@@ -179,7 +179,7 @@ describe("The options of a run", () => {
     ["path", 5, /^path: expected the name of a path or a Path, got 5/],
     ["path.credential", 5, /^path\.credential: expected a digest, got 5/],
     ["path.way", {}, /^path\.way: expected an object with `probe` and `dropIdle`, got a value of type object/],
-    ["ownRoute", "yes", /^ownRoute: expected a boolean, got 3 characters/],
+    ["ownRoute", "yes", /^ownRoute: expected a boolean or credential, got 3 characters/],
     ["finishFailures", "refused", /^finishFailures: expected a list, got 7 characters/],
     ["finishFailures.0", "sulked", /^finishFailures\[0\]: expected "refused" or "empty" or "model_length"/],
     ["routes", {}, /^routes: expected a list, got a value of type object/],

@@ -61,9 +61,28 @@ import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
 import { closeRun, type RelayWait, RelayWaits } from "./RelayWaits.ts";
 import type { WithTimeout } from "./WholeBody.ts";
 
+/** Another way for a request: what it asks for there, and how it is sent. */
+export interface RelayRoute {
+  /** Names the route in `x-recovery-route`, in events and on record. */
+  readonly id: string;
+  /** The request's own plan, with the route's provider. */
+  readonly plan: RelayPlan;
+  /** Sends the request as it is on this route. */
+  readonly transport: RelayTransport;
+  readonly path?: Path;
+  /** As of `RunRoute`. */
+  readonly own?: boolean;
+}
+
 /** How requests are relayed. */
 export interface RelayOptions {
   readonly transport: RelayTransport;
+  /** The route that the run begins on, where routes have names: every response then says by which one it came. */
+  readonly route?: Pick<RelayRoute, "id"> & { readonly own?: RunOptions<never, never, never>["ownRoute"] };
+  /** Further routes, in the order in which the run moves to them. */
+  readonly routes?: ReadonlyArray<RelayRoute>;
+  /** Finishes that count as failures, so that another route may take them. Default none. */
+  readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
   /** What is held back from the client. Default `live`. */
   readonly reveal?: "live" | "on_complete";
   /**
@@ -171,7 +190,7 @@ export const open = Effect.fn("Relay.open")(function* (
     Effect.suspend(() => spend(run, options, repeated, reader.attempts - waits.pathAttempts, cancelled));
   const failing = (error: RunInterrupted) =>
     Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
-      Effect.fail(interrupted(error, reader.attempts, run.retry_of)),
+      Effect.fail(interrupted(error, reader.attempts, run.retry_of, heads.routeOf(error.cause))),
     );
   const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
   // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
@@ -188,7 +207,8 @@ export const open = Effect.fn("Relay.open")(function* (
   const head = outcome;
   heads.sent = plan.streaming;
   const read = yield* reading(reader, first, run, options);
-  const extra = recoveryHeaders(run.run_id, heads.attempt, undefined);
+  // Nothing has answered yet where the head is our own.
+  const extra = recoveryHeaders(run.run_id, heads.attempt, undefined, head === ownHead ? undefined : heads.route);
   return {
     ...run,
     head: { ...head, headers: [...head.headers, ...extra] },
@@ -202,12 +222,11 @@ export const open = Effect.fn("Relay.open")(function* (
   };
 });
 
-const runOptions = Effect.fnUntraced(function* (
-  { plan, run_id }: RelayRun,
-  options: RelayOptions,
-  heads: RelayHeads,
-  repeated: FailedRequest | undefined,
-) {
+/** How a request is sent and read by one route. */
+type Way = Pick<RelayRoute, "plan" | "transport">;
+
+/** Makes the attempts of a run, by any of its routes. */
+const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: RelayHeads) {
   const clock = yield* Clock.Clock;
   const services = yield* Effect.context<never>();
   const within: WithTimeout = (ms, promise) =>
@@ -217,28 +236,43 @@ const runOptions = Effect.fnUntraced(function* (
         { duration: ms, orElse: () => Effect.undefined },
       ),
     );
-  const source = (context: RelaySourceContext) =>
-    new RelaySource({
-      plan:
-        options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } },
-      transport: options.transport,
-      context,
-      heads,
-      within,
+  const source = ({ plan, transport }: Way, context: RelaySourceContext, route: string | undefined) => {
+    heads.route = route;
+    return new RelaySource({
+      ...{ plan, transport, context, heads, within },
       nowMs: () => clock.currentTimeMillisUnsafe(),
       emptyIsFailure: options.emptyIsFailure === true,
     });
+  };
+  return (way: Way, route: string | undefined) => (context: RelaySourceContext) =>
+    fromAsyncIterable<RelayPart, unknown>(
+      () => source(way, context, route),
+      (error) => heads.threw(error),
+    );
+});
+
+const runOptions = Effect.fnUntraced(function* (
+  { plan, run_id }: RelayRun,
+  options: RelayOptions,
+  heads: RelayHeads,
+  repeated: FailedRequest | undefined,
+) {
+  const attempt = yield* attempts(options, heads);
+  const observe = (part: RelayPart) => part.observation;
+  const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
+  const { finishFailures, route, routes = [] } = options;
   const run: RunOptions<RelayPart, unknown, never> = {
     runId: run_id,
     ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
     provider: plan.provider,
     tools: plan.tools,
-    attempt: (context) =>
-      fromAsyncIterable<RelayPart, unknown>(
-        () => source(context),
-        (error) => error,
-      ),
-    observe: (part) => part.observation,
+    attempt: attempt({ plan: tolerant, transport: options.transport }, route?.id),
+    observe,
+    ...(route?.own === undefined ? {} : { ownRoute: route.own }),
+    ...(routes.length === 0
+      ? {}
+      : { routes: routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe })) }),
+    ...(finishFailures === undefined ? {} : { finishFailures }),
     ...(plan.resumes === true ? { cursor: (part: RelayPart) => part.cursor } : {}),
     sizeOf: (part) => part.bytes.byteLength,
     discardable: false,

@@ -21,6 +21,10 @@ export class RelayHeads {
   sent = false;
   /** An attempt has had the head of a stream. */
   hasStreamed = false;
+  /** The route of the newest attempt that was opened, where routes have names. */
+  route: string | undefined;
+  /** By which routes errors came. */
+  readonly #routes = new WeakMap<object, string>();
   /** The newest attempt's head is that of a stream. */
   #streams = false;
   /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. */
@@ -61,8 +65,20 @@ export class RelayHeads {
     this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
+  /** The newest attempt has failed with an error, or with an event that says so. */
+  threw<E>(error: E): E {
+    if (this.route !== undefined && typeof error === "object" && error !== null) this.#routes.set(error, this.route);
+    return error;
+  }
+
+  /** The route that a run's error came by; the newest one where that is not known. */
+  routeOf(cause: unknown): string | undefined {
+    return (typeof cause === "object" && cause !== null ? this.#routes.get(cause) : undefined) ?? this.route;
+  }
+
   /** An event has come. */
   came(part: RelayPart): void {
+    if (part.observation.failure !== undefined) this.threw(part);
     if (part.observation.calls.length > 0) this.calling = true;
     if (part.observation.failure === undefined) this.#waiting.add(part);
   }

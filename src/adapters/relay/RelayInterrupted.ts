@@ -21,6 +21,8 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   attempts: Schema.Natural,
   /** The failed run that the client repeated with this one. */
   retry_of: Schema.optionalKey(Schema.String),
+  /** The route that the failure came by, where routes have names. */
+  route: Schema.optionalKey(Schema.String),
   message: Schema.String,
   /**
    * The relay gave a request up that still waited for its path: nothing of it was sent since, and its client may ask again after so many
@@ -39,9 +41,9 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
     return this.cause instanceof Error && !(this.cause instanceof RelayError) ? this.cause : undefined;
   }
 
-  /** `x-recovery-run`, `x-recovery-attempts` and `x-recovery-rule`. */
+  /** `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule`, and `x-recovery-route` where routes have names. */
   get headers(): RelayHeaders {
-    return recoveryHeaders(this.run_id, this.attempts, this.rule);
+    return recoveryHeaders(this.run_id, this.attempts, this.rule, this.route);
   }
 }
 
@@ -49,14 +51,21 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
  * Makes it from the run's own error.
  *
  * @param retryOf the failed run that the client repeated with this one
+ * @param route the route that the failure came by
  */
-export const interrupted = (error: RunInterrupted, attempts: number, retryOf: string | undefined): RelayInterrupted =>
+export const interrupted = (
+  error: RunInterrupted,
+  attempts: number,
+  retryOf: string | undefined,
+  route: string | undefined,
+): RelayInterrupted =>
   new RelayInterrupted({
     reason: error.reason,
     run_id: error.run_id,
     rule: error.rule,
     failure: error.failure,
     attempts: Math.max(error.attempts, attempts),
+    ...(route === undefined ? {} : { route }),
     ...(retryOf === undefined ? {} : { retry_of: retryOf }),
     message: error.message,
     ...(error.cause === undefined ? {} : { cause: error.cause }),
@@ -91,9 +100,16 @@ export const pathWaited = (run: {
  *
  * @param attempts so far
  * @param rule the rule that ended the run; undefined while it goes on
+ * @param route the route that has answered, where routes have names
  */
-export const recoveryHeaders = (runId: string, attempts: number, rule: string | undefined): RelayHeaders => [
+export const recoveryHeaders = (
+  runId: string,
+  attempts: number,
+  rule: string | undefined,
+  route: string | undefined,
+): RelayHeaders => [
   ["x-recovery-run", runId],
   ["x-recovery-attempts", String(attempts)],
   ...(rule === undefined ? [] : [["x-recovery-rule", rule] as const]),
+  ...(route === undefined ? [] : [["x-recovery-route", route] as const]),
 ];

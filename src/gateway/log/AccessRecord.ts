@@ -31,6 +31,8 @@ export interface AccessRecord {
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths and where none was found. */
   readonly upstream?: string;
+  /** The route that the last attempt went by, where the upstream has further ones. */
+  readonly route?: string;
   /** The name of the token, where tokens have names. */
   readonly token?: string;
   /** What the client was recognised as. */
@@ -68,6 +70,7 @@ export const pathCharactersMax = 256;
 
 type Learned =
   | "upstream"
+  | "route"
   | "token"
   | "client"
   | "run_id"
@@ -171,13 +174,14 @@ export class Access {
   /** The record of a request that is over. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
-    const { attempts, client, code, failure, memory_ms, refused, rule, run_id, token, upstream } = this.#facts;
+    const { attempts, client, code, failure, memory_ms, refused, route, rule, run_id, token, upstream } = this.#facts;
     return defined({
       method: this.#method,
       path: this.#path,
       status: this.#status,
       outcome: this.#outcome,
       upstream,
+      route,
       token,
       client,
       run_id,

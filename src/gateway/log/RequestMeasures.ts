@@ -13,6 +13,12 @@ export const served = Metric.counter("stream_recovery.gateway.served", {
   incremental: true,
 });
 
+/** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
+export const routed = Metric.counter("stream_recovery.gateway.routed", {
+  description: "Requests of upstreams with further routes, by the route that they went by last",
+  incremental: true,
+});
+
 /** From a request to the first bytes of its response's body: what was held back until then is part of it. */
 export const firstBytes = Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
   description: "From a request to the first bytes of its response",
@@ -89,6 +95,10 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
     const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
     measure(served, 1, told, context);
     const { upstream } = told;
+    if (record.route !== undefined) {
+      const by = { upstream, route: labels.of("route", record.route), outcome };
+      measure(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome }, context);
+    }
     if (record.first_ms !== undefined) measure(firstBytes, record.first_ms / 1_000, { upstream, outcome }, context);
     if (record.no_ops !== undefined) measure(noOps, record.no_ops, { upstream }, context);
   });

@@ -5,7 +5,6 @@ import { Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
-import type { RelayTransport } from "../../adapters/relay/RelayTransport.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { type Manner, mannerOf } from "../clients/Manner.ts";
@@ -13,6 +12,7 @@ import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
 import { logged } from "../log/Defect.ts";
 import { countWait } from "../log/RequestMeasures.ts";
+import type { Routing } from "../routes/Routing.ts";
 import type { Way } from "../routing/Way.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import type { PathWatch } from "./PathWatch.ts";
@@ -23,18 +23,10 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
-    | "emptyIsFailure"
-    | "keepAliveMs"
-    | "path"
-    | "pathPatienceMs"
-    | "repeats"
-    | "budget"
-    | "clocks"
-    | "tolerance"
-    | "policy"
+    "emptyIsFailure" | "keepAliveMs" | "pathPatienceMs" | "repeats" | "budget" | "clocks" | "policy"
   >;
-  /** The way to the request's upstream. */
-  readonly transport: RelayTransport;
+  /** The routes of the request, with the way of each. */
+  readonly routing: Pick<Routing, "options" | "transport">;
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
   /** What is configured for all clients. */
@@ -70,12 +62,12 @@ const relayed = Effect.fnUntraced(function* (
   plan: RelayPlan,
   { asked, upstream }: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
-  { meter, options, settings, transport, watch }: RelayServing,
+  { meter, options, routing, settings, watch }: RelayServing,
   scope: Scope.Closeable,
   fiber: Fiber.Fiber<unknown, unknown>,
 ) {
   const services = yield* Effect.context<StreamProcessor>();
-  const told = reporting({ meter, watch, path: options.path?.id }, client.access);
+  const told = reporting({ meter, watch, routing: routing.options }, client.access);
   yield* Scope.addFinalizer(scope, told.closed);
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
   const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
@@ -83,8 +75,9 @@ const relayed = Effect.fnUntraced(function* (
   if (yield* fromMemory(request)) return;
   const opening = Relay.open(plan, {
     ...options,
+    ...routing.options,
     ...heldFor(manner),
-    transport,
+    transport: routing.transport,
     asks: "if_it_matters",
     onKeepAlive: () => client.access.heard(),
     onWaited: (wait) => {
@@ -134,21 +127,27 @@ const copied = Effect.fnUntraced(function* (
 
 const userGone = Context.make(InterruptSignature, "user");
 
-/** Who is told of a run besides its access line, and the path that it takes. */
+/** Who is told of a run besides its access line, and the routes that it may take. */
 interface Listeners {
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
-  readonly path: string | undefined;
+  readonly routing: Routing["options"];
 }
 
 /** Tells the meter, the watch over the paths and the access line what becomes of a run. */
-const reporting = ({ meter, path, watch }: Listeners, access: Access) => {
+const reporting = ({ meter, routing, watch }: Listeners, access: Access) => {
   let runId: string | undefined;
+  let path = routing.path?.id;
   return {
     event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {
       if (runId === undefined) meter.opened(run_id);
       runId = run_id;
       access.followed(event, run_id);
+      if (event._tag === "AttemptStarted") {
+        const moved = routing.routes?.find(({ id }) => id === event.route);
+        path = (moved ?? routing).path?.id;
+        access.learned({ route: moved?.id ?? routing.route?.id });
+      }
       if (event._tag === "Waiting" && event.for === "path" && path !== undefined) watch.waits(path, run_id);
       else if (event._tag !== "AttemptStarted" && event._tag !== "RunCompleted") watch.look();
       if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });

@@ -29,13 +29,13 @@ export interface MeantRequest {
   readonly body: Json.JsonRecord;
 }
 
-/** Where it goes by a route. */
+/** Where it goes by a route, the first one included. */
 export interface RouteTarget {
   readonly id: string;
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
-  /** What it refuses for its credential or its model is no fault of the request. */
-  readonly own: boolean;
+  /** What it refuses is no fault of the request: for its credential and its model, or for its credential alone. */
+  readonly own: boolean | "credential";
   /** The request as it leaves. */
   readonly leaving: (request: RelayRequest) => RelayRequest;
 }

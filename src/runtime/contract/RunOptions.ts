@@ -93,8 +93,11 @@ export interface RunOptions<P, E, R> {
    * At most `routesMax` with the first one. Only a replay moves, and no route is tried twice.
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
-  /** Whether 400, 401 and 404 of the first route are the route's own fault. Default false: they are the caller's. */
-  readonly ownRoute?: boolean;
+  /**
+   * Whether 400, 401 and 404 of the first route are the route's own fault; with `credential` a 401 is. Default false: they are the
+   * caller's.
+   */
+  readonly ownRoute?: boolean | "credential";
   /**
    * The group of runs (one agent and its sub-agents) whose `max_group_retries` and `max_group_wasted_tokens` this run shares. It
    * counts for one processor, in the scope of the `path`'s credential, and is forgotten an hour after its last word.

@@ -41,7 +41,7 @@ export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_r
 export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRoute">): RouteFacts => ({
   next_route: "none",
   route_failures: 0,
-  own_route: options.ownRoute ?? false,
+  own_route: (options.ownRoute ?? false) !== false,
   moves: 0,
 });
 
@@ -56,6 +56,8 @@ export class Routes<P, E, R> {
   #moves = 0;
   /** Failures on the current route in a row, the newest one included. */
   #failures = 0;
+  /** The newest of them. */
+  #broken: Failure | undefined;
   #failedFirst: (RouteFailure & { readonly on: Route<P, E, R> }) | undefined;
 
   private constructor(options: RunOptions<P, E, R>, host: RoutesHost) {
@@ -98,7 +100,7 @@ export class Routes<P, E, R> {
       // A continuation and a cursor are one provider's own: neither crosses.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
       route_failures: Math.max(0, this.#failures - 1),
-      own_route: this.#current.own,
+      own_route: this.#current.owns(this.#broken),
       moves: this.#moves,
     };
   }
@@ -127,9 +129,10 @@ export class Routes<P, E, R> {
    */
   broke(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
     this.#failures += 1;
-    const { breaker, own } = this.#current;
+    this.#broken = failure;
+    const { breaker } = this.#current;
     const { runId, shared } = this.#host;
-    if (isOwnFault({ failure, run: { own_route: own } })) {
+    if (isOwnFault({ failure, run: { own_route: this.#current.owns(failure) } })) {
       if (!mayMend) shared.breakers.refused(breaker, this.#now);
     } else if (speaksAgainst(failure, facts)) {
       shared.breakers.failed(breaker, runId, this.#now);
@@ -253,8 +256,7 @@ export class Routes<P, E, R> {
 class Route<P, E, R> {
   /** Undefined for the run's own first one. */
   readonly id: string | undefined;
-  /** What it refuses for its credential or its model is its own fault. */
-  readonly own: boolean;
+  readonly #own: boolean | "credential";
   readonly scope: Scope;
   /** Names its breaker. */
   readonly breaker: string;
@@ -263,11 +265,23 @@ class Route<P, E, R> {
   constructor(id: string | undefined, options: RunOptions<P, E, R>) {
     this.id = id;
     this.#options = options;
-    this.own = options.ownRoute ?? false;
+    this.#own = options.ownRoute ?? false;
     this.scope = scopeOf(options);
     const { credential, model, path } = this.scope;
     // What a caller's credential meets is its own matter, and the way to the provider everybody's.
-    this.breaker = JSON.stringify([id ?? "", options.provider.id, path, model ?? "", this.own ? credential : ""]);
+    this.breaker = JSON.stringify([
+      id ?? "",
+      options.provider.id,
+      path,
+      model ?? "",
+      this.#own === false ? "" : credential,
+    ]);
+  }
+
+  /** Whether what the route refuses for its credential or its model is its own fault. */
+  owns(failure: Failure | undefined): boolean {
+    if (this.#own !== "credential") return this.#own;
+    return failure?.kind === "rejected" && failure.reason === "auth";
   }
 
   /** The run's options as they are on this route (O2). */

@@ -16,6 +16,7 @@ import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "../../../src/gateway/Requests.ts";
+import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
 import type { Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -166,6 +167,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       settings: settings(),
       reach: () => reached,
       bodies: new BodyStore(settings().limits),
+      memory: new RouteMemory(),
       meter: Context.get(services, TrafficMeter),
       page: undefined,
       watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },

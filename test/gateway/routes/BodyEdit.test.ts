@@ -52,18 +52,18 @@ describe("edited", () => {
     const pick = <A>(all: ReadonlyArray<A>): A => all[Math.floor(next() * all.length)] as A; // the index is within
     const names = ["a", "b", "model", "c"];
     const scalars = [0, -1.5e-7, "", 'a"b\\', "}{][,:", "é\ud83d", true, null];
-    const valueOf = (depth: number): unknown => {
+    const anyValue = (depth: number): unknown => {
       const kind = depth === 0 ? 0 : Math.floor(next() * 3);
       if (kind === 0) return pick(scalars);
       const count = Math.floor(next() * 4);
-      if (kind === 1) return Array.from({ length: count }, () => valueOf(depth - 1));
+      if (kind === 1) return Array.from({ length: count }, () => anyValue(depth - 1));
       return objectOf(depth - 1, count);
     };
     const objectOf = (depth: number, count: number): Record<string, unknown> =>
-      Object.fromEntries(Array.from({ length: count }, () => [pick(names), valueOf(depth)]));
+      Object.fromEntries(Array.from({ length: count }, () => [pick(names), anyValue(depth)]));
     for (let round = 0; round < 3_000; round += 1) {
       const body = objectOf(3, Math.floor(next() * 4));
-      const [outer, inner, given] = [pick(names), pick(names), valueOf(2)];
+      const [outer, inner, given] = [pick(names), pick(names), anyValue(2)];
       const text = JSON.stringify(body, undefined, Math.floor(next() * 3));
       assert.deepStrictEqual(JSON.parse(edited(text, set([outer, given]))), { ...body, [outer]: given }, text);
       const { [outer]: _, ...others } = body;

@@ -1,0 +1,104 @@
+/**
+ * Makes of the routes that were chosen for a request what its run is given: a transport for each, which changes the request where it
+ * leaves, and reads the answers of further routes for what binds the next request.
+ */
+import type { RelayOptions } from "../../adapters/relay/Relay.ts";
+import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
+import type { RelayRequest, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import * as Json from "../../domain/Json.ts";
+import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
+import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
+import type { Refused } from "../routing/Admission.ts";
+import { credentialed } from "../routing/RequestPath.ts";
+import type { Way } from "../routing/Way.ts";
+import type { Upstream } from "../upstream/Upstream.ts";
+import { marking } from "./AnswerMarks.ts";
+import { type ChosenRoutes, chosenOf } from "./RouteChoice.ts";
+import type { RememberedFor, RouteMemory } from "./RouteMemory.ts";
+import type { RouteTarget } from "./RouteTarget.ts";
+import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
+
+/** A request that was recognised. */
+export interface RoutingRequest {
+  readonly plan: RelayPlan;
+  /** Its body without encoding. */
+  readonly plain: RelayRequest["body"];
+  /** The provider's own path and query, as its client sent them. */
+  readonly target: string;
+  readonly way: Pick<Way, "outgoing" | "server">;
+  readonly token: AdmittedToken | undefined;
+  readonly wish: RouteWish;
+}
+
+/** What choosing needs of the gateway. */
+export interface RouteServing {
+  readonly settings: Pick<GatewaySettings, "routes" | "servers" | "upstreams">;
+  readonly reach: (server: UpstreamSettings) => Upstream;
+  readonly memory: RouteMemory;
+}
+
+/** What a run is given of its routes. */
+export interface Routing {
+  readonly plan: RelayPlan;
+  readonly transport: RelayTransport;
+  readonly options: Pick<RelayOptions, "finishFailures" | "path" | "route" | "routes" | "tolerance">;
+  readonly left_out: ChosenRoutes["left_out"];
+}
+
+/** Chooses the routes of a request; one whose upstream has no further ones goes to it as ever. */
+export const routingOf = (request: RoutingRequest, serving: RouteServing): Routing | Refused => {
+  const { plan, token, way, wish } = request;
+  const { server } = way;
+  const list = serving.settings.routes.get(server.name);
+  const first: RouteTarget = {
+    ...{ id: server.name, server },
+    plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
+    // The model is the client's: a credential of the operator's is all that such a route has of its own.
+    own: hasOwnCredential(server) ? "credential" : false,
+    leaving: (given) => ({ ...given, ...way.outgoing(given) }),
+  };
+  if (list === undefined) {
+    if (wish.pinned !== undefined && wish.pinned !== first.id) return noSuchRoute(wish.pinned);
+    const { options, plan: own, transport } = begun(first, undefined, serving);
+    return { options, plan: own, transport, left_out: [] };
+  }
+  const body = Json.record(Json.parse(textOf(request.plain))?.json) ?? {};
+  const meant = { plan, server, target: request.target, body, first, token, wish };
+  const chosen = chosenOf(meant, list, serving.settings, serving.memory);
+  if ("message" in chosen) return chosen;
+  const remembered = { tenant: token?.name, upstream: server.name };
+  const { options, plan: own, transport } = begun(chosen.first, remembered, serving);
+  return {
+    ...{ plan: own, transport, left_out: chosen.left_out },
+    options: {
+      ...options,
+      route: { id: chosen.first.id, own: chosen.first.own },
+      routes: chosen.further.map((target) => ({ ...routeOf(target, remembered, serving), own: target.own !== false })),
+      ...(list.movesOn.length === 0 || chosen.further.length === 0 ? {} : { finishFailures: list.movesOn }),
+    },
+  };
+};
+
+const textOf = (body: RelayRequest["body"]): string =>
+  typeof body === "string" ? body : new TextDecoder().decode(body ?? new Uint8Array(0));
+
+const begun = (target: RouteTarget, remembered: RememberedFor | undefined, serving: RouteServing) => {
+  const { path, plan, transport } = routeOf(target, remembered, serving);
+  return { plan, transport, options: { path } };
+};
+
+/** One route as a run is given it. */
+const routeOf = (
+  { id, leaving, plan, server }: RouteTarget,
+  remembered: RememberedFor | undefined,
+  serving: RouteServing,
+) => {
+  const { pathOf, transport } = serving.reach(server);
+  const { headers, url } = leaving({ ...plan.request, body: undefined });
+  const marks = remembered !== undefined && id !== remembered.upstream;
+  const open: RelayTransport["open"] = (request, reporters) => {
+    const exchange = transport.open(leaving(request), reporters);
+    return marks ? marking(exchange, (text) => serving.memory.keep(remembered, text, id)) : exchange;
+  };
+  return { id, plan, transport: { open }, path: credentialed(pathOf(url), { headers, url }) };
+};
