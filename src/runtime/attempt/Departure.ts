@@ -72,6 +72,14 @@ export const scopeOf = ({ id, model }: Provider, path: string | Path | undefined
     ? { path: path.id, credential: path.credential ?? "", model }
     : { path: path ?? id, credential: "", model };
 
+/** A path that says itself how it can be asked is asked that way from now on. */
+export const attach = (
+  { paths }: { readonly paths: Pick<PathsService, "attach"> },
+  path: string | Path | undefined,
+): void => {
+  if (typeof path === "object" && path.way !== undefined) paths.attach(path.id, path.way);
+};
+
 /** The requests of one run on their way out. Made for the first one that cannot go at once. */
 export class Departure {
   readonly #run: Owner;

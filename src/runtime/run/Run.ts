@@ -35,7 +35,7 @@ import type { Entry, Parked } from "../../recorder/RunRecord.ts";
 import { Attempt, type AttemptSetup } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import type { AttemptHost } from "../attempt/AttemptHost.ts";
-import { Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts";
+import { attach, Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks } from "../attempt/RunClocks.ts";
@@ -108,6 +108,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     this.routes = Routes.of(options, this);
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
     this.#late = late;
+    attach(shared, options.path);
   }
 
   get provider(): Runs.Provider {
@@ -123,6 +124,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   goesBy(options: RunOptions<P, E, R>): void {
     this.#options = options;
     this.#clocks.goesBy(options);
+    attach(this.shared, options.path);
   }
 
   get rewrite(): AttemptHost<P, Attempt<P>>["rewrite"] {
