@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 import { type More, play, quota, rejected, routed, routeOfEach, serverError, soon } from "./RouteBench.ts";
 
@@ -129,6 +130,18 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("takes nothing of the throttle with a move", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      for (let at = 0; at < 40; at += 1) {
+        yield* S.watch(processor.run(routed([[quota]], { b: [S.hello] }).options));
+      }
+      const seen = yield* play(routed([[serverError], S.hello], {}));
+      const delays = seen.events.flatMap((it) => (it._tag === "RetryScheduled" ? [it.delay_ms] : []));
+      assert.deepStrictEqual(delays, [375]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect("stays a cancel where it is cancelled on the second route", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
@@ -249,6 +262,28 @@ describe("Nothing that was shown or done crosses", () => {
         const run = routed([[S.start, ...steps, rejected(402, "quota")]], { b: [S.hello] }, { tools });
         yield* play(run);
         assert.deepStrictEqual(run.requests(), [1, 0]);
+      }).pipe(Effect.provide(S.processor())),
+    );
+  }
+
+  for (const [name, handler, failure] of [
+    ["settled", Effect.succeed("ran"), quota],
+    ["settled, and its continuation failed twice", Effect.succeed("ran"), undefined],
+    ["of unknown outcome", Effect.die(new Error("half done")), quota],
+  ] as const) {
+    it.effect(`a call stays on its route: ${name}`, () =>
+      Effect.gen(function* () {
+        const tool = (yield* ToolGuard).mutating("bash", () => handler);
+        const called = [S.start, S.callReady("bash"), S.wait(1), failure ?? S.reset];
+        const first = failure === undefined ? [called, [serverError], [serverError], [serverError]] : [called];
+        const run = routed(first, { b: [S.hello] }, { tools: [tool], canContinue: true });
+        const processor = yield* StreamProcessor;
+        const seen = yield* S.played(processor.run(run.options), (event) =>
+          event._tag === "Part"
+            ? Effect.forEach(event.calls ?? [], (call) => Effect.exit(tool.run(call, call.input)))
+            : Effect.void,
+        );
+        assert.deepStrictEqual(run.requests(), [first.length, 0], seen.lines.join(" | "));
       }).pipe(Effect.provide(S.processor())),
     );
   }
