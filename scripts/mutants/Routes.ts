@@ -55,8 +55,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a move takes a token of the throttle",
     breaks: "a move waits for nothing",
     within: "record",
-    find: 'decision.route !== "next" && ',
-    replace: "",
+    find: 'decision.route === "next" || decision.wait_for !== undefined',
+    replace: "decision.wait_for !== undefined",
     proofs: [{ test: routes, named: "takes nothing of the throttle" }],
   },
   {

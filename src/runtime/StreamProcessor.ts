@@ -28,18 +28,18 @@ import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
 import { TokenPrices } from "./contract/TokenPrices.ts";
 import * as Entrance from "./Entrance.ts";
+import { RetryGate } from "./pacing/RetryGate.ts";
+import { Throttle } from "./pacing/Throttle.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { late } from "./recovery/Incidents.ts";
 import { drive, revive } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
 import { Groups } from "./run/Groups.ts";
-import { RetryGate } from "./run/RetryGate.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
 import type { Shared } from "./run/Shared.ts";
 import { Reached } from "./run/Shared.ts";
-import { Throttle } from "./run/Throttle.ts";
 import { ToolGuard } from "./tools/ToolGuard.ts";
 
 /** What all runs of a processor share and a program may set. */

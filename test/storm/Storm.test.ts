@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
 import * as OpenAiChat from "../../src/provider/openai-chat/Decode.ts";
-import { tokensMax, tokensPerSecond } from "../../src/runtime/run/Throttle.ts";
+import { tokensMax, tokensPerSecond } from "../../src/runtime/pacing/Throttle.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 

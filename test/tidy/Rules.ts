@@ -73,7 +73,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     [""],
   ],
   recorder: [[""], ["export", "sql/sqlite"], ["sql"]],
-  runtime: [["contract"], ["tools", "questions"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
+  runtime: [["contract"], ["tools", "questions", "pacing"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
   client: [["connection"], [""]],
   adapters: [["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
   gateway: [

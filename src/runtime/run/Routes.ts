@@ -13,6 +13,7 @@ import type { BreakerStanding } from "../../paths/Breaker.ts";
 import type { Scope } from "../../paths/Paths.ts";
 import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
+import { scopeOf } from "../attempt/Departure.ts";
 import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "./Chain.ts";
 import type { Shared } from "./Shared.ts";
@@ -87,6 +88,11 @@ export class Routes<P, E, R> {
   /** The id of the route that the run goes by; undefined for the first. */
   get id(): string | undefined {
     return this.#current.id;
+  }
+
+  /** The run's own options, which are those of its first route. */
+  get own(): RunOptions<P, E, R> {
+    return this.#first.options;
   }
 
   /** Failures on the current route in a row so far. */
@@ -266,7 +272,7 @@ class Route<P, E, R> {
     this.id = id;
     this.#options = options;
     this.#own = options.ownRoute ?? false;
-    this.scope = scopeOf(options);
+    this.scope = scopeOf(options.provider, options.path);
     const { credential, model, path } = this.scope;
     // What a caller's credential meets is its own matter, and the way to the provider everybody's.
     this.breaker = JSON.stringify([
@@ -295,13 +301,6 @@ class Route<P, E, R> {
     this.#options = kept;
   }
 }
-
-/** The scope of a request: its path, whose credential it has, and its model. */
-export const scopeOf = ({ path, provider }: Pick<RunOptions<never, never, never>, "path" | "provider">): Scope => ({
-  path: typeof path === "string" ? path : (path?.id ?? provider.id),
-  credential: typeof path === "object" ? (path.credential ?? "") : "",
-  model: provider.model,
-});
 
 /** The run's options on a further route (O2). */
 const optionsOn = <P, E, R>(

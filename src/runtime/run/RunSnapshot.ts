@@ -67,11 +67,12 @@ export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenA
   );
 };
 
-/** The run as its group knows it: groups of one credential stand apart from those of another. */
-export const memberOf = <P, E, R>({ options: { group, path }, runId }: Run<P, E, R>): GroupMember => ({
-  runId,
-  group: group === undefined ? undefined : groupKey(group, typeof path === "object" ? path.credential : undefined),
-});
+/** The run as its group knows it: groups of one credential stand apart from those of another, whichever route a run goes by. */
+export const memberOf = <P, E, R>({ options, routes, runId }: Run<P, E, R>): GroupMember => {
+  const { group, path } = routes?.own ?? options;
+  const credential = typeof path === "object" ? path.credential : undefined;
+  return { runId, group: group === undefined ? undefined : groupKey(group, credential) };
+};
 
 /** The start of an attempt: with what a decision would take, in case this process does not live to take it. */
 export const startOf = <P, E, R>(

@@ -8,12 +8,12 @@ import type { PathsService } from "../../paths/Paths.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
 import type { Watchdog } from "../attempt/Watchdog.ts";
+import type { RetryGate } from "../pacing/RetryGate.ts";
+import { providersMax, type Throttle } from "../pacing/Throttle.ts";
 import type { UserDecisions } from "../questions/UserDecisions.ts";
 import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { Backlog } from "./Backlog.ts";
 import type { Groups } from "./Groups.ts";
-import type { RetryGate } from "./RetryGate.ts";
-import { providersMax, type Throttle } from "./Throttle.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Metric } from "effect";
 import * as Metrics from "../../../src/gateway/api/Metrics.ts";
+import { providersMax } from "../../../src/runtime/pacing/Throttle.ts";
 import * as Measures from "../../../src/runtime/run/Measures.ts";
 import { Reached } from "../../../src/runtime/run/Shared.ts";
-import { providersMax } from "../../../src/runtime/run/Throttle.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 

@@ -8,7 +8,7 @@ import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
-import { tokensMax } from "../../../src/runtime/run/Throttle.ts";
+import { tokensMax } from "../../../src/runtime/pacing/Throttle.ts";
 import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 import { bench, optionsOf, runId } from "./RuleBench.ts";

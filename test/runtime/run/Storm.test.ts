@@ -5,9 +5,9 @@ import { TestClock } from "effect/testing";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
+import { RetryGate, waitingRetriesMax } from "../../../src/runtime/pacing/RetryGate.ts";
+import { Throttle, tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
-import { RetryGate, waitingRetriesMax } from "../../../src/runtime/run/RetryGate.ts";
-import { Throttle, tokensMax, tokensPerSecond } from "../../../src/runtime/run/Throttle.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
