@@ -87,7 +87,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the refusal of one caller's credential opens the breaker for all callers",
     breaks: "what a caller shows is its own matter",
     within: "broke",
-    find: "if (isOwnFault({ failure, run: { own_route: own } })) {",
+    find: "if (isOwnFault({ failure, run: { own_route: this.#current.owns(failure) } })) {",
     replace: 'if (failure.kind === "rejected") {',
     proofs: [{ test: breakers, named: "of a caller's own credential" }],
   },
