@@ -30,6 +30,45 @@ export const total = ({ input, output }: TokenCost): number => input + output;
 /** Tokens of a text, as an estimate. */
 export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
+/** Characters of base64 in one piece that are a file and no text: a picture of 800 bytes has as many. */
+const fileCharactersMin = 1_024;
+
+/**
+ * Tokens of a request's body, as an estimate: its characters without pieces of base64, which count as an image each.
+ *
+ * @param body JSON, as it is sent; a byte counts as a character
+ */
+export const ofRequest = (body: string | Uint8Array | undefined): number => {
+  if (body === undefined) return 0;
+  let text = 0;
+  let piece = 0;
+  let images = 0;
+  const ends = () => {
+    if (piece >= fileCharactersMin) images += 1;
+    else text += piece;
+    piece = 0;
+  };
+  for (let at = 0; at < body.length; at += 1) {
+    const code = typeof body === "string" ? body.charCodeAt(at) : (body[at] ?? 0);
+    if (isBase64(code)) piece += 1;
+    else {
+      ends();
+      text += 1;
+    }
+  }
+  ends();
+  return ofCharacters(text) + images * tokensPerImage;
+};
+
+/** Letters, digits, `+`, `/`, and the `-` and `_` of the other alphabet. */
+const isBase64 = (code: number): boolean =>
+  (code >= 97 && code <= 122) ||
+  (code >= 65 && code <= 90) ||
+  (code >= 47 && code <= 57) ||
+  code === 43 ||
+  code === 45 ||
+  code === 95;
+
 /** Whether an attempt is not paid for: nothing of it was sent, or its provider did nothing with it. */
 const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undefined): boolean =>
   delivery === "not_sent" ||

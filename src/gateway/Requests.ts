@@ -144,7 +144,8 @@ const modelRequest = Effect.fnUntraced(function* (
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
   yield* leftOut(routing);
-  yield* relay(routing.plan, asked, client, { ...serving, routing });
+  const options = { ...serving.options, ...groupOf(asked) };
+  yield* relay(routing.plan, asked, client, { ...serving, options, routing });
 });
 
 /** A request that names a route which only a model request has. */
@@ -216,6 +217,10 @@ const passing = (server: UpstreamSettings, { reach, watch }: RequestServing): Up
     },
   };
 };
+
+/** Clients of different tokens may share the upstream's credential: their groups stand apart all the same. A token's name has no blank. */
+const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pick<RelayServing["options"], "group"> =>
+  group === undefined ? {} : { group: tenant === undefined ? group : `${tenant} ${group}` };
 
 const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });
 

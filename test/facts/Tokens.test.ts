@@ -64,6 +64,20 @@ describe("The cost of a response", () => {
   });
 });
 
+describe("The tokens of a request", () => {
+  it("are estimated from its characters, and a file in base64 counts as an image of whatever size", () => {
+    assert.strictEqual(Tokens.ofRequest(undefined), 0);
+    const plain = JSON.stringify({ messages: [{ role: "user", content: "word ".repeat(80) }] });
+    assert.strictEqual(Tokens.ofRequest(plain), Math.ceil(plain.length / 4));
+    assert.strictEqual(Tokens.ofRequest(new TextEncoder().encode(plain)), Tokens.ofRequest(plain));
+    const image = (bytes: number) => `data:image/png;base64,${Buffer.alloc(bytes, 7).toString("base64")}`;
+    const small = Tokens.ofRequest(JSON.stringify({ url: image(3_000) }));
+    assert.strictEqual(Tokens.ofRequest(JSON.stringify({ url: image(3_000_000) })), small);
+    assert.isAtLeast(small, Tokens.tokensPerImage);
+    assert.isAtMost(small, Tokens.tokensPerImage + 20);
+  });
+});
+
 describe("A table of prices", () => {
   const prices = {
     "gpt-5": { input: 1, output: 10 },

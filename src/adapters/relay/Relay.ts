@@ -40,6 +40,7 @@
 import { Clock, Deferred, Effect, Fiber, Random, Scope, Stream } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
@@ -102,6 +103,8 @@ export interface RelayOptions {
   readonly budget?: Partial<Budget>;
   /** The path of the request, and whose requests share a cooldown on it. Default: the provider's id, and one credential for all. */
   readonly path?: Path;
+  /** The group of runs whose budget the run shares, in the scope of the path's credential. */
+  readonly group?: string;
   /**
    * A request that does not stream is given up once it has waited so long for its path, in milliseconds: its client hears nothing
    * meanwhile, and is told to ask again. Left out, it waits as any other.
@@ -283,6 +286,8 @@ const runOptions = Effect.fnUntraced(function* (
     ...(options.emptyIsFailure === undefined ? {} : { emptyIsFailure: options.emptyIsFailure }),
     budget: remainingBudget(options.budget ?? {}, repeated),
     ...(options.path === undefined ? {} : { path: options.path }),
+    ...(options.group === undefined ? {} : { group: options.group }),
+    requestTokens: Tokens.ofRequest(plan.request.body),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.policy === undefined ? {} : { policy: options.policy }),

@@ -166,6 +166,16 @@ const budget = Schema.Struct({
   max_after_stall: Schema.optionalKey(counted("Replays after a stall")),
   max_elapsed_ms: Schema.optionalKey(counted("Time since the first failure, in ms")),
   max_retry_after_ms: Schema.optionalKey(counted("Longest Retry-After that is waited for, in ms")),
+  max_moves: Schema.optionalKey(counted("Times that a run moves to another route")),
+  max_wasted_tokens: Schema.optionalKey(
+    counted("Tokens that broken responses of a run may cost, with those that a retry would repeat; left out, no limit"),
+  ),
+  max_group_retries: Schema.optionalKey(
+    counted("Automatic retries that the runs of a group (`x-recovery-group`) share; left out, no limit"),
+  ),
+  max_group_wasted_tokens: Schema.optionalKey(
+    counted("Tokens that broken responses of a group's runs may cost together; left out, no limit"),
+  ),
   max_outage_ms: Schema.optionalKey(
     Schema.Union([Schema.Literal("forever"), counted("")]).annotate({
       description: `All waits of a run for a way to its provider and for announced cooldowns together, in ms, or \`forever\`; ${maxOutageMsDefault} where it is left out`,

@@ -11,5 +11,8 @@ export const revealHeader = "x-recovery-reveal";
 /** The header that names the route that a request goes by, and in a response the one that answered. */
 export const routeHeader = "x-recovery-route";
 
+/** The header that names the group (an agent and its sub-agents) whose budget a request shares. */
+export const groupHeader = "x-recovery-group";
+
 /** The header that keeps a request on its route: `never`. */
 export const moveHeader = "x-recovery-move";

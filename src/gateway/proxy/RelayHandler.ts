@@ -23,7 +23,7 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
-    "emptyIsFailure" | "keepAliveMs" | "pathPatienceMs" | "repeats" | "budget" | "clocks" | "policy"
+    "emptyIsFailure" | "group" | "keepAliveMs" | "pathPatienceMs" | "repeats" | "budget" | "clocks" | "policy"
   >;
   /** The routes of the request, with the way of each. */
   readonly routing: Pick<Routing, "options" | "transport">;

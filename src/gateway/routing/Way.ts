@@ -3,7 +3,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
-import { revealHeader } from "../config/OwnHeaders.ts";
+import { groupHeader, revealHeader } from "../config/OwnHeaders.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
@@ -24,6 +24,8 @@ export interface Way {
   readonly outgoing: (request: Outgoing) => Outgoing;
   /** What the request asks for by its path, else by its header. */
   readonly asked: "live" | "on_complete" | undefined;
+  /** The group whose budget it shares, as its client names it. */
+  readonly group: string | undefined;
 }
 
 /** Finds it. */
@@ -34,6 +36,9 @@ export const wayOf = (
 ): Way | Unrouted => {
   const asked = reveal ?? askedBy(headers);
   if (asked === "unknown") return { refused: noSuchReveal, upstream: undefined };
+  const [group, ...groups] = valuesOf(headers, groupHeader);
+  if (groups.length > 0 || (group !== undefined && !groupPattern.test(group)))
+    return { refused: noSuchGroup, upstream: undefined };
   const server = named === undefined ? undefined : servers.get(named);
   if (named !== undefined && server === undefined) return { refused: noSuchUpstream(named), upstream: undefined };
   const route =
@@ -46,7 +51,7 @@ export const wayOf = (
       ...{ name: route.upstream, url: upstreams[route.upstream], headers: [] },
     };
   return {
-    ...{ server: through, upstream: route.upstream, url: route.url, headers, asked },
+    ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group },
     outgoing: (request) => outgoing(request, through, route.upstream),
   };
 };
@@ -55,12 +60,22 @@ const credentialed = (servers: GatewaySettings["servers"]): ReadonlySet<string> 
   new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name));
 
 const askedBy = (headers: RelayHeaders): Way["asked"] | "unknown" => {
-  const given = new Set(
-    headers.flatMap(([name, value]) => (name.toLowerCase() === revealHeader ? [value.trim()] : [])),
-  );
+  const given = valuesOf(headers, revealHeader);
   const [word] = given;
   if (word === undefined) return undefined;
   return given.size === 1 && (word === "live" || word === "on_complete") ? word : "unknown";
+};
+
+const valuesOf = (headers: RelayHeaders, of: string): ReadonlySet<string> =>
+  new Set(headers.flatMap(([name, value]) => (name.toLowerCase() === of ? [value.trim()] : [])));
+
+/** Visible characters without a blank: it stands on record and in logs. */
+const groupPattern = /^[!-~]{1,64}$/;
+
+const noSuchGroup: Refused = {
+  status: 400,
+  reason: "group",
+  message: `${groupHeader} names one group: 1 to 64 letters, digits and signs without a blank.`,
 };
 
 const noSuchReveal: Refused = {
