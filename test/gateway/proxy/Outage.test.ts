@@ -1,0 +1,285 @@
+/** A gateway whose provider goes away and comes back, or asks to be left alone: over real sockets, with many clients. */
+import { request as httpRequest } from "node:http";
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Fiber, Redacted } from "effect";
+import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
+import { type PathStatus, Paths } from "../../../src/paths/Paths.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { protocols as decoders } from "../../../src/provider/Protocols.ts";
+import * as Decoder from "../../../src/provider/stream/Decoder.ts";
+import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { gateTo } from "../Gate.ts";
+import { bodies, type Fronted, front, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+
+/** A fault provider behind a gate, with a gateway in front, that has reached it once. */
+const gated = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>
+  Effect.gen(function* () {
+    const server = yield* FaultProvider.make(script === undefined ? {} : { script });
+    const gate = yield* gateTo(server.url);
+    const fronted = yield* front(gate.url, program);
+    yield* post(fronted.url, "openai-chat");
+    return { server, gate, ...fronted, asked: Effect.map(server.log, (log) => log.length - 1) };
+  }).pipe(Effect.orDie);
+
+/** Waits until the one path is as wanted. */
+const until = ({ services }: Pick<Fronted, "services">, isSo: (path: PathStatus) => boolean): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const list = Context.get(services, Paths);
+    for (;;) {
+      if (list.list().some(isSo)) return;
+      await new Promise((next) => setTimeout(next, 5));
+    }
+  });
+
+const waiting =
+  (count: number) =>
+  (path: PathStatus): boolean =>
+    path.waiting === count;
+
+/** The head goes at once, so that what follows is behind one. */
+const early: GatewayProgram = { keepAliveMs: 20, clients: { unknown: { patienceMs: 0 } } };
+
+/** The protocols' requests for a response that does not stream. */
+const whole: Record<ProtocolId, { readonly path: string; readonly body: object }> = {
+  "openai-chat": { path: paths["openai-chat"], body: { ...bodies["openai-chat"], stream: false } },
+  "openai-responses": { path: paths["openai-responses"], body: { ...bodies["openai-responses"], stream: false } },
+  "anthropic-messages": { path: paths["anthropic-messages"], body: { ...bodies["anthropic-messages"], stream: false } },
+  "google-gemini": { path: "/v1beta/models/m:generateContent", body: bodies["google-gemini"] },
+};
+
+const unstreamed = (url: string, protocol: ProtocolId, body: object = whole[protocol].body) =>
+  Effect.promise(() => send(`${url}${whole[protocol].path}`, { body: JSON.stringify(body) }));
+
+describe("Gateway, a provider that goes away", () => {
+  for (const protocol of protocols) {
+    it.live(`is waited for by a ${protocol} stream, behind our own head and no-ops, with one request in all`, () =>
+      Effect.gen(function* () {
+        const world = yield* gated({ answers: [{ content: [{ text: 5 }] }] }, early);
+        yield* world.gate.close;
+        let heard = 0;
+        const onData = () => {
+          heard += 1;
+        };
+        const asked = yield* Effect.forkScoped(post(world.url, protocol, { onData }));
+        yield* until(world, (path) => path.state === "down" && path.waiting === 1 && heard > 2);
+        yield* world.gate.open;
+        const got = yield* Fiber.join(asked);
+        assert.deepStrictEqual([got.status, got.broken], [200, false]);
+        assert.strictEqual(got.headers["x-recovery-waiting"], "true");
+        const decoder = Decoder.make(decoders.get(protocol));
+        decoder.push(got.body);
+        assert.isTrue(decoder.end().end.complete);
+        assert.strictEqual(yield* world.asked, 1);
+      }),
+    );
+
+    it.live(`is told to a ${protocol} request that does not stream, in that protocol's shape, to come again`, () =>
+      Effect.gen(function* () {
+        const world = yield* gated(undefined, { pathPatienceMs: 50 });
+        yield* world.gate.close;
+        const got = yield* unstreamed(world.url, protocol);
+        assert.deepStrictEqual([got.status, got.headers["retry-after"]], [503, "5"]);
+        assert.strictEqual(got.headers["x-should-retry"], "true");
+        assert.strictEqual(recovery(got, "refused"), "unavailable");
+        const { error, type } = JSON.parse(got.text);
+        assert.match(error.message, /cannot be reached now.*ask again/);
+        if (protocol === "google-gemini") assert.deepStrictEqual([error.code, error.status], [503, "UNAVAILABLE"]);
+        else assert.strictEqual(error.type, "gateway_unavailable");
+        if (protocol === "anthropic-messages") assert.strictEqual(type, "error");
+        const again = yield* unstreamed(world.url, protocol);
+        assert.strictEqual(again.status, 503, "nothing is told from memory");
+        assert.notStrictEqual(recovery(again, "run"), recovery(got, "run"));
+        yield* until(world, waiting(0));
+        assert.strictEqual(yield* world.asked, 0);
+      }),
+    );
+  }
+
+  it.live("in held text is waited for, and the text comes once", () =>
+    Effect.gen(function* () {
+      const world = yield* gated(
+        { answers: [{ content: [{ text: 5 }] }, { content: [{ text: 40 }], delay_ms: 2 }] },
+        { reveal: "on_complete" },
+      );
+      world.gate.closeBehind(600);
+      const asked = yield* Effect.forkScoped(post(world.url, "openai-chat"));
+      yield* until(world, (path) => path.state === "down" && path.waiting === 1);
+      yield* world.gate.open;
+      const got = yield* Fiber.join(asked);
+      assert.deepStrictEqual([got.status, got.broken, recovery(got, "attempts")], [200, false, "3"]);
+      assert.strictEqual(got.text.split("[DONE]").length, 2);
+      assert.strictEqual(yield* world.asked, 2);
+    }),
+  );
+
+  it.live("holds no request that passes through, which says nothing of the path", () =>
+    Effect.gen(function* () {
+      const world = yield* gated(undefined);
+      yield* world.gate.close;
+      const models = yield* Effect.promise(() => send(`${world.url}/v1/models`));
+      assert.strictEqual(models.status, 502);
+      assert.isTrue(
+        Context.get(world.services, Paths)
+          .list()
+          .every(({ state }) => state === "up"),
+      );
+    }),
+  );
+
+  it.live("is asked by those of its clients that still wait, and by no other", () =>
+    Effect.gen(function* () {
+      const world = yield* gated({ answers: [{ content: [{ text: 2 }] }] });
+      yield* world.gate.close;
+      const ask = (n: number) => {
+        const request = httpRequest(`${world.url}/v1/chat/completions`, { method: "POST", agent: false });
+        const ended = new Promise<number>((done) => {
+          request.on("response", (response) => response.resume().on("close", () => done(response.statusCode ?? 0)));
+          request.on("error", () => done(0));
+        });
+        request.end(JSON.stringify({ ...bodies["openai-chat"], messages: [{ role: "user", content: String(n) }] }));
+        return { request, ended };
+      };
+      const clients = Array.from({ length: 20 }, (_, n) => ask(n));
+      yield* until(world, waiting(20));
+      for (const [n, { request }] of clients.entries()) if (n % 2 === 0) request.destroy();
+      yield* until(world, waiting(10));
+      yield* world.gate.open;
+      const ended = yield* Effect.promise(() => Promise.all(clients.map((it) => it.ended)));
+      assert.deepStrictEqual(
+        ended,
+        clients.map((_, n) => (n % 2 === 0 ? 0 : 200)),
+      );
+      assert.strictEqual(yield* world.asked, 10);
+    }),
+  );
+
+  it.live("is known over a new configuration: who waits goes on to wait, and nobody asks it anew", () =>
+    Effect.gen(function* () {
+      const world = yield* gated({ answers: [{ content: [{ text: 2 }] }] });
+      yield* world.gate.close;
+      const before = yield* Effect.forkScoped(post(world.url, "openai-chat"));
+      yield* until(world, waiting(1));
+      const upstreams = { openai: `${world.gate.url}/v1`, anthropic: world.gate.url, gemini: world.gate.url };
+      assert.deepStrictEqual(yield* Effect.orDie(world.gateway.configure({ upstreams, port: 0 })), []);
+      const behind = yield* Effect.forkScoped(post(world.url, "anthropic-messages"));
+      yield* until(world, waiting(2));
+      yield* world.gate.open;
+      assert.strictEqual((yield* Fiber.join(before)).status, 200);
+      assert.strictEqual((yield* Fiber.join(behind)).status, 200);
+    }),
+  );
+
+  it.live("is told within seconds where this process has never reached it", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({});
+      const gate = yield* gateTo(server.url);
+      const { url } = yield* front(gate.url);
+      yield* gate.close;
+      const got = yield* unstreamed(url, "openai-chat");
+      assert.strictEqual(got.status, 400);
+      assert.strictEqual(got.headers["x-recovery-code"], "ECONNREFUSED");
+      assert.strictEqual(got.headers["x-should-retry"], "false");
+    }).pipe(Effect.orDie),
+  );
+});
+
+/** How long the provider asks to be left alone, in milliseconds. */
+const coolMs = 1_000;
+
+/** A provider that refuses the first request of a key, and says for how long; it notes when requests of which key came. */
+const cooling = (refuses: ReadonlySet<string>) =>
+  Effect.gen(function* () {
+    const seen: Array<{ readonly key: string; readonly at: number }> = [];
+    const told = new Map<string, number>();
+    const url = yield* serverOf((request, response) => {
+      request.resume().on("end", () => {
+        const key = request.headers.authorization ?? "";
+        seen.push({ key, at: performance.now() });
+        if (refuses.has(key) && !told.has(key)) {
+          response.writeHead(429, { "retry-after": String(coolMs / 1000), "content-type": "application/json" });
+          response.end(JSON.stringify({ error: { message: "Rate limit reached", code: "rate_limit_exceeded" } }));
+          told.set(key, performance.now());
+          return;
+        }
+        response.writeHead(200, { "content-type": "application/json" });
+        response.end(JSON.stringify({ choices: [{ index: 0, message: { content: "hi" }, finish_reason: "stop" }] }));
+      });
+    });
+    /** Requests of a key that came while it was to be left alone. */
+    const early = (key: string) =>
+      seen.filter((it) => it.key === key && it.at > (told.get(key) ?? 0) && it.at < (told.get(key) ?? 0) + coolMs - 5);
+    return { url, seen, early };
+  });
+
+const asking = (url: string, headers: Record<string, string>, n: number) =>
+  Effect.forkScoped(
+    Effect.promise(() =>
+      send(`${url}/v1/chat/completions`, {
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify({ model: "m", messages: [{ role: "user", content: String(n) }] }),
+      }),
+    ),
+  );
+
+const isCooling = ({ cooldowns }: PathStatus): boolean => cooldowns.length > 0;
+
+describe("Gateway, a provider that asks to be left alone", () => {
+  it.live("is: of thirty clients of its key none is let through before, and all are served", () =>
+    Effect.gen(function* () {
+      const key = "Bearer one";
+      const provider = yield* cooling(new Set([key]));
+      const world = yield* front(provider.url);
+      const first = yield* asking(world.url, { authorization: key }, 0);
+      yield* until(world, isCooling);
+      const others = yield* Effect.forEach(Array.from({ length: 30 }), (_, n) =>
+        asking(world.url, { authorization: key }, n + 1),
+      );
+      const all = yield* Effect.forEach([first, ...others], (it) => Fiber.join(it));
+      assert.deepStrictEqual(
+        all.map(({ status }) => status),
+        all.map(() => 200),
+      );
+      assert.lengthOf(provider.early(key), 0);
+      assert.lengthOf(provider.seen, 32);
+    }),
+  );
+
+  it.live("is asked meanwhile by another key", () =>
+    Effect.gen(function* () {
+      const provider = yield* cooling(new Set(["Bearer one"]));
+      const world = yield* front(provider.url);
+      const held = yield* asking(world.url, { authorization: "Bearer one" }, 0);
+      yield* until(world, isCooling);
+      const other = yield* Fiber.join(yield* asking(world.url, { authorization: "Bearer two" }, 1));
+      assert.strictEqual(other.status, 200);
+      assert.isUndefined(held.pollUnsafe(), "the other key is not held");
+      assert.strictEqual((yield* Fiber.join(held)).status, 200);
+      assert.lengthOf(provider.early("Bearer one"), 0);
+    }),
+  );
+
+  it.live("is by every token whose upstream has one credential", () =>
+    Effect.gen(function* () {
+      const provider = yield* cooling(new Set(["Bearer sk-own"]));
+      const token = (name: string) => ({
+        ...{ name, page: false, metrics: false },
+        token: Redacted.make(`${name}-token-of-24-characters`),
+      });
+      const world = yield* front(provider.url, {
+        tokens: [token("a"), token("b")],
+        named: [{ name: "openai", url: `${provider.url}/v1`, headers: [], credential: Redacted.make("sk-own") }],
+      });
+      const by = (name: string, n: number) =>
+        asking(world.url, { "x-recovery-token": `${name}-token-of-24-characters`, authorization: `Bearer ${name}` }, n);
+      const first = yield* by("a", 0);
+      yield* until(world, isCooling);
+      const second = yield* by("b", 1);
+      yield* until(world, waiting(2));
+      assert.strictEqual((yield* Fiber.join(first)).status, 200);
+      assert.strictEqual((yield* Fiber.join(second)).status, 200);
+      assert.lengthOf(provider.early("Bearer sk-own"), 0);
+      const [path] = Context.get(world.services, Paths).list();
+      assert.notInclude(JSON.stringify(path), "sk-own");
+    }),
+  );
+});
