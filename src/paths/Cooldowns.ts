@@ -85,9 +85,17 @@ export class Hold {
 /** Names a model in a key: a client may spell it, at any length. */
 export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
 
-const overloadKey = ({ path, model }: Scope): string => `${path}\n${modelKey(model)}`;
+/** Under what the cooldowns of a scope are kept. */
+export interface HoldKeys {
+  readonly limit: string;
+  readonly overload: string;
+}
 
-const limitKey = (scope: Scope): string => `${overloadKey(scope)}\n${scope.credential}`;
+/** The keys of a scope. Who asks often keeps them. */
+export const holdKeysOf = ({ path, credential, model }: Scope): HoldKeys => {
+  const overload = `${path}\n${modelKey(model)}`;
+  return { limit: `${overload}\n${credential}`, overload };
+};
 
 /** All cooldowns of a process, the one that was heard last at the end. */
 export class Cooldowns {
@@ -105,9 +113,14 @@ export class Cooldowns {
 
   /** What may hold a request of a scope: a rate limit and an overload. Those that are over and that nobody waits for are forgotten. */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
+    return this.#holds.size === 0 ? none : this.under(holdKeysOf(scope), now);
+  }
+
+  /** The same, by the keys of the scope. */
+  under(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
-    const limit = this.#current(limitKey(scope), now);
-    const overload = this.#current(overloadKey(scope), now);
+    const limit = this.#current(keys.limit, now);
+    const overload = this.#current(keys.overload, now);
     if (limit === undefined) return overload === undefined ? none : [overload];
     return overload === undefined ? [limit] : [limit, overload];
   }
@@ -123,7 +136,8 @@ export class Cooldowns {
   refused(scope: Scope, refusal: Refusal, now: number): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
     const waitMs = Math.min(refusal.waitMs, waitMaxMs);
-    const key = refusal.kind === "overloaded" ? overloadKey(scope) : limitKey(scope);
+    const keys = holdKeysOf(scope);
+    const key = refusal.kind === "overloaded" ? keys.overload : keys.limit;
     const known = this.#current(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
@@ -146,9 +160,12 @@ export class Cooldowns {
     return this.#holds.size < cooldownsMax;
   }
 
-  /** The cooldowns of a path that are not over. */
-  list(path: string, now: number): ReadonlyArray<Hold> {
-    return [...this.#holds.values()].filter((hold) => hold.path === path && now < hold.until);
+  /** The cooldowns that are not over, by path. */
+  byPath(now: number): ReadonlyMap<string, ReadonlyArray<Hold>> {
+    return Map.groupBy(
+      [...this.#holds.values()].filter(({ until }) => now < until),
+      ({ path }) => path,
+    );
   }
 }
 

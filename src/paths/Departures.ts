@@ -15,6 +15,23 @@ import { Waves } from "./Waves.ts";
 /** Most requests that wait. */
 export const waitingMax = 10_000;
 
+/**
+ * How long the next request waits behind one of its wave that is over while no head came, in milliseconds: its run may be about to say
+ * that it could not connect.
+ */
+export const headlessMs = 20;
+
+/** How a request that was let go has left its place. */
+export interface Left {
+  /** Others may go after so many milliseconds. */
+  readonly afterMs: number;
+  /** It was counted by a cooldown too. */
+  readonly wasHeld: boolean;
+}
+
+/** Called where a request that was let go has a response or is over. */
+type OnLeft = (entry: Entry, now: number, left: Left) => void;
+
 /** What the requests have to be told behind the step that decides it. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
@@ -45,17 +62,19 @@ export class Outbox {
   }
 }
 
+/** Whether a request may go: the others of its lane may where it may not, unless the lane is closed. */
+type Readiness = "ready" | "waits" | "closed";
+
 /** The requests of all paths on their way out. */
 export class Departures {
   readonly #world: TableWorld;
   readonly #cooldowns: Cooldowns;
   readonly #outbox: Outbox;
-  /** Called where a request that was let go has a response or is over. */
-  readonly #left: (entry: Entry, now: number) => void;
+  readonly #left: OnLeft;
   #waiting = 0;
-  #number = 0;
+  #looks = 0;
 
-  constructor(world: TableWorld, cooldowns: Cooldowns, outbox: Outbox, left: (entry: Entry, now: number) => void) {
+  constructor(world: TableWorld, cooldowns: Cooldowns, outbox: Outbox, left: OnLeft) {
     this.#world = world;
     this.#cooldowns = cooldowns;
     this.#outbox = outbox;
@@ -66,23 +85,18 @@ export class Departures {
     return this.#waiting >= waitingMax;
   }
 
-  /** Lets a request go or lets it wait. */
+  /** Lets a request go or lets it wait. All that came before it go first, as far as they may. */
   add(entry: Entry, admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
-    this.#number += 1;
+    const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
-    const waiter: Waiter = {
-      admission,
-      number: this.#number,
-      since: now,
-      deadline: now + admission.withinMs,
-      done,
-      told: undefined,
-      toldUntil: 0,
-      leave: undefined,
-    };
-    const lane = entry.queue.add(waiter);
-    this.pump(entry, now);
-    if (lane.waiters.has(waiter)) this.#tell(entry, lane, waiter, now);
+    entry.waves?.passed(now);
+    if (isOpen(entry, now) && this.#readiness(waiter, now) === "ready") this.#letGo(entry, waiter, now);
+    else if (waiter.deadline <= now) this.#giveUp(entry, waiter, now);
+    else {
+      this.#tell(entry, waiter, now);
+      const at = this.#laneAt(waiter.lane, now);
+      if (at > now) entry.lanesAt = Math.min(entry.lanesAt, at);
+    }
     return waiter;
   }
 
@@ -92,62 +106,66 @@ export class Departures {
     else waiter.leave?.();
   }
 
-  /** Does for the requests of a path what the time has made due. */
+  /** Ends every wait: nobody serves it any more. */
+  close(entry: Entry, now: number): void {
+    for (const waiter of entry.queue.waiters) {
+      this.withdraw(entry, waiter);
+      const waitedMs = Math.round(now - waiter.since);
+      this.#outbox.put(() => waiter.done({ _tag: "full", waitedMs }));
+    }
+  }
+
+  /** Does for the requests of a path what the time, or something that was heard, has made due. */
   step(entry: Entry, now: number): void {
     for (const waiter of entry.queue.late(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
-    for (const lane of entry.queue.lanes) this.#retell(entry, lane, now);
+    if (entry.hasNews) for (const lane of entry.queue.lanes) this.#retell(entry, lane, now);
+    entry.hasNews = false;
+    this.plan(entry, now);
   }
 
-  /** Lets go those that may, the one that came first at first. */
+  /** Lets go those that may, in order of their coming. */
   pump(entry: Entry, now: number): void {
+    const { queue } = entry;
     entry.waves?.passed(now);
-    for (;;) {
-      const { state, way, waves, queue } = entry;
-      if (queue.size === 0 || (state.state === "returning" && waves?.hasRoom === false)) return;
-      if (state.state === "down" && (way !== undefined || now < state.probeAt)) return;
-      const waiter = this.#next(entry, now);
-      if (waiter === undefined) return;
-      this.#letGo(entry, waiter, now);
-    }
-  }
-
-  #next(entry: Entry, now: number): Waiter | undefined {
-    let next: Waiter | undefined;
-    for (const lane of entry.queue.lanes) {
-      const waiter = this.#candidate(lane, now);
-      if (waiter !== undefined && (next === undefined || waiter.number < next.number)) next = waiter;
-    }
-    return next;
-  }
-
-  /** The request of a lane that may go, as far as cooldowns say. */
-  #candidate(lane: Lane, now: number): Waiter | undefined {
-    const { scope, waiters, leastRetryAfterMs } = lane;
-    const trials: Array<Hold> = [];
-    for (const hold of this.#cooldowns.of(scope, now)) {
-      if (now >= hold.endOf(scope.credential)) {
-        hold.waves ??= new Waves(now);
-        hold.waves.passed(now);
-        if (!hold.waves.hasRoom) return undefined;
-      } else {
-        if (hold.trial !== undefined || now < hold.heardAt + leastRetryAfterMs) return undefined;
-        trials.push(hold);
+    if (!isOpen(entry, now)) return;
+    this.#looks += 1;
+    const look = this.#looks;
+    let closed = 0;
+    for (const waiter of queue.waiters) {
+      if (waiter.lane.closedIn === look) continue;
+      const readiness = this.#readiness(waiter, now);
+      if (readiness === "ready") {
+        this.#letGo(entry, waiter, now);
+        if (!isOpen(entry, now)) return;
+      } else if (readiness === "closed") {
+        waiter.lane.closedIn = look;
+        closed += 1;
+        if (closed === queue.laneCount) return;
       }
     }
-    let least = Number.POSITIVE_INFINITY;
-    for (const waiter of waiters) {
-      const { maxRetryAfterMs } = waiter.admission;
-      if (trials.every(({ heardAt }) => now >= heardAt + maxRetryAfterMs)) return waiter;
-      least = Math.min(least, maxRetryAfterMs);
+  }
+
+  /** Whether a request may go, as far as cooldowns say. */
+  #readiness({ admission, lane }: Waiter, now: number): Readiness {
+    const { credential } = lane.scope;
+    let readiness: Readiness = "ready";
+    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+      if (now >= hold.endOf(credential)) {
+        hold.waves ??= new Waves(now);
+        hold.waves.passed(now);
+        if (!hold.waves.hasRoom) return "closed";
+      } else {
+        if (hold.trial !== undefined || now < hold.heardAt + lane.leastRetryAfterMs) return "closed";
+        if (now < hold.heardAt + admission.maxRetryAfterMs) readiness = "waits";
+      }
     }
-    lane.leastRetryAfterMs = least;
-    return undefined;
+    return readiness;
   }
 
   #letGo(entry: Entry, waiter: Waiter, now: number): void {
     const { hold, scope } = waiter.admission;
-    const holds = this.#cooldowns.of(scope, now);
+    const holds = this.#cooldowns.under(waiter.lane.holds, now);
     entry.queue.remove(waiter);
     this.#waiting -= 1;
     const leaves: Array<(at: number) => void> = [];
@@ -155,7 +173,9 @@ export class Departures {
       waves.went();
       leaves.push(() => waves.left());
     };
-    if (entry.waves !== undefined) join(entry.waves);
+    const { waves } = entry;
+    const heads = waves?.heads;
+    if (waves !== undefined) join(waves);
     if (entry.state.state === "down") leaves.push(this.#goAsProbe(entry, now));
     for (const held of holds) {
       if (now < held.endOf(scope.credential)) {
@@ -167,7 +187,8 @@ export class Departures {
     const leave = once(() => {
       const at = this.#world.now();
       for (const give of leaves) give(at);
-      this.#left(entry, at);
+      const isHeadless = waves !== undefined && waves.heads === heads;
+      this.#left(entry, at, { afterMs: isHeadless ? headlessMs : 0, wasHeld: holds.length > 0 });
     });
     waiter.leave = leave;
     hold(leave);
@@ -196,8 +217,8 @@ export class Departures {
     this.#outbox.put(() => waiter.done({ _tag: "too_long", for: waitsFor, waitedMs, waitMs }));
   }
 
-  #holds({ admission }: Waiter, now: number): ReadonlyArray<Hold> {
-    return this.#cooldowns.of(admission.scope, now);
+  #holds({ lane }: Waiter, now: number): ReadonlyArray<Hold> {
+    return this.#cooldowns.under(lane.holds, now);
   }
 
   /** Until when a request waits for cooldowns as it keeps them; 0 for none. */
@@ -211,23 +232,23 @@ export class Departures {
 
   /** Tells the requests of a lane where they wait for something else than before. */
   #retell(entry: Entry, lane: Lane, now: number): void {
-    const holds = this.#cooldowns.of(lane.scope, now);
+    const holds = this.#cooldowns.under(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
     const waitsFor = waitsForOf(entry, holds, now);
     if (lane.waitsFor === waitsFor && (until <= now || lane.waitsUntil === until)) return;
     lane.waitsFor = waitsFor;
     lane.waitsUntil = until;
-    for (const waiter of lane.waiters) this.#tell(entry, lane, waiter, now);
+    for (const waiter of lane.waiters) this.#tell(entry, waiter, now);
   }
 
   /** Tells a request for what it waits, or that it would wait in vain. */
-  #tell(entry: Entry, lane: Lane, waiter: Waiter, now: number): void {
+  #tell(entry: Entry, waiter: Waiter, now: number): void {
     const until = this.#coolsUntil(waiter, now);
     if (until > now && until > waiter.deadline) {
       this.#giveUp(entry, waiter, now);
       return;
     }
-    const waitsFor = waitsForOf(entry, this.#cooldowns.of(lane.scope, now), now);
+    const waitsFor = waitsForOf(entry, this.#holds(waiter, now), now);
     const toldUntil = waitsFor === "cooldown" && until > now ? until : 0;
     if (waiter.told?.for === waitsFor && (toldUntil === 0 || waiter.toldUntil === toldUntil)) return;
     const wall = this.#world.wall();
@@ -241,31 +262,52 @@ export class Departures {
     this.#outbox.put(() => waiter.admission.told(told));
   }
 
+  /** Says when cooldowns may let somebody go. What could have gone by now waits for something else than a time. */
+  plan(entry: Entry, now: number): void {
+    entry.lanesAt = Number.POSITIVE_INFINITY;
+    if (this.#cooldowns.size === 0) return;
+    for (const lane of entry.queue.lanes) {
+      const at = this.#laneAt(lane, now);
+      if (at > now) entry.lanesAt = Math.min(entry.lanesAt, at);
+    }
+  }
+
   /** When something is to be done for those that wait for a path; infinite where nothing is but what somebody has to say. */
-  nextAt({ queue, state, waves, way }: Entry, now: number): number {
+  nextAt({ queue, state, waves, way, lanesAt }: Entry, now: number): number {
     let at = queue.deadlineFrom;
     if (queue.size === 0) return at;
-    // What could have gone by now waits for something else than a time.
-    const later = (time: number): void => {
-      if (time > now) at = Math.min(at, time);
-    };
-    if (way === undefined) later(state.probeAt);
-    if (waves !== undefined) later(waves.growsAt);
-    for (const lane of queue.lanes) later(this.#laneAt(lane, now));
-    return at;
+    if (way === undefined && state.probeAt > now) at = Math.min(at, state.probeAt);
+    if (waves !== undefined && waves.growsAt > now) at = Math.min(at, waves.growsAt);
+    return lanesAt > now ? Math.min(at, lanesAt) : at;
   }
 
   /** When cooldowns may let a request of a lane go. */
-  #laneAt({ scope, leastRetryAfterMs }: Lane, now: number): number {
+  #laneAt(lane: Lane, now: number): number {
     let at = 0;
-    for (const hold of this.#cooldowns.of(scope, now)) {
-      const end = hold.endOf(scope.credential);
+    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+      const end = hold.endOf(lane.scope.credential);
       if (now >= end) at = Math.max(at, hold.waves === undefined || hold.waves.hasRoom ? 0 : hold.waves.growsAt);
-      else at = Math.max(at, hold.trial === undefined ? Math.min(end, hold.heardAt + leastRetryAfterMs) : end);
+      else if (hold.trial !== undefined) at = Math.max(at, end);
+      else {
+        if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = leastOf(lane);
+        at = Math.max(at, Math.min(end, hold.heardAt + lane.leastRetryAfterMs));
+      }
     }
     return at;
   }
 }
+
+/** Whether a path lets one more request go, as far as cooldowns do not say. */
+const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
+  if (state.state === "down") return way === undefined && now >= state.probeAt;
+  return waves?.hasRoom !== false;
+};
+
+const leastOf = ({ waiters }: Lane): number => {
+  let least = Number.POSITIVE_INFINITY;
+  for (const { admission } of waiters) least = Math.min(least, admission.maxRetryAfterMs);
+  return least;
+};
 
 /** What requests wait for. A path that is down comes before what cools on it. */
 const waitsForOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>

@@ -42,8 +42,12 @@ export interface Entry {
   usedAt: number;
   /** When somebody last wanted to know how it stands. */
   wantedAt: number;
-  /** When requests may go because of a head that was heard: behind the step, which may hear in the same head that they may not. */
-  heardAt: number;
+  /** When requests may go because of what was heard: not in the same step, which may hear next that they may not. */
+  stepAt: number;
+  /** When cooldowns may let a request go, as it was last planned. */
+  lanesAt: number;
+  /** Something was heard since the requests were told for what they wait. */
+  hasNews: boolean;
   /** The number of the probe that is under way; a wake takes it for lost. */
   probe: number;
   /** Those who want to know what the next probe finds: whether it has failed. */
@@ -59,7 +63,9 @@ export const newEntry = (id: string, now: number): Entry => ({
   queue: new Queue(),
   usedAt: now,
   wantedAt: now,
-  heardAt: Number.POSITIVE_INFINITY,
+  stepAt: Number.POSITIVE_INFINITY,
+  lanesAt: Number.POSITIVE_INFINITY,
+  hasNews: false,
   probe: 0,
   askers: new Set(),
 });

@@ -6,7 +6,7 @@
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
-import { Departures, Outbox } from "./Departures.ts";
+import { Departures, type Left, Outbox } from "./Departures.ts";
 import { type DueProbe, type Entry, newEntry, type TableWorld } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
@@ -39,10 +39,13 @@ export class PathTable {
   readonly #outbox = new Outbox((error) => this.#world.failed(error));
   readonly #departures: Departures;
   #probes = 0;
+  #isClosed = false;
 
   constructor(world: TableWorld) {
     this.#world = world;
-    this.#departures = new Departures(world, this.#cooldowns, this.#outbox, (entry, now) => this.#step(entry, now));
+    this.#departures = new Departures(world, this.#cooldowns, this.#outbox, (entry, now, left) =>
+      this.#left(entry, now, left),
+    );
   }
 
   attach(path: string, way: PathWay): void {
@@ -76,6 +79,7 @@ export class PathTable {
   }
 
   isOpen(scope: Scope): boolean {
+    if (this.#isClosed) return true;
     const entry = this.#entries.get(scope.path);
     if (entry !== undefined && entry.state.state !== "up") return false;
     if (this.#cooldowns.size === 0) return true;
@@ -120,7 +124,7 @@ export class PathTable {
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
     // Nobody goes in this step: the same head may refuse.
-    if (entry.queue.size > 0) entry.heardAt = now;
+    if (entry.queue.size > 0) entry.stepAt = now;
     this.#settle(entry, now);
   }
 
@@ -129,6 +133,7 @@ export class PathTable {
     const entry = this.#entry(scope.path, now);
     this.#cooldowns.refused(scope, refusal, now);
     if (!refusal.onlyThis) entry.waves?.refused(now);
+    entry.hasNews = true;
     this.#step(entry, now);
   }
 
@@ -191,6 +196,18 @@ export class PathTable {
     }
   }
 
+  /** Nobody serves the table any more: those that wait find no place, and it holds no request from now on. */
+  close(): void {
+    this.#isClosed = true;
+    const now = this.#world.now();
+    for (const entry of this.#entries.values()) this.#departures.close(entry, now);
+    for (const entry of this.#entries.values()) {
+      for (const done of entry.askers) this.#outbox.put(() => done(false));
+      entry.askers.clear();
+    }
+    this.#outbox.empty();
+  }
+
   /** Does what the time has made due. */
   look(): void {
     const now = this.#world.now();
@@ -222,6 +239,7 @@ export class PathTable {
     const now = this.#world.now();
     const wall = this.#world.wall();
     const wallOf = (at: number): number => Math.round(wall + at - now);
+    const cooldowns = this.#cooldowns.byPath(now);
     return [...this.#entries.values()].map(({ id, state, queue }) => ({
       path: id,
       state: state.state,
@@ -231,7 +249,7 @@ export class PathTable {
       ...(state.state === "down" && Number.isFinite(state.probeAt) ? { nextProbeAt: wallOf(state.probeAt) } : {}),
       ...(state.code === undefined ? {} : { code: state.code }),
       waiting: queue.size,
-      cooldowns: this.#cooldowns.list(id, now).map((hold) => ({
+      cooldowns: (cooldowns.get(id) ?? []).map((hold) => ({
         ...(hold.model === undefined ? {} : { model: hold.model }),
         ...(hold.credential ? { credential: hold.credential.slice(0, 8) } : {}),
         kind: hold.kind,
@@ -263,7 +281,18 @@ export class PathTable {
     this.#busy.delete(oldest);
   }
 
+  #left(entry: Entry, now: number, { afterMs, wasHeld }: Left): void {
+    if (afterMs > 0) entry.stepAt = Math.min(entry.stepAt, now + afterMs);
+    else this.#departures.pump(entry, now);
+    if (wasHeld) this.#departures.plan(entry, now);
+    this.#settle(entry, now);
+  }
+
   #ask(entry: Entry, done: (failed: boolean) => void, now: number): () => void {
+    if (this.#isClosed) {
+      done(false);
+      return nothing;
+    }
     entry.askers.add(done);
     entry.wantedAt = now;
     if (!entry.state.probing) entry.state = State.asked(entry.state, now);
@@ -278,6 +307,7 @@ export class PathTable {
   #become(entry: Entry, next: State.PathState, now: number): void {
     const before = entry.state;
     entry.state = next;
+    if (next.state !== before.state) entry.hasNews = true;
     if (next.state !== "returning") entry.waves = undefined;
     else if (before.state !== "returning" || before.since !== next.since) {
       entry.waves = new Waves(now, next.relapsed ? 1 : firstWave);
@@ -286,7 +316,7 @@ export class PathTable {
 
   /** Does all that can be done for a path now. */
   #step(entry: Entry, now: number): void {
-    entry.heardAt = Number.POSITIVE_INFINITY;
+    entry.stepAt = Number.POSITIVE_INFINITY;
     this.#departures.step(entry, now);
     this.#settle(entry, now);
   }
@@ -321,7 +351,7 @@ export class PathTable {
   /** When something is to be done for a path. */
   #entryAt(entry: Entry, now: number): number {
     const { state, way, queue } = entry;
-    let at = Math.min(entry.heardAt, this.#departures.nextAt(entry, now));
+    let at = Math.min(entry.stepAt, this.#departures.nextAt(entry, now));
     if (way !== undefined && !state.probing) at = Math.min(at, state.probeAt);
     if (queue.size > 0) return at;
     if (state.state === "returning") return Math.min(at, state.since + returningMs);

@@ -28,7 +28,6 @@ export type {
   PathsService,
   Refusal,
   Scope,
-  Standing,
   Wait,
 } from "./Admission.ts";
 
@@ -76,6 +75,7 @@ class Keeper {
 
   close(): void {
     this.#closed = true;
+    this.table.close();
     this.#timer?.interruptUnsafe();
     for (const probe of this.#probes) probe.interruptUnsafe();
   }

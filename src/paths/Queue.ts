@@ -2,13 +2,12 @@
  * Holds the requests that wait for one path, in order of their coming, and apart by what may hold them.
  */
 import type { Admission, Admitted, Scope, Wait } from "./Admission.ts";
-import { modelKey } from "./Cooldowns.ts";
+import { type HoldKeys, holdKeysOf, modelKey } from "./Cooldowns.ts";
 
 /** A request that waits. Times are monotonic milliseconds. */
 export interface Waiter {
   readonly admission: Admission;
-  /** Its place in the order of coming. */
-  readonly number: number;
+  readonly lane: Lane;
   readonly since: number;
   /** When it waits no longer; infinite for ever. */
   readonly deadline: number;
@@ -23,72 +22,97 @@ export interface Waiter {
 
 /** The requests of one credential and model, which the same cooldowns hold. */
 export interface Lane {
+  readonly key: string;
   readonly scope: Scope;
+  readonly holds: HoldKeys;
   readonly waiters: Set<Waiter>;
   /** The least that one of them keeps of what others heard, in milliseconds. May be of one that is gone: then it is too small. */
   leastRetryAfterMs: number;
   /** What its requests wait for, and until when as far as it is known. */
   waitsFor: Wait["for"] | undefined;
   waitsUntil: number;
+  /** The last look in which none of its requests could go. */
+  closedIn: number;
 }
 
 const laneKey = ({ credential, model }: Scope): string => `${modelKey(model)}\n${credential}`;
 
-const emptyLane = (scope: Scope): Lane => ({
+const emptyLane = (key: string, scope: Scope): Lane => ({
+  key,
   scope,
+  holds: holdKeysOf(scope),
   waiters: new Set(),
   leastRetryAfterMs: Number.POSITIVE_INFINITY,
   waitsFor: undefined,
   waitsUntil: 0,
+  closedIn: 0,
 });
 
 /** The requests that wait for one path. */
 export class Queue {
   readonly #lanes = new Map<string, Lane>();
   readonly #models = new Map<string, number>();
-  #size = 0;
+  /** All requests, in order of their coming. */
+  readonly #waiters = new Set<Waiter>();
   /** No deadline is before; may be of one that is gone. */
   #deadlineFrom = Number.POSITIVE_INFINITY;
 
   get size(): number {
-    return this.#size;
+    return this.#waiters.size;
+  }
+
+  get waiters(): Iterable<Waiter> {
+    return this.#waiters;
   }
 
   get lanes(): Iterable<Lane> {
     return this.#lanes.values();
   }
 
+  get laneCount(): number {
+    return this.#lanes.size;
+  }
+
   get deadlineFrom(): number {
     return this.#deadlineFrom;
   }
 
-  add(waiter: Waiter): Lane {
-    const { scope, maxRetryAfterMs } = waiter.admission;
+  /** Puts a request at the end. */
+  add(admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
+    const { maxRetryAfterMs, scope, withinMs } = admission;
     const key = laneKey(scope);
-    const lane = this.#lanes.get(key) ?? emptyLane(scope);
+    const lane = this.#lanes.get(key) ?? emptyLane(key, scope);
+    const waiter: Waiter = {
+      admission,
+      lane,
+      since: now,
+      deadline: now + withinMs,
+      done,
+      told: undefined,
+      toldUntil: 0,
+      leave: undefined,
+    };
     this.#lanes.set(key, lane);
+    this.#waiters.add(waiter);
     lane.waiters.add(waiter);
     lane.leastRetryAfterMs = Math.min(lane.leastRetryAfterMs, maxRetryAfterMs);
     const model = modelKey(scope.model);
     this.#models.set(model, (this.#models.get(model) ?? 0) + 1);
-    this.#size += 1;
-    if (waiter.deadline < this.#deadlineFrom) this.#deadlineFrom = waiter.deadline;
-    return lane;
+    this.#deadlineFrom = Math.min(this.#deadlineFrom, waiter.deadline);
+    return waiter;
   }
 
   /** Whether it still waited. */
   remove(waiter: Waiter): boolean {
-    const { scope } = waiter.admission;
-    const key = laneKey(scope);
-    const lane = this.#lanes.get(key);
-    if (!lane?.waiters.delete(waiter)) return false;
-    if (lane.waiters.size === 0) this.#lanes.delete(key);
-    const model = modelKey(scope.model);
+    if (!this.#waiters.delete(waiter)) return false;
+    const { lane } = waiter;
+    lane.waiters.delete(waiter);
+    if (lane.waiters.size === 0) this.#lanes.delete(lane.key);
+    const model = modelKey(lane.scope.model);
     const left = (this.#models.get(model) ?? 1) - 1;
     if (left === 0) this.#models.delete(model);
     else this.#models.set(model, left);
-    this.#size -= 1;
-    if (this.#size === 0) this.#deadlineFrom = Number.POSITIVE_INFINITY;
+    if (this.#waiters.size === 0) this.#deadlineFrom = Number.POSITIVE_INFINITY;
     return true;
   }
 
@@ -98,19 +122,15 @@ export class Queue {
     return this.#lanes.has(laneKey({ path: "", credential, model }));
   }
 
-  /** All that wait, in no order. */
-  all(): ReadonlyArray<Waiter> {
-    return [...this.#lanes.values()].flatMap(({ waiters }) => [...waiters]);
-  }
-
   /** Those whose time is over. */
   late(now: number): ReadonlyArray<Waiter> {
     if (now < this.#deadlineFrom) return [];
-    const all = this.all();
-    this.#deadlineFrom = all.reduce(
-      (from, { deadline }) => (deadline > now && deadline < from ? deadline : from),
-      Number.POSITIVE_INFINITY,
-    );
-    return all.filter(({ deadline }) => deadline <= now);
+    const late: Array<Waiter> = [];
+    this.#deadlineFrom = Number.POSITIVE_INFINITY;
+    for (const waiter of this.#waiters) {
+      if (waiter.deadline <= now) late.push(waiter);
+      else this.#deadlineFrom = Math.min(this.#deadlineFrom, waiter.deadline);
+    }
+    return late;
   }
 }

@@ -18,9 +18,8 @@ const waveMax = 1 << 20;
 export class Waves {
   #size: number;
   #going = 0;
-  #hasBegun = false;
-  /** Requests that went and whose head has not been counted. */
-  #unanswered = 0;
+  #went = 0;
+  #heads = 0;
   #quietSince: number;
 
   constructor(now: number, size: number = firstWave) {
@@ -38,9 +37,14 @@ export class Waves {
     return this.#going;
   }
 
+  /** Heads that have come of requests that went. */
+  get heads(): number {
+    return this.#heads;
+  }
+
   /** Whether a request went. */
   get hasBegun(): boolean {
-    return this.#hasBegun;
+    return this.#went > 0;
   }
 
   get hasRoom(): boolean {
@@ -53,15 +57,14 @@ export class Waves {
   }
 
   went(): void {
-    this.#hasBegun = true;
     this.#going += 1;
-    this.#unanswered += 1;
+    this.#went += 1;
   }
 
   /** A head has come. Only as many heads count as requests went: one of a request from before proves nothing about this wave. */
   answered(): void {
-    if (this.#unanswered === 0) return;
-    this.#unanswered -= 1;
+    if (this.#heads === this.#went) return;
+    this.#heads += 1;
     this.#size = Math.min(this.#size + 1, waveMax);
   }
 

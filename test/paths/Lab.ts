@@ -3,8 +3,12 @@
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
+import * as TestClock from "effect/testing/TestClock";
 import type { Probed } from "../../src/paths/Path.ts";
 import { type Admission, type Admitted, Paths, type Scope, type Wait } from "../../src/paths/Paths.ts";
+
+/** Lets the time of a test go on. */
+export const pass = TestClock.adjust;
 
 export const scope: Scope = { path: "https://a", credential: "c", model: "m" };
 

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "@effect/vitest";
+import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
+import type * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Scope from "effect/Scope";
-import * as TestClock from "effect/testing/TestClock";
 import { Paths } from "../../src/paths/Paths.ts";
-import { attached, downPath, Network, Runs, scope } from "./Lab.ts";
+import { attached, downPath, Network, pass, Runs, scope } from "./Lab.ts";
 
 const many = <A, E, R>(count: number, one: Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(one));
@@ -21,10 +22,10 @@ describe("an outage", () => {
       const paths = yield* downPath(network);
       expect(paths.standing(scope, 60_000).path).toBe("down");
       const fibers = yield* many(1_000, runs.run(network));
-      yield* TestClock.adjust(20_250);
+      yield* pass(20_250);
       expect(runs.sent).toEqual([]);
       network.mend();
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect(runs.answered).toBe(1_000);
       expect(runs.sent[0]).toBeLessThanOrEqual(20_250 + 1_500 + 500);
       expect(runs.beyond).toBe(0);
@@ -32,10 +33,10 @@ describe("an outage", () => {
       expect(network.probingMost).toBe(1);
       expect(runs.told.length).toBe(1_000);
       yield* Effect.forEach(fibers, Fiber.join);
-      yield* TestClock.adjust(6_000);
+      yield* pass(6_000);
       expect(paths.list()).toMatchObject([{ state: "up", waiting: 0 }]);
       const { probes } = network;
-      yield* TestClock.adjust("1 hour");
+      yield* pass("1 hour");
       expect(network.probes).toBe(probes);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -49,11 +50,11 @@ describe("an outage", () => {
         const paths = yield* attached(network);
         network.fail();
         const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
-        yield* TestClock.adjust(5_000);
+        yield* pass(5_000);
         yield* Effect.forEach(unconnected, Fiber.join);
         expect(network.probes).toBe(1);
         const fiber = yield* Effect.forkChild(new Runs().run(network));
-        yield* TestClock.adjust(60_000);
+        yield* pass(60_000);
         expect(network.probingMost).toBe(1);
         expect(network.probes).toBeGreaterThan(10);
         expect(network.dropped).toBe(network.probes - 1);
@@ -70,14 +71,44 @@ describe("an outage", () => {
       for (let n = 0; n < 30; n += 1) {
         if (n % 2 === 0) network.fail();
         else network.mend();
-        yield* TestClock.adjust(2_000);
+        yield* pass(2_000);
       }
       network.mend();
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(300);
       expect(runs.sent.length).toBeLessThan(300 + 30 * 64);
       expect(paths.list()[0]?.waiting).toBe(0);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("whose runs give their place back before they say that they could not connect is no worse", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* downPath(network);
+      network.mend();
+      let sent = 0;
+      const run = Effect.gen(function* () {
+        for (;;) {
+          const left: Array<() => void> = [];
+          yield* paths.admit({
+            scope,
+            maxRetryAfterMs: 1,
+            withinMs: 1e9,
+            told: () => {},
+            hold: (leave) => void left.push(leave),
+          });
+          sent += 1;
+          yield* Effect.sleep(1);
+          left[0]?.();
+          yield* Effect.sleep(1);
+          yield* paths.unconnected(scope, "ECONNREFUSED");
+        }
+      });
+      const fibers = yield* many(100, run);
+      yield* pass(60_000);
+      expect(sent).toBeLessThan(8 + 76);
+      yield* Effect.forEach(fibers, Fiber.interrupt);
     }).pipe(Effect.provide(Paths.layer)),
   );
 
@@ -92,7 +123,7 @@ describe("an outage", () => {
       yield* paths.unconnected(scope, "ECONNREFUSED");
       network.mend();
       const fibers = yield* many(100, runs.run(wrong, { withinMs: 60_000 }));
-      yield* TestClock.adjust(60_000);
+      yield* pass(60_000);
       expect(runs.sent.length).toBeLessThan(8 + 70);
       expect(runs.sent.length).toBeGreaterThan(20);
       yield* Effect.forEach(fibers, Fiber.interrupt);
@@ -106,12 +137,12 @@ describe("an outage", () => {
       const runs = new Runs();
       const paths = yield* downPath(network);
       const fibers = yield* many(200, runs.run(network));
-      yield* TestClock.adjust(3_000);
+      yield* pass(3_000);
       const half = fibers.filter((_, n) => n % 2 === 0);
       yield* Effect.forEach(half, Fiber.interrupt);
       expect(paths.list()[0]?.waiting).toBe(100);
       network.mend();
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect(runs.sent.length).toBe(100);
       expect(runs.answered).toBe(100);
       expect(paths.list()[0]?.waiting).toBe(0);
@@ -126,11 +157,11 @@ describe("an outage", () => {
       network.finds = { _tag: "failed", reason: "certificate", code: "CERT_HAS_EXPIRED" };
       yield* paths.unconnected(scope, "CERT_HAS_EXPIRED");
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(300_000);
+      yield* pass(300_000);
       expect(runs.sent).toEqual([]);
       expect(paths.list()).toMatchObject([{ state: "down", code: "CERT_HAS_EXPIRED" }]);
       network.mend();
-      yield* TestClock.adjust(7_000);
+      yield* pass(7_000);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -163,14 +194,14 @@ describe("an outage", () => {
       network.fail();
       yield* paths.unconnected(scope, "ECONNREFUSED");
       const fibers = yield* many(50, runs.run(network));
-      yield* TestClock.adjust(60_000);
+      yield* pass(60_000);
       const gaps = runs.sent.slice(1).map((at, n) => at - (runs.sent[n] ?? 0));
       expect(runs.sent.length).toBeGreaterThan(4);
       expect(runs.sent.length).toBeLessThan(9);
       expect(Math.min(...gaps)).toBeGreaterThan(1_500);
       expect(Math.max(...gaps)).toBeLessThan(18_100);
       network.mend();
-      yield* TestClock.adjust(30_000);
+      yield* pass(30_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(50);
       expect(runs.beyond).toBe(0);
@@ -198,13 +229,13 @@ describe("an outage", () => {
         ),
       );
       const second = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(1_250);
+      yield* pass(1_250);
       expect(left.length).toBe(1);
-      yield* TestClock.adjust(3_000);
+      yield* pass(3_000);
       expect(runs.sent).toEqual([]);
       yield* Fiber.interrupt(first);
       left[0]?.();
-      yield* TestClock.adjust(1_300);
+      yield* pass(1_300);
       yield* Fiber.join(second);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -214,10 +245,10 @@ describe("an outage", () => {
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* downPath(network);
-      yield* TestClock.adjust("10 minutes");
+      yield* pass("10 minutes");
       expect(paths.isOpen(scope)).toBe(true);
       const { probes } = network;
-      yield* TestClock.adjust("10 minutes");
+      yield* pass("10 minutes");
       expect(network.probes).toBe(probes);
       yield* paths.unconnected(scope, "ECONNREFUSED");
       expect(paths.isOpen(scope)).toBe(false);
@@ -231,9 +262,9 @@ describe("an outage", () => {
       const paths = yield* downPath(network);
       yield* many(3, runs.request(network, { withinMs: 30_000 }));
       const longer = yield* Effect.forkChild(runs.request(network));
-      yield* TestClock.adjust(29_999);
+      yield* pass(29_999);
       expect(runs.ends).toEqual([]);
-      yield* TestClock.adjust(1);
+      yield* pass(1);
       expect(runs.ends).toEqual(
         Array.from({ length: 3 }, () => ({ _tag: "too_long", for: "path", waitedMs: 30_000, waitMs: 0 })),
       );
@@ -258,7 +289,7 @@ describe("connections that break together", () => {
         yield* runs.run(network);
       });
       const fibers = yield* many(1_000, broken);
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(stood.filter((path) => path === "up").length).toBe(8);
       expect(network.probes).toBe(1);
@@ -275,14 +306,14 @@ describe("connections that break together", () => {
       const paths = yield* Paths;
       paths.answered(scope);
       for (let n = 0; n < 1_000; n += 1) paths.broke(scope);
-      yield* TestClock.adjust(1_000);
+      yield* pass(1_000);
       expect(paths.standing(scope, 0).path).toBe("down");
       const fibers = yield* many(1_000, runs.run(network));
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(1_000);
       expect(runs.goingMost).toBeLessThan(1_000);
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       expect(paths.isOpen(scope)).toBe(true);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -297,11 +328,11 @@ describe("a suspension", () => {
       const paths = yield* attached(other, "https://b");
       yield* downPath(network);
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(90_000);
+      yield* pass(90_000);
       network.mend();
       const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
       paths.woke();
-      yield* TestClock.adjust(100);
+      yield* pass(100);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
       expect(network.probes).toBe(before.probes + 1);
@@ -317,15 +348,15 @@ describe("a suspension", () => {
       network.takes = 14_000;
       const runs = new Runs();
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(1_000);
+      yield* pass(1_000);
       expect(network.probing).toBe(1);
       network.takes = 10;
       network.mend();
       paths.woke();
-      yield* TestClock.adjust(200);
+      yield* pass(200);
       yield* Fiber.join(fiber);
       network.fail();
-      yield* TestClock.adjust(20_000);
+      yield* pass(20_000);
       expect(paths.list()).toMatchObject([{ state: "up" }]);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -334,9 +365,9 @@ describe("a suspension", () => {
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* attached(network);
-      yield* TestClock.adjust("61 minutes");
+      yield* pass("61 minutes");
       paths.woke();
-      yield* TestClock.adjust(1_000);
+      yield* pass(1_000);
       expect(network.probes).toBe(0);
       expect(network.dropped).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -356,9 +387,9 @@ describe("a cooldown", () => {
       const fiber = yield* Effect.forkChild(runs.request(network));
       yield* runs.request(network, { withinMs: 5_000 });
       expect(runs.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 0, waitMs: 10_000 }]);
-      yield* TestClock.adjust(9_999);
+      yield* pass(9_999);
       expect(runs.sent).toEqual([]);
-      yield* TestClock.adjust(101);
+      yield* pass(101);
       yield* Fiber.join(fiber);
       expect(runs.sent).toEqual([10_000]);
       expect(runs.told).toEqual([{ for: "cooldown", since: 0, until: 10_000 }]);
@@ -379,11 +410,11 @@ describe("a cooldown", () => {
         ...(yield* many(100, theirs.run(network, { scope: other }))),
         ...(yield* many(100, free.run(network, { scope: { ...scope, credential: "e" } }))),
       ];
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       expect([mine.answered, theirs.answered, free.answered]).toEqual([0, 0, 100]);
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect([mine.answered, theirs.answered]).toEqual([100, 0]);
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect([mine.answered, theirs.answered]).toEqual([100, 100]);
       expect([mine.beyond, theirs.beyond]).toEqual([0, 0]);
       expect(free.goingMost).toBe(100);
@@ -409,7 +440,7 @@ describe("a cooldown", () => {
               leave = given;
             },
           });
-          sent.push(yield* TestClock.testClockWith((clock) => Effect.sync(() => clock.currentTimeMillisUnsafe())));
+          sent.push(yield* Clock.currentTimeMillis);
           yield* Effect.sleep(100);
           const isRefused = sent.length <= 8 && refusals > 0;
           paths.answered(scope);
@@ -419,12 +450,12 @@ describe("a cooldown", () => {
         }
       });
       const fibers = yield* many(50, run);
-      yield* TestClock.adjust(10_000 + 100);
+      yield* pass(10_000 + 100);
       refusals = 0;
       expect(sent.length).toBe(8);
-      yield* TestClock.adjust(9_999);
+      yield* pass(9_999);
       expect(sent.length).toBe(8);
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(sent.length).toBe(50 + 8);
     }).pipe(Effect.provide(Paths.layer)),
@@ -437,13 +468,13 @@ describe("a cooldown", () => {
       const paths = yield* attached(network);
       paths.refused(scope, limited(2_592_000_000));
       const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
-      yield* TestClock.adjust(59_999);
+      yield* pass(59_999);
       expect(runs.sent).toEqual([]);
-      yield* TestClock.adjust(1);
+      yield* pass(1);
       expect(runs.sent).toEqual([60_000]);
-      yield* TestClock.adjust(99);
+      yield* pass(99);
       expect(runs.sent.length).toBe(1);
-      yield* TestClock.adjust(5_000);
+      yield* pass(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(20);
     }).pipe(Effect.provide(Paths.layer)),
@@ -467,14 +498,14 @@ describe("a cooldown", () => {
         }),
       );
       yield* many(5, runs.run(new Network(), { maxRetryAfterMs: 10_000 }));
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect(yield* Fiber.join(first)).toEqual({ _tag: "admitted", waitedMs: 10_000 });
       paths.answered(scope);
       paths.refused(scope, limited(2_592_000_000));
       leave();
-      yield* TestClock.adjust(9_999);
+      yield* pass(9_999);
       expect(runs.sent).toEqual([]);
-      yield* TestClock.adjust(1);
+      yield* pass(1);
       expect(runs.sent).toEqual([20_000]);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -486,15 +517,15 @@ describe("a cooldown", () => {
       const paths = yield* downPath(network);
       yield* Effect.forkChild(patient.request(network));
       yield* Effect.forkChild(hasty.request(network, { withinMs: 20_000 }));
-      yield* TestClock.adjust(100);
+      yield* pass(100);
       paths.refused(scope, limited(50_000));
-      yield* TestClock.adjust(0);
+      yield* pass(0);
       expect(hasty.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 100, waitMs: 50_000 }]);
       network.mend();
-      yield* TestClock.adjust(10_000);
+      yield* pass(10_000);
       expect(patient.told.map((wait) => wait.for)).toEqual(["path", "cooldown"]);
       expect(patient.sent).toEqual([]);
-      yield* TestClock.adjust(40_500);
+      yield* pass(40_500);
       expect(patient.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -507,12 +538,12 @@ describe("a silent path", () => {
       network.takes = 1_000;
       const paths = yield* attached(network);
       const well = yield* many(10, paths.isLost(scope.path));
-      yield* TestClock.adjust(1_000);
+      yield* pass(1_000);
       expect(yield* Effect.forEach(well, Fiber.join)).toEqual(Array.from({ length: 10 }, () => false));
       expect(network.probes).toBe(1);
       network.fail();
       const lost = yield* many(10, paths.isLost(scope.path));
-      yield* TestClock.adjust(1_000);
+      yield* pass(1_000);
       expect(yield* Effect.forEach(lost, Fiber.join)).toEqual(Array.from({ length: 10 }, () => true));
       expect(network.probes).toBe(2);
       expect(paths.standing(scope, 0).path).toBe("down");
@@ -537,24 +568,81 @@ describe("a silent path", () => {
       paths.attach("hangs", { ...way, probe: Effect.uninterruptible(Effect.never) });
       expect(yield* paths.isLost("dies")).toBe(true);
       const hangs = yield* Effect.forkChild(paths.isLost("hangs"));
-      yield* TestClock.adjust(15_000);
+      yield* pass(15_000);
       expect(yield* Fiber.join(hangs)).toBe(true);
     }).pipe(Effect.provide(Paths.layer), Effect.timeoutOption("1 hour")),
   );
 });
 
 describe("the service", () => {
+  it.effect("goes by the monotonic clock: a wall clock that is set an hour forward or back ends no wait", () =>
+    Effect.gen(function* () {
+      let skew = 0;
+      const real = yield* Clock.Clock;
+      const skewed: Clock.Clock = Object.assign(Object.create(real), {
+        currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + skew,
+      });
+      yield* Effect.gen(function* () {
+        const paths = yield* Paths;
+        const runs = new Runs();
+        paths.refused(scope, limited(60_000));
+        const fiber = yield* Effect.forkChild(runs.request(new Network(), { withinMs: 100_000 }));
+        skew = 3_600_000;
+        yield* pass(30_000);
+        expect(runs.sent).toEqual([]);
+        expect(paths.standing(scope, 60_000).cooldownMs).toBe(30_000);
+        skew = -3_600_000;
+        yield* pass(30_000);
+        yield* pass(100);
+        yield* Fiber.join(fiber);
+        expect(runs.ends).toEqual([{ _tag: "admitted", waitedMs: 60_000 }]);
+      }).pipe(Effect.provide(Paths.layer), Effect.provideService(Clock.Clock, skewed));
+    }),
+  );
+
+  it.effect("has no timer while every path is up, and one while something is to be waited for", () =>
+    Effect.gen(function* () {
+      let timers = 0;
+      const real = yield* Clock.Clock;
+      const counting: Clock.Clock = Object.assign(Object.create(real), {
+        sleep: (duration: Duration.Duration) => {
+          timers += 1;
+          return Effect.ensuring(
+            real.sleep(duration),
+            Effect.sync(() => {
+              timers -= 1;
+            }),
+          );
+        },
+      });
+      const network = new Network();
+      yield* Effect.gen(function* () {
+        const paths = yield* attached(network);
+        paths.refused(scope, limited(1_000));
+        expect(timers).toBe(0);
+        network.fail();
+        yield* paths.unconnected(scope, "ECONNREFUSED");
+        yield* pass(1);
+        expect(timers).toBe(1);
+        network.mend();
+        yield* pass(30_000);
+        expect(paths.list()).toMatchObject([{ state: "up" }]);
+        expect(timers).toBe(0);
+      }).pipe(Effect.provide(Paths.layer), Effect.provideService(Clock.Clock, counting));
+    }),
+  );
+
   it.effect("asks a path at once where a person wants it, and knows which paths there are", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
       const paths = yield* downPath(network);
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(120_000);
+      yield* pass(120_000);
       network.mend();
       expect(yield* paths.tryNow("unknown")).toBe(false);
       expect(yield* paths.tryNow(scope.path)).toBe(true);
-      yield* TestClock.adjust(100);
+      yield* pass(100);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -572,6 +660,39 @@ describe("the service", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
+  it.effect("answers a request that may not wait in the same step, and tells it of no wait", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const runs = new Runs();
+      yield* downPath(network);
+      yield* runs.request(network, { withinMs: 0 });
+      expect(runs.ends).toEqual([{ _tag: "too_long", for: "path", waitedMs: 0, waitMs: 0 }]);
+      expect(runs.told).toEqual([]);
+    }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect(
+    "lets nobody wait for ever once its scope is closed: who waits finds no place, and it holds nothing more",
+    () =>
+      Effect.gen(function* () {
+        const network = new Network();
+        const runs = new Runs();
+        const services = yield* Scope.make();
+        const paths = yield* Effect.provideService(Paths.make, Scope.Scope, services);
+        paths.attach(scope.path, network);
+        paths.answered(scope);
+        paths.refused(scope, limited(60_000));
+        const waits = yield* Effect.forkChild(Effect.provideService(runs.request(network), Paths, paths));
+        yield* pass(1_000);
+        yield* Scope.close(services, Exit.void);
+        yield* Fiber.join(waits);
+        expect(runs.ends).toEqual([{ _tag: "full", waitedMs: 1_000 }]);
+        expect(paths.isOpen(scope)).toBe(true);
+        expect(yield* paths.isLost(scope.path)).toBe(false);
+        yield* paths.unconnected(scope, "ECONNREFUSED");
+      }),
+  );
+
   it.effect("ends its fiber and its probes with its scope", () =>
     Effect.gen(function* () {
       const network = new Network();
@@ -581,7 +702,7 @@ describe("the service", () => {
       paths.attach(scope.path, network);
       paths.answered(scope);
       const asking = yield* Effect.forkChild(paths.isLost(scope.path));
-      yield* TestClock.adjust(10);
+      yield* pass(10);
       expect(network.probing).toBe(1);
       yield* Scope.close(services, Exit.void);
       expect(network.probing).toBe(0);
@@ -609,14 +730,14 @@ describe("the service", () => {
         ).pipe(Effect.ensuring(Effect.sync(() => left.pop()?.()))),
       );
       network.mend();
-      yield* TestClock.adjust(500);
+      yield* pass(500);
       expect(left.length).toBe(8);
       const runs = new Runs();
       const ninth = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(1);
+      yield* pass(1);
       expect(runs.sent).toEqual([]);
       yield* Effect.forEach(fibers, Fiber.interrupt);
-      yield* TestClock.adjust(100);
+      yield* pass(200);
       yield* Fiber.join(ninth);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
