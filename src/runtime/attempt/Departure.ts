@@ -142,12 +142,23 @@ export class Departure {
    * Waits for the turn of an attempt that has begun already: a first one, or one whose turn was taken back meanwhile.
    *
    * @param go sends its request
+   * @param elsewhere done once another route would take it: then it waits no longer, and its decision moves it
    */
-  inTurn(attempt: { readonly decide: (end: AttemptEnd) => unknown }, go: () => void): Effect.Effect<void> {
-    return Effect.flatMap(this.admitted, (departed): Effect.Effect<void> => {
+  inTurn(
+    attempt: { readonly decide: (end: AttemptEnd) => unknown },
+    go: () => void,
+    elsewhere: Effect.Effect<void> | undefined,
+  ): Effect.Effect<void> {
+    const turn = elsewhere === undefined ? this.admitted : Effect.raceFirst(this.admitted, this.#until(elsewhere));
+    return Effect.flatMap(turn, (departed): Effect.Effect<void> => {
       if (departed._tag === "stays") return Effect.sync(() => void attempt.decide(failed(stayed(departed), undefined)));
-      return this.mayGo ? Effect.sync(go) : this.inTurn(attempt, go);
+      return this.mayGo ? Effect.sync(go) : this.inTurn(attempt, go, elsewhere);
     });
+  }
+
+  /** Stays as soon as that is done. */
+  #until(elsewhere: Effect.Effect<void>): Effect.Effect<Departed> {
+    return Effect.map(elsewhere, () => this.#asItStands);
   }
 
   /** The request has a response, or there will be none (D3). */
@@ -234,9 +245,13 @@ export class Departure {
   }
 
   #stays(admitted: Exclude<Admitted, { readonly _tag: "admitted" }> | undefined): Departed {
-    const { budget, scope, shared } = this.#run;
     if (admitted?._tag === "too_long") return { _tag: "stays", for: admitted.for, waitMs: admitted.waitMs };
     this.#mayNotWait = true;
+    return this.#asItStands;
+  }
+
+  get #asItStands(): Departed {
+    const { budget, scope, shared } = this.#run;
     const { cooldownMs, path } = shared.paths.standing(scope, budget.max_retry_after_ms);
     return { _tag: "stays", for: path === "down" ? "path" : "cooldown", waitMs: cooldownMs };
   }

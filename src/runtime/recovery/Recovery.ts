@@ -22,6 +22,7 @@ import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import { goes } from "../attempt/Departure.ts";
 import { raisesEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
+import { lookMs } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import { ask, askAgain, carryOut, matters } from "./Asking.ts";
@@ -238,7 +239,8 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   const waits = decision.wait_for !== undefined;
   if (!moves && !waits) yield* waited(run, decision.delay_ms);
   yield* run.response.closed;
-  const found = moves ? goes : yield* departed(run, decision);
+  const found = moves ? goes : yield* Effect.raceFirst(departed(run, decision), elsewhere(run, broken));
+  if (found === "elsewhere") return "again";
   const newest = yield* lookAgain(run, broken);
   if (newest.action !== "auto_retry_once" || newest.mode !== decision.mode) return "again";
   if ((newest.route === "next") !== moves) return "again";
@@ -255,6 +257,13 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   spend(run, broken, mode, found._tag === "goes" ? incident.run.path : "up");
   return yield* launch(run, broken, mode, incident);
 });
+
+/** Waits until the run would move: its path may be away for longer than that of another route. */
+const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
+  if (run.routes === undefined) return Effect.never;
+  const look = Effect.delay(lookAgain(run, broken), lookMs);
+  return Effect.as(Effect.repeat(look, { until: ({ route }) => route === "next" }), "elsewhere");
+};
 
 /** Launches a replay on the next route. */
 const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>

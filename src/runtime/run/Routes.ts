@@ -6,13 +6,16 @@
  *    those of the first route.
  * O3 The first route's last failure is the one that the caller is told at the end (L12).
  */
-import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
+import * as Effect from "effect/Effect";
+import { type AttemptFacts, fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import type { Budget, RunFacts } from "../../domain/RunFacts.ts";
+import { type Budget, fresh, type RunFacts } from "../../domain/RunFacts.ts";
 import type { BreakerStanding } from "../../paths/Breaker.ts";
 import type { Scope } from "../../paths/Paths.ts";
 import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
+import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
+import type { AttemptSetup } from "../attempt/Attempt.ts";
 import { scopeOf } from "../attempt/Departure.ts";
 import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "./Chain.ts";
@@ -23,9 +26,16 @@ interface RoutesHost {
   readonly runId: string;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly budget: Pick<Budget, "max_retry_after_ms">;
+  readonly budget: Budget;
+  readonly policy: Pick<RecoveryPolicy, "decide">;
   readonly shared: Pick<Shared, "breakers" | "paths">;
 }
+
+/** How often a run that waits looks whether another route is up, in milliseconds. */
+export const lookMs = 1_000;
+
+/** The facts of a request that was not sent. */
+const unsent: AttemptFacts = { ...freshFacts, delivery: "not_sent" };
 
 /** What broke on a route. */
 interface RouteFailure {
@@ -101,7 +111,7 @@ export class Routes<P, E, R> {
   }
 
   /** The routes' side of a decision about an attempt that has failed. */
-  facts(attempt: { readonly request: "first" | "continue" | "resume" }): RouteFacts {
+  facts(attempt: Pick<AttemptSetup<P>, "request">): RouteFacts {
     return {
       // A continuation and a cursor are one provider's own: neither crosses.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
@@ -126,6 +136,25 @@ export class Routes<P, E, R> {
   moves(): RunOptions<P, E, R> {
     const next = this.#next();
     return next === undefined ? this.#current.options : this.#goes(next);
+  }
+
+  /**
+   * Waits until another route would take the request of an attempt that waits for its turn.
+   *
+   * @returns undefined where the run would not move for that
+   */
+  elsewhere(attempt: Pick<AttemptSetup<P>, "request">): Effect.Effect<void> | undefined {
+    if (attempt.request !== "first" || !this.#movesAway) return undefined;
+    const look = Effect.sync(() => this.#next() !== undefined);
+    return Effect.asVoid(Effect.repeat(Effect.delay(look, lookMs), { until: (isUp) => isUp }));
+  }
+
+  /** Whether the policy moves a request that its path keeps. */
+  get #movesAway(): boolean {
+    const { budget, policy } = this.#host;
+    const failure = { kind: "transport", operation: "connect" } as const;
+    const run = { ...fresh, path: "down", next_route: "up", moves: this.#moves } as const;
+    return policy.decide({ facts: unsent, failure, run, budget, jitter: 0 }).route === "next";
   }
 
   /**

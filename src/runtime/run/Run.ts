@@ -225,11 +225,11 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
     } else if (this.#departure?.mayGo ?? this.shared.paths.isOpen(this.scope)) this.#goes(attempt);
-    else
-      attempt.waits(
-        this.departure.inTurn(attempt, () => this.#goes(attempt)),
-        this.services,
-      );
+    else {
+      const elsewhere = this.routes?.elsewhere(attempt.setup);
+      const turn = this.departure.inTurn(attempt, () => this.#goes(attempt), elsewhere);
+      attempt.waits(turn, this.services);
+    }
   }
 
   #goes(attempt: Attempt<P>): void {
