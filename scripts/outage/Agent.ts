@@ -1,0 +1,200 @@
+/**
+ * Plays one agent: it thinks, asks, uses its tool, and asks a person's word where the library does.
+ */
+import { Effect, Stream } from "effect";
+import type { Choice } from "../../src/domain/Decision.ts";
+import type { Question } from "../../src/recorder/Question.ts";
+import type { PartEvent, RunEvent, RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
+import type { AttemptContext, RunOptions } from "../../src/runtime/contract/RunOptions.ts";
+import type { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import type { GuardedTool, ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import type { Dice } from "../../test/simulation/Dice.ts";
+import { answerOf, type Part, toolName } from "./Answer.ts";
+import type { Asker, RunEntry } from "./Diary.ts";
+import { attemptOf } from "./Provider.ts";
+import type { World } from "./World.ts";
+
+/** How an agent takes what it is given: a terminal that discards, one that shows whole answers only, a proxy that discards nothing. */
+export type Style = "terminal" | "on_complete" | "proxy";
+
+/** Who an agent is. */
+export interface Self extends Asker {
+  readonly name: string;
+  readonly style: Style;
+}
+
+/** What an agent lives with. */
+export interface Household {
+  readonly world: World;
+  readonly dice: Dice;
+  readonly processor: StreamProcessor["Service"];
+  readonly guard: ToolGuard["Service"];
+  /** Runs whose questions somebody answers, by id. */
+  readonly asking: Map<string, Asking>;
+}
+
+/** A run that may ask. */
+export interface Asking {
+  readonly ask: (question: Question) => Effect.Effect<Choice>;
+}
+
+/** What a tool is told. */
+interface ToolInput {
+  readonly effect: string;
+  readonly ms: number;
+}
+
+type Tool = GuardedTool<ToolInput, void, never, never>;
+
+/** What one run of an agent keeps of what it was handed. */
+class View {
+  #kept: Array<PartEvent<Part>> = [];
+  /** Everything that was handed over by the attempt that reads. */
+  handed: Array<Part> = [];
+
+  take(event: RunEvent<Part>): void {
+    if (event._tag === "Part") {
+      this.#kept.push(event);
+      this.handed.push(event.part);
+    }
+    if (event._tag === "AttemptStarted") this.handed = [];
+    if (event._tag === "AttemptDiscarded")
+      this.#kept = this.#kept.filter((it) => it.attempt !== event.attempt || it.ordinal <= event.keep_through);
+  }
+
+  /** Serials that were kept more than once. */
+  get twice(): ReadonlyArray<string> {
+    const seen = new Set<string>();
+    return this.#kept.map(serialOf).filter((serial) => seen.size === seen.add(serial).size);
+  }
+
+  /** Serials of the answer that ended which were not kept. */
+  missing(answers: ReadonlyMap<string, ReadonlyArray<Part>>): ReadonlyArray<string> {
+    const kept = new Set(this.#kept.map(serialOf));
+    const last = this.#kept.findLast(({ part }) => part.word === "end");
+    const whole = last === undefined ? undefined : answers.get(last.part.answer);
+    if (whole === undefined) return ["the end"];
+    return whole.map((part) => `${part.answer}#${part.number}`).filter((serial) => !kept.has(serial));
+  }
+}
+
+const serialOf = ({ part }: PartEvent<Part>): string => `${part.answer}#${part.number}`;
+
+/** One turn of an agent: a request, its tool, and a request that tells of it. */
+export const turn = (self: Self, home: Household, name: string): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const calls = home.dice.chance(0.6);
+    yield* ask(self, home, `${name}.1`, calls);
+    if (calls) yield* ask(self, home, `${name}.2`, false);
+  });
+
+/** One run, to its end. */
+const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { dice, guard, world } = home;
+    const { diary, time } = world;
+    const entry = diary.begin(run, self, self.style, time.now);
+    const view = new View();
+    const input: ToolInput = { effect: `${run}:${toolName}`, ms: dice.chance(0.5) ? 0 : dice.between(100, 5_000) };
+    const handler = ({ effect, ms }: ToolInput) =>
+      Effect.andThen(
+        Effect.sync(() => diary.effect(effect)),
+        ms === 0 ? Effect.void : Effect.sleep(ms),
+      );
+    const tool: Tool = guard.mutating(toolName, handler);
+    const answers = new Map<string, ReadonlyArray<Part>>();
+    home.asking.set(run, { ask: (question) => answered(question, self, home, entry, view) });
+    const inBackground = dice.chance(0.5);
+    const options = optionsOf(self, home, { entry, answers, tool, calls });
+    const told = (event: RunEvent<Part>): Effect.Effect<void> => {
+      view.take(event);
+      if (event._tag === "Waiting" && event.for === "path") entry.waitsFrom ??= time.now;
+      if (event._tag !== "Part" || event.calls === undefined) return Effect.void;
+      const used =
+        self.style === "proxy"
+          ? handler(input)
+          : Effect.forEach(event.calls, (call) => Effect.exit(tool.run(call, input)), { discard: true });
+      return inBackground ? Effect.asVoid(Effect.forkDetach(used)) : used;
+    };
+    const ended = yield* Stream.runForEach(home.processor.run(options), told).pipe(
+      Effect.match({ onSuccess: () => undefined, onFailure: (error) => error }),
+    );
+    home.asking.delete(run);
+    entry.to = time.now;
+    entry.waitsFrom = undefined;
+    entry.twice = view.twice;
+    if (ended === undefined) {
+      entry.end = "whole";
+      entry.missing = view.missing(answers);
+    } else {
+      entry.end = endOf(ended, entry);
+      entry.why = `${ended.reason} ${ended.rule} ${ended.failure.kind} ${ended.failure.code ?? ""}`.trim();
+    }
+  });
+
+const endOf = ({ reason }: RunInterrupted, { questions }: RunEntry): RunEntry["end"] =>
+  questions.length > 0 && (reason === "stopped" || reason === "accepted_partial") ? "asked" : "lost";
+
+/** What a run is made of. */
+interface Made {
+  readonly entry: RunEntry;
+  readonly answers: Map<string, ReadonlyArray<Part>>;
+  readonly tool: Tool;
+  readonly calls: boolean;
+}
+
+const optionsOf = (
+  self: Self,
+  { dice, world }: Household,
+  { answers, calls, entry, tool }: Made,
+): RunOptions<Part, unknown, never> => {
+  const { path } = self;
+  const served = world.servedOn(path);
+  let continued = 0;
+  const answer = ({ mode, request }: AttemptContext): ReadonlyArray<Part> => {
+    if (request === "continue" && mode === "continue") continued += 1;
+    const name = request === "continue" ? `${entry.run}:continued${continued}` : `${entry.run}:first`;
+    const known = answers.get(name) ?? answerOf(dice, name, calls && request === "first");
+    answers.set(name, known);
+    return known;
+  };
+  return {
+    runId: entry.run,
+    provider: { id: `provider-${path}`, model: `model-${self.model}`, reasoning: false },
+    path: { id: `https://provider-${path}`, credential: `key-${self.key}` },
+    tools: self.style === "proxy" ? [{ name: toolName, executor: "runtime", effect: "unknown" }] : [tool],
+    attempt: (context) => attemptOf(served, { ...self, run: entry, answer: answer(context) }, context),
+    observe: (part) => part.says,
+    discardable: self.style !== "proxy",
+    reveal: self.style === "on_complete" ? "on_complete" : "live",
+    canContinue: self.style !== "proxy",
+    budget: { max_outage_ms: "forever" },
+  };
+};
+
+/** A person answers after a while, and never so that an effect could happen twice. */
+const answered = (question: Question, self: Self, home: Household, entry: RunEntry, view: View) =>
+  Effect.gen(function* () {
+    const { dice, world } = home;
+    const { handed } = view;
+    const seen = (word: Part["word"]) => handed.some((part) => part.word === word);
+    const answer = answerTo(question, (world.diary.effects.get(`${entry.run}:${toolName}`) ?? 0) > 0);
+    entry.questions.push({
+      at: world.time.now,
+      rule: question.rule,
+      shown: seen("text") || (self.style === "proxy" && (seen("call") || seen("reasoning"))),
+      reasoned: seen("reasoning"),
+      answer,
+    });
+    yield* Effect.sleep(dice.between(2_000, 20_000));
+    return answer;
+  });
+
+const answerTo = ({ choices, may_repeat }: Question, happened: boolean): Choice => {
+  const takes = (choice: Choice) => choices.includes(choice);
+  if (takes("it_ran") && happened) return "it_ran";
+  if (takes("it_did_not_run") && !happened) return "it_did_not_run";
+  if (takes("retry") && may_repeat.length === 0) return "retry";
+  if (takes("continue")) return "continue";
+  return takes("accept") ? "accept" : "stop";
+};

@@ -1,0 +1,43 @@
+/**
+ * Writes what a provider answers: the same request again gives the same answer from its first part, a continuation is another one.
+ */
+import * as Observation from "../../src/domain/Observation.ts";
+import type { Dice } from "../../test/simulation/Dice.ts";
+
+/** One part of an answer. */
+export interface Part {
+  /** Which answer it is of, and its place there from 1. */
+  readonly answer: string;
+  readonly number: number;
+  readonly word: "start" | "reasoning" | "text" | "call" | "end";
+  readonly says: Observation.Observation;
+  /** Milliseconds behind the part before it. */
+  readonly delayMs: number;
+}
+
+/** The tool that every agent has. */
+export const toolName = "pay";
+
+const signal = { choice: 0, ordinal: 0, id: "call", tool: toolName, executor: "runtime" } as const;
+
+/**
+ * Draws an answer.
+ *
+ * @param calls it ends with a call of the agent's tool
+ */
+export const answerOf = (dice: Dice, answer: string, calls: boolean): ReadonlyArray<Part> => {
+  const parts: Array<Part> = [];
+  const add = (word: Part["word"], says: Observation.Observation, delayMs: number): void => {
+    parts.push({ answer, number: parts.length + 1, word, says, delayMs });
+  };
+  add("start", Observation.lifecycle, 5);
+  const pause = () => dice.between(40, 900);
+  for (let left = dice.between(0, 4); left > 0; left -= 1) add("reasoning", Observation.reasoning(9), pause());
+  for (let left = dice.between(calls ? 0 : 1, 5); left > 0; left -= 1) add("text", Observation.text(9), pause());
+  if (calls) {
+    add("call", Observation.calls([{ ...signal, phase: "input_started" }]), pause());
+    add("call", Observation.calls([{ ...signal, phase: "ready", input: "{}" }]), pause());
+  }
+  add("end", Observation.terminal("stop"), pause());
+  return parts;
+};

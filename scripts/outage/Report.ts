@@ -1,0 +1,30 @@
+/**
+ * Tells a judged world in lines.
+ */
+import type { Diary } from "./Diary.ts";
+import type { Judgement } from "./Judge.ts";
+
+/** What was played, in one line. */
+export const summary = ({ departures, probes, refusals, runs, sleeps }: Diary): string => {
+  const all = [...runs.values()];
+  const sent = all.reduce((sum, it) => sum + it.requests.length, 0);
+  const ends = ["whole", "asked", "lost", "open"].map((end) => `${all.filter((it) => it.end === end).length} ${end}`);
+  return [
+    `${all.length} runs (${ends.join(", ")})`,
+    `${sent} requests`,
+    `${departures.length} outages`,
+    `${refusals.length} refusals`,
+    `${sleeps.length} times asleep`,
+    `${probes} probes`,
+  ].join(", ");
+};
+
+/** The judgements, a line each, and the first case against each one that does not hold. */
+export const lines = (judgements: ReadonlyArray<Judgement>): ReadonlyArray<string> =>
+  judgements.flatMap(({ first, found, most, name, unit }) => {
+    const held = found <= most;
+    const line = `${held ? "ok    " : "BROKEN"} ${name}: ${rounded(found)} ${unit} (at most ${most})`;
+    return held || first === undefined ? [line] : [line, `       first: ${first}`];
+  });
+
+const rounded = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(4));

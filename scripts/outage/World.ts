@@ -1,0 +1,156 @@
+/**
+ * Plays an hour of a process with many agents: its paths and providers, the weather over them, and the process's own sleep.
+ */
+import { Context, Effect, Layer, Logger, Random, Scope } from "effect";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import { Dice } from "../../test/simulation/Dice.ts";
+import { type Asking, type Household, type Self, type Style, turn } from "./Agent.ts";
+import { Diary, type RunEntry } from "./Diary.ts";
+import { Line } from "./Line.ts";
+import type { Served } from "./Provider.ts";
+import { VirtualTime } from "./VirtualTime.ts";
+import { type Outage, type Sleep, type Weather, weatherOf } from "./Weather.ts";
+
+/** What is played. */
+export interface Played {
+  readonly seed: number;
+  readonly agents: number;
+  readonly minutes: number;
+}
+
+/** Models of a provider, and paths: most agents use the first one. */
+const models = 2;
+const pathWeights = [6, 3, 1] as const;
+
+/** Agents that share a key. */
+const agentsPerKey = 20;
+
+/** Time behind the last turn in which every run ends, in milliseconds: a person answers, and a clock of five minutes may ring. */
+const behindMs = 60 * 60_000;
+
+/** One world. */
+export class World {
+  readonly time = new VirtualTime();
+  readonly diary = new Diary();
+  readonly weather: Weather;
+  readonly #served: ReadonlyArray<Served>;
+
+  constructor({ agents, minutes, seed }: Played) {
+    const keys = Math.max(1, Math.ceil(agents / agentsPerKey));
+    const size = { paths: pathWeights.length, keys, models };
+    this.weather = weatherOf(new Dice(seed), size, minutes * 60_000);
+    this.#served = pathWeights.map((_, path) => ({
+      time: this.time,
+      diary: this.diary,
+      line: new Line(this.time, () => {
+        this.diary.probes += 1;
+      }),
+      limits: this.weather.limits.filter((it) => it.path === path),
+    }));
+    for (const outage of this.weather.outages) this.#schedule(outage);
+    for (const sleep of this.weather.sleeps) this.time.at(sleep.at, () => this.#sleep(sleep));
+  }
+
+  servedOn(path: number): Served {
+    const served = this.#served[path];
+    if (served === undefined) throw new RangeError(`path: expected 0 to ${this.#served.length - 1}, got ${path}`);
+    return served;
+  }
+
+  #schedule(outage: Outage): void {
+    const { line } = this.servedOn(outage.path);
+    this.time.at(outage.from, () => {
+      this.diary.departures.push({ path: outage.path, at: this.time.now });
+      line.leave(outage);
+    });
+    if (outage.kind !== "blip") this.time.at(outage.to, () => this.#comesBack(outage));
+  }
+
+  #comesBack(outage: Outage): void {
+    const { path } = outage;
+    const waiting = this.#waitingOn(path);
+    this.diary.returns.push({ path, at: this.time.now, awayMs: outage.to - outage.from, kind: outage.kind, waiting });
+    this.servedOn(path).line.comeBack();
+  }
+
+  #waitingOn(path: number): ReadonlyArray<RunEntry> {
+    return [...this.diary.runs.values()].filter(
+      (it) => it.path === path && it.end === "open" && it.waitsFrom !== undefined,
+    );
+  }
+
+  #sleep({ ms, peers }: Sleep): void {
+    this.diary.sleeps.push({ at: this.time.now, ms });
+    for (const { line } of this.#served) {
+      if (peers === "reset") line.reset();
+      if (peers === "silent") line.silence();
+    }
+    this.time.jump(ms);
+  }
+}
+
+/** Plays a world to its end. */
+export const play = async (played: Played): Promise<World> => {
+  const world = new World(played);
+  const { time } = world;
+  const dice = new Dice(played.seed + 1);
+  const asking = new Map<string, Asking>();
+  const random = { nextIntUnsafe: () => dice.between(0, 2 ** 31), nextDoubleUnsafe: () => dice.next() };
+  const decisions = UserDecisions.layerAsk(
+    (question) => asking.get(question.run_id)?.ask(question) ?? Effect.succeed("stop"),
+  );
+  const layer = StreamProcessor.layer.pipe(
+    Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), decisions)),
+    Layer.provideMerge(Layer.succeed(Random.Random, random)),
+    Layer.provideMerge(Layer.merge(time.layer, Logger.layer([]))),
+  );
+  const scope = Scope.makeUnsafe();
+  const built = Effect.runPromiseWith(time.context)(Layer.buildWithScope(layer, scope));
+  await time.run(0);
+  const context = await built;
+  const home = {
+    world,
+    asking,
+    processor: Context.get(context, StreamProcessor),
+    guard: Context.get(context, ToolGuard),
+  };
+  for (let number = 0; number < played.agents; number += 1) {
+    const own = new Dice(played.seed * 1_000_003 + number);
+    Effect.runForkWith(context)(living(selfOf(own, number), { ...home, dice: own }));
+  }
+  await time.run(played.minutes * 60_000 + behindMs);
+  return world;
+};
+
+const selfOf = (dice: Dice, number: number): Self => ({
+  name: `a${number}`,
+  key: Math.floor(number / agentsPerKey),
+  model: dice.between(0, models - 1),
+  path: dice.weighted([
+    [pathWeights[0], 0],
+    [pathWeights[1], 1],
+    [pathWeights[2], 2],
+  ]),
+  style: dice.weighted<Style>([
+    [5, "terminal"],
+    [3, "on_complete"],
+    [2, "proxy"],
+  ]),
+});
+
+/** An agent's life: turns with thoughts in between, and one with the crowd. */
+const living = (self: Self, home: Household): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { dice, world } = home;
+    const { time, weather } = world;
+    yield* Effect.sleep(dice.between(0, 60_000));
+    for (let number = 1; time.now < weather.crowd.outage.from - 60_000; number += 1) {
+      yield* turn(self, home, `${self.name}.${number}`);
+      yield* Effect.sleep(dice.between(20_000, 100_000));
+    }
+    yield* Effect.sleep(Math.max(0, weather.crowd.at - time.now) + dice.between(0, 500));
+    yield* turn({ ...self, path: weather.crowd.outage.path }, home, `${self.name}.crowd`);
+  });

@@ -1,0 +1,79 @@
+/**
+ * Plays many agents through outages, limits and sleep, and judges what became of them: `npm run outage -- --agents 1000 --minutes 60`.
+ */
+import { parseArgs } from "node:util";
+import { holds, judged } from "./Judge.ts";
+import { lines, summary } from "./Report.ts";
+import { play } from "./World.ts";
+
+const usage = `Plays agents in virtual time: paths go away and come back, providers refuse and overload, the process sleeps.
+
+  npm run outage -- [--agents N] [--minutes N] [--seed N] [--json]
+  npm run outage -- --real
+
+  --agents N    how many agents (default 1000)
+  --minutes N   how long they live, in virtual minutes (default 60, at least 10)
+  --seed N      the world that is played; left out, a new one, which is printed
+  --real        50 agents for 60 s, over real sockets, a provider that goes away in a process of its own
+  --json        the judgements as JSON
+  --help        this text
+
+A seed plays the same way every time. Exit code 0: everything held. 1: something did not, with the first case against it. 2: bad
+arguments.
+`;
+
+interface Options {
+  readonly agents: number;
+  readonly minutes: number;
+  readonly seed: number;
+  readonly json: boolean;
+  readonly real: boolean;
+}
+
+const natural = (name: string, text: string | undefined, otherwise: number, least: number): number => {
+  const value = text === undefined ? otherwise : Number(text);
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw new Error(`--${name}: expected a whole number from ${least}, got ${text}`);
+};
+
+const options = (): Options | undefined => {
+  const flag = { type: "boolean", default: false } as const;
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    options: { agents: text, minutes: text, seed: text, real: flag, json: flag, help: { ...flag, short: "h" } },
+  });
+  if (values.help) return undefined;
+  return {
+    agents: natural("agents", values.agents, 1_000, 1),
+    minutes: natural("minutes", values.minutes, 60, 10),
+    seed: natural("seed", values.seed, Date.now() % 1_000_000, 0),
+    json: values.json,
+    real: values.real,
+  };
+};
+
+const main = async (): Promise<number> => {
+  const given = options();
+  if (given === undefined) {
+    console.log(usage);
+    return 0;
+  }
+  const { agents, json, minutes, seed } = given;
+  const world = await play({ agents, minutes, seed });
+  const judgements = judged(world.diary);
+  const held = holds(judgements);
+  if (json) console.log(JSON.stringify({ seed, agents, minutes, held, judgements }, null, 2));
+  else {
+    console.log(`seed ${seed}: ${agents} agents, ${minutes} virtual minutes: ${summary(world.diary)}`);
+    for (const line of lines(judgements)) console.log(line);
+    if (!held) console.log(`again: npm run outage -- --agents ${agents} --minutes ${minutes} --seed ${seed}`);
+  }
+  return held ? 0 : 1;
+};
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 2;
+}
