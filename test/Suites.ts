@@ -45,6 +45,7 @@ export const long: ReadonlyArray<string> = [
   "test/kill/Kill.test.ts",
   "test/matrix/Matrix.test.ts",
   "test/operation.test.ts",
+  "test/outage/Outage.test.ts",
   "test/package.test.ts",
   "test/portable/*.test.ts",
   "test/provider/Recordings.test.ts",

@@ -150,6 +150,7 @@ const optionsOf = (
 ): RunOptions<Part, unknown, never> => {
   const { path } = self;
   const served = world.servedOn(path);
+  const reports = self.style !== "proxy";
   let continued = 0;
   const answer = ({ mode, request }: AttemptContext): ReadonlyArray<Part> => {
     if (request === "continue" && mode === "continue") continued += 1;
@@ -161,9 +162,13 @@ const optionsOf = (
   return {
     runId: entry.run,
     provider: { id: `provider-${path}`, model: `model-${self.model}`, reasoning: false },
-    path: { id: `https://provider-${path}`, credential: `key-${self.key}` },
+    path: {
+      id: `https://provider-${path}`,
+      credential: `key-${self.key}`,
+      ...(reports ? {} : { way: served.line.way }),
+    },
     tools: self.style === "proxy" ? [{ name: toolName, executor: "runtime", effect: "unknown" }] : [tool],
-    attempt: (context) => attemptOf(served, { ...self, run: entry, answer: answer(context) }, context),
+    attempt: (context) => attemptOf(served, { ...self, run: entry, reports, answer: answer(context) }, context),
     observe: (part) => part.says,
     discardable: self.style !== "proxy",
     reveal: self.style === "on_complete" ? "on_complete" : "live",

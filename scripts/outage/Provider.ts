@@ -20,6 +20,8 @@ export const headMs = 100;
 /** What a request asks. */
 export interface Asked extends Asker {
   readonly run: RunEntry;
+  /** It tells how its path can be asked, as a client does; else the run's options do, as a relay's. */
+  readonly reports: boolean;
   readonly answer: ReadonlyArray<Part>;
 }
 
@@ -49,7 +51,7 @@ export const attemptOf = (
 ): Stream.Stream<Part, ProviderError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      (yield* AttemptPath)?.(served.line.way);
+      if (asked.reports) (yield* AttemptPath)?.(served.line.way);
       const exchange = yield* Effect.acquireRelease(
         Effect.sync(() => new Exchange(served, asked, context)),
         (opened) => Effect.sync(() => opened.close()),

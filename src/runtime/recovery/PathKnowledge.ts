@@ -42,7 +42,9 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
   run.departure.failsThough(!isDown);
-  const isPassing = isDown || (meaningOf(failure) === "dns" && shared.paths.hasReached(scope.path));
+  // Where the probe already works again, a portal was left, or a name resolves again, in between.
+  const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
+  const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));
   return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
 });
 
