@@ -61,6 +61,18 @@ export const due = (record: RunRecord): Due | undefined => {
 /** Whether `StreamProcessor.takeUp` can ever take the run: without the digest of its transcript it refuses every request. */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
+/**
+ * The record of a run whose process is gone, its open wait closed: what the process has waited counts as long as it provably lived.
+ *
+ * @param aliveAt when the process last said that it lives, by its own wall clock; undefined where nothing says so
+ */
+export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
+  const { waiting, ...rest } = record;
+  if (waiting === undefined) return record;
+  const ms = Math.max(0, (aliveAt ?? waiting.since) - waiting.since);
+  return { ...rest, waited_ms: (rest.waited_ms ?? 0) + ms };
+};
+
 /** Whether the run was taken over as often as it may be since a person last had a word on it. */
 export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean =>
   resumes - resumes_at_answer >= resumesMax;

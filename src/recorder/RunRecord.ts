@@ -305,7 +305,11 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "RunParked":
       return parked(still(record), entry.reason);
     case "RunResumed":
-      return { ...driven(still(record)), state: isAsking(record) ? "asking" : "live", resumes: record.resumes + 1 };
+      return {
+        ...driven(still(record)),
+        state: record.state === "asking" ? "asking" : "live",
+        resumes: record.resumes + 1,
+      };
     case "RunEnded":
       return {
         ...driven(still(record)),
@@ -325,18 +329,6 @@ export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _
 /** The record without an open wait. */
 const still = ({ waiting: _, ...record }: RunRecord): RunRecord => record;
 
-/**
- * The record of a run whose process is gone, its open wait closed: what the process has waited counts as long as it provably lived.
- *
- * @param aliveAt when the process last said that it lives, by its own wall clock; undefined where nothing says so
- */
-export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
-  const { waited_ms = 0, waiting } = record;
-  if (waiting === undefined) return record;
-  const ms = Math.max(0, (aliveAt ?? waiting.since) - waiting.since);
-  return { ...still(record), waited_ms: waited_ms + ms };
-};
-
 /** The record without the word that no process drives the run. */
 const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
 
@@ -346,8 +338,6 @@ export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
   return record.state === "ended" || newest?.answer !== undefined ? undefined : newest;
 };
 
-const isAsking = (record: RunRecord): boolean => record.state === "asking";
-
 /** A run that waits for an answer that came in the same moment waits for a resume. */
 const parked = (record: RunRecord, reason: Parked): RunRecord => {
   if (reason !== "question") return { ...record, state: "parked", parked: reason };
@@ -355,6 +345,8 @@ const parked = (record: RunRecord, reason: Parked): RunRecord => {
     ? { ...record, state: "parked", parked: "answered" }
     : { ...record, state: "asking", parked: "question" };
 };
+
+const isEnd = (answer: Choice): boolean => answer === "stop" || answer === "accept";
 
 /** An answer counts for an open question of its revision and for no other; only the newest question keeps a run asking. */
 const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
@@ -366,7 +358,7 @@ const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "Que
   const word = {
     ...(entry.by === "person" && record.resumes > 0 ? { resumes_at_answer: record.resumes } : {}),
     // Who lets the run go on lets it wait anew.
-    ...(record.waited_ms === undefined ? {} : { waited_ms: 0 }),
+    ...(record.waited_ms === undefined || isEnd(entry.answer) ? {} : { waited_ms: 0 }),
   };
   const open = questions.at(-1);
   if (open !== undefined && open.answer === undefined) return { ...record, ...word, questions };

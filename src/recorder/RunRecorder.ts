@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { digester, newKey } from "./Digest.ts";
+import { waitedUntil } from "./Orphan.ts";
 import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
@@ -161,7 +162,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       if (record.state === "ended") return refused("run_ended", runId);
       if (driven.has(runId)) return refused("owned", runId);
       driven.add(runId);
-      const known = RunRecord.waitedUntil(record, undefined);
+      const known = waitedUntil(record, undefined);
       records.set(runId, known);
       return known;
     };

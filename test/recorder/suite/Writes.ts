@@ -38,6 +38,36 @@ export const writes = (test: Test): void => {
       assert.strictEqual((yield* record(recorder, "r")).started_at, 1);
     }));
 
+  test("a wait is open until it is over, an attempt starts or the run ends, and what was waited grows until a person's word", (recorder) =>
+    Effect.gen(function* () {
+      const wait = { for: "path", since: 5, until: 9 } as const;
+      const waited = (waited_ms: number, open = false): RunRecord.Entry => ({
+        _tag: "RunWaited",
+        waited_ms,
+        ...(open ? { wait } : {}),
+      });
+      const seen = Effect.map(record(recorder, "r"), ({ waited_ms, waiting }) => [waited_ms, waiting]);
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), waited(0, true)]);
+      assert.deepStrictEqual(yield* seen, [0, wait]);
+      yield* recorder.write("r", [waited(700)]);
+      assert.deepStrictEqual(yield* seen, [700, undefined]);
+      yield* recorder.write("r", [waited(600, true)]);
+      assert.deepStrictEqual(yield* seen, [700, wait]);
+      yield* recorder.write("r", [E.attempt(2)]);
+      assert.deepStrictEqual(yield* seen, [700, undefined]);
+      yield* recorder.write("r", [E.opened("r", 1), E.asked("r", 1), E.answered(1, "retry")]);
+      assert.deepStrictEqual(yield* seen, [0, undefined]);
+      yield* recorder.write("r", [
+        waited(50, true),
+        E.opened("r", 2),
+        E.asked("r", 2),
+        E.answered(2, "stop"),
+        E.ended(),
+      ]);
+      assert.deepStrictEqual(yield* seen, [50, undefined]);
+      assert.strictEqual((yield* refusal(recorder.write("r", [waited(60)]))).reason, "run_ended");
+    }));
+
   test("every entry of a run that was never started is refused", (recorder) =>
     Effect.gen(function* () {
       for (const entry of E.life("r").slice(1)) {
