@@ -8,7 +8,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a process that stands still before the watchdog's first look has its stream cut",
     breaks: "a clock counts only time in which the process ran",
-    within: "nearer",
+    within: "#wakeNow",
     find: "this.#wakesAt = this.now();\n    Deferred.doneUnsafe(this.#wake, Effect.void);",
     replace: "Deferred.doneUnsafe(this.#wake, Effect.void);",
     proofs: [

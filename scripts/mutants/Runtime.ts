@@ -25,7 +25,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the error that an abort makes is decided before the abort is looked at",
     breaks: "L10, break 15",
     within: "ended",
-    find: "if (this.stopper === undefined) this.#stopping?.heard();",
+    find: "if (this.stopper === undefined) this.stopping.heard();",
     replace: "",
     proofs: [{ test: "test/runtime/run/Signatures.test.ts", named: "is known when its error is seen before it" }],
   },

@@ -106,6 +106,12 @@ export class StreamProcessor extends Context.Service<
 /** A run as the processor's register sees it. */
 type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "takenOver">;
 
+/** The paths that the context shares, or the processor's own. */
+const pathsHere = Effect.flatMap(
+  Effect.serviceOption(Paths),
+  Option.match({ onNone: () => Paths.make, onSome: Effect.succeed }),
+);
+
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
   const shared: Shared = {
@@ -119,7 +125,7 @@ const makeProcessor = Effect.gen(function* () {
     prices: yield* TokenPrices,
     gate: new RetryGate(),
     breakers: new Breakers(),
-    paths: Option.getOrUndefined(yield* Effect.serviceOption(Paths)) ?? (yield* Paths.make),
+    paths: yield* pathsHere,
     pool: { used: 0 },
     clock: yield* Clock.Clock,
     reached: new Reached(),
