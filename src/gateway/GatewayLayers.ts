@@ -3,11 +3,13 @@
  */
 import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
+import { none } from "../domain/Prices.ts";
 import { Paths } from "../paths/Paths.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { leaseMsDefault, SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
@@ -67,6 +69,7 @@ export const layer = (
     Layer.merge(TrafficMeter.layer),
     // One for the runs, the API and the page: a try from the page lets the runs go.
     Layer.provideMerge(Paths.layer),
+    Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);
   return page === undefined

@@ -16,6 +16,7 @@ import { failureWord, stopWords } from "./FailureWords.ts";
 import { incidentOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
+import { tokensOf, tokenWords } from "./RunTokens.ts";
 import { counted, lasting, often } from "./Times.ts";
 import {
   actions,
@@ -133,6 +134,7 @@ export interface CallStory {
  */
 export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<string>): RunStory => {
   const lasted = Math.max(0, (record.end?.at ?? now) - record.started_at);
+  const spent = tokenWords(tokensOf(record));
   const incidents = record.incidents.map((incident) => incidentStory(incident, record));
   const answers = record.questions.filter((it) => it !== openQuestion(record)).map((it) => answerStory(it, record));
   const evidence = [...record.evidence.first, ...record.evidence.last];
@@ -141,6 +143,7 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     lasted,
     head: [
       counted(attemptsOf(record), "attempt"),
+      ...(spent === undefined ? [] : [spent]),
       ...(record.resumes === 0 ? [] : [`taken over ${often(record.resumes)}`]),
       ...(record.policy === undefined ? [] : [`policy ${record.policy}`]),
     ],

@@ -2,9 +2,11 @@
  * Says a run in a few words: what a list of runs shows a line of.
  */
 import type { Choice, Rule } from "../domain/Decision.ts";
+import type { Prices } from "../domain/Prices.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { openQuestionOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
+import { type RunTokens, tokensOf } from "./RunTokens.ts";
 
 /** One run in a few words, as `runs list --json` prints it. */
 export interface RunSummary {
@@ -20,6 +22,7 @@ export interface RunSummary {
   readonly resumes: number;
   /** What its last rule or its end says. */
   readonly outcome: string;
+  readonly tokens: RunTokens;
   readonly question?: {
     readonly revision: number;
     readonly rule: Rule;
@@ -33,8 +36,9 @@ export interface RunSummary {
  * The summary of a run.
  *
  * @param orphans ids of runs that no process drives and nothing has decided
+ * @param prices of models, where there are any
  */
-export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>): RunSummary => {
+export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>, prices?: Prices): RunSummary => {
   const { model } = record.provider;
   const status = statusOf(record, orphans);
   return {
@@ -47,6 +51,7 @@ export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>): RunS
     incidents: record.incidents.length + record.incidents_omitted,
     resumes: record.resumes,
     outcome: outcomeOf(record, orphans),
+    tokens: tokensOf(record, prices),
     ...questionOf(record),
   };
 };

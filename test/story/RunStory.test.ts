@@ -62,7 +62,8 @@ describe("the story of a run", () => {
       became: "It was carried out, and a later attempt completed the run.",
     });
     assert.strictEqual(end, "Completed (end_turn) after 3 attempts and 32.6 s.");
-    assert.deepStrictEqual(head, ["3 attempts", "policy default"]);
+    const spent = "55\u202f806 tokens, 36\u202f824 of them wasted";
+    assert.deepStrictEqual(head, ["3 attempts", spent, "policy default"]);
   });
 
   it("says of the break that its open question is about that it waits for an answer", () => {

@@ -3,7 +3,8 @@
  */
 import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
-import { relative } from "../../story/Times.ts";
+import { dollars, type RunTokens } from "../../story/RunTokens.ts";
+import { grouped, relative } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
@@ -34,7 +35,7 @@ export interface RunRow {
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
   const rows = table(
     columnsFor(runs),
-    runs.map((run) => cells(run, screen)),
+    runs.map((run) => cells(run, screen, { tokens: hasTokens(runs), cost: hasCost(runs) })),
     screen.ink,
     widthOf(screen),
   );
@@ -50,8 +51,24 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "PROVIDER/MODEL", shrinksTo: 14 },
   { head: "STATE" },
   { head: "TRY", align: "right" },
+  ...(hasTokens(runs) ? [{ head: "TOKENS", align: "right" } as const] : []),
+  ...(hasCost(runs) ? [{ head: "COST", align: "right" } as const] : []),
   { head: "OUTCOME", shrinksTo: 12 },
 ];
+
+/** A column that no run has anything in is left out. */
+const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
+  runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
+
+const hasCost = (runs: ReadonlyArray<RunRow>): boolean =>
+  runs.some(({ summary: { tokens } }) => tokens.cost_usd !== undefined);
+
+/** Used and wasted, such as `1,200+300`; an estimate has a tilde before it. */
+const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
+  used + wasted === 0 ? "-" : `${estimated ? "~" : ""}${grouped(used)}${wasted === 0 ? "" : `+${grouped(wasted)}`}`;
+
+const costCell = ({ cost_usd: cost }: RunTokens): string =>
+  cost === undefined ? "-" : dollars(cost.used + cost.wasted);
 
 /** How many characters of the ids of a page tell them apart. */
 const typable = (ids: ReadonlyArray<string>): number => {
@@ -63,7 +80,11 @@ const typable = (ids: ReadonlyArray<string>): number => {
   return longest;
 };
 
-const cells = ({ status, summary: run }: RunRow, screen: Screen): ReadonlyArray<Cell> => {
+const cells = (
+  { status, summary: run }: RunRow,
+  screen: Screen,
+  columns: { readonly tokens: boolean; readonly cost: boolean },
+): ReadonlyArray<Cell> => {
   const { mark, tone, word } = runStatuses[status];
   return [
     { text: run.run_id, tone: "strong" },
@@ -71,6 +92,8 @@ const cells = ({ status, summary: run }: RunRow, screen: Screen): ReadonlyArray<
     { text: modelName({ id: run.provider, ...(run.model === undefined ? {} : { model: run.model }) }) },
     { text: `${mark} ${word}`, tone },
     { text: String(run.attempts) },
+    ...(columns.tokens ? [{ text: tokenCell(run.tokens) }] : []),
+    ...(columns.cost ? [{ text: costCell(run.tokens) }] : []),
     { text: run.outcome },
   ];
 };

@@ -1,13 +1,16 @@
 /**
  * `stream-recovery runs list`: what is on record, what waits for a person first.
  */
-import { Console, Effect, Option } from "effect";
+import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
+import { none, type Prices } from "../../domain/Prices.ts";
+import { pricesIn } from "../../gateway/config/ConfigFile.ts";
+import { openConfig } from "../../gateway/config/ConfigSources.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { statusOf } from "../../story/RunStatus.ts";
 import { summaryOf } from "../../story/RunSummary.ts";
-import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
+import { type CommandFailed, exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { type RunRow, runTable } from "./RunTable.ts";
@@ -26,6 +29,7 @@ interface ListOptions {
   readonly broken: boolean;
   readonly limit: number;
   readonly before: Option.Option<string>;
+  readonly config: Option.Option<string>;
   readonly json: boolean;
 }
 
@@ -55,6 +59,14 @@ export const listCommand = Command.make(
       Flag.withDescription("Only runs that started before this one, whose whole id is given"),
       Flag.optional,
     ),
+    config: Flag.String("config").pipe(
+      Flag.withDescription(
+        "A gateway's configuration file, whose `prices` say what the runs cost ($STREAM_RECOVERY_CONFIG)",
+      ),
+      Flag.withMetavar("file"),
+      Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_CONFIG")),
+      Flag.optional,
+    ),
     json: jsonFlag,
   },
   ({ db, ...options }) => withStore("runs list", db, (screen) => list(options, screen)),
@@ -73,7 +85,8 @@ export const listCommand = Command.make(
  * @param screen what it prints on
  */
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
-  const { runs, more } = yield* pageOf(options);
+  const prices = yield* pricesOf(options.config);
+  const { runs, more } = yield* pageOf(options, prices);
   if (options.json) {
     yield* Console.log(
       JSON.stringify({ runs: runs.map(({ summary }) => summary), ...(more === undefined ? {} : { more }) }, null, 2),
@@ -87,8 +100,16 @@ export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, 
   }
 });
 
+const pricesOf = (config: Option.Option<string>): Effect.Effect<Prices, CommandFailed> =>
+  Effect.suspend(() => {
+    if (Option.isNone(config)) return Effect.succeed(none);
+    const sources = openConfig(config.value);
+    const prices = "unreadable" in sources ? sources.unreadable : pricesIn(sources);
+    return typeof prices === "string" ? failing("runs list")("refused", `--config: ${prices}`) : Effect.succeed(prices);
+  });
+
 /** The first page begins with what waits for a person, however old it is. */
-const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions) {
+const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
   const newest = yield* recorder.runs({
@@ -103,7 +124,7 @@ const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: Li
     ? new Set((yield* recorder.orphans(orphansMax, { waits: false })).map(({ run_id }) => run_id))
     : new Set<string>();
   const runs = [...asking, ...others].map(
-    (record): RunRow => ({ summary: summaryOf(record, orphans), status: statusOf(record, orphans) }),
+    (record): RunRow => ({ summary: summaryOf(record, orphans, prices), status: statusOf(record, orphans) }),
   );
   return { runs, more: newest.length === limit ? newest.at(-1)?.run_id : undefined };
 });

@@ -7,10 +7,12 @@
 import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../../domain/Decision.ts";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
+import { none, type Prices } from "../../domain/Prices.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { hasRecovered } from "../../story/RunStatus.ts";
+import { type RunTokens, tokensOf } from "../../story/RunTokens.ts";
 
 /** Most runs that are counted, the newest. */
 export const totalsRunsMax = 10_000;
@@ -34,6 +36,16 @@ const Wasted = Schema.Struct({
   bytes: Schema.Natural,
 }).annotate({ description: "Of attempts that a replay has replaced, as far as the provider had told" });
 
+const Spent = Schema.Struct({
+  used: Schema.Natural,
+  wasted: Schema.Natural,
+  estimated: Schema.Boolean,
+  cost_usd: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, wasted: Schema.Finite })),
+}).annotate({
+  description:
+    "Tokens of responses that stand and of those that broke, as told or as estimated, and what they cost where models have prices",
+});
+
 /** The totals. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
@@ -49,6 +61,7 @@ export const Totals = Schema.Struct({
   open_questions: Schema.Natural,
   stopped: Schema.Natural,
   wasted: Wasted,
+  tokens: Spent,
   by_rule: Schema.Array(Schema.Struct({ rule: Rule, action: Action, decisions: Schema.Natural })),
   by_provider: Schema.Array(
     Schema.Struct({
@@ -71,9 +84,13 @@ export type Totals = typeof Totals.Type;
 /**
  * Counts the runs of a recorder.
  *
+ * @param prices of models, where there are any
  * @returns the totals as they are then; looks go one after the other
  */
-export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Effect<Totals, RecorderError>> =>
+export const make = (
+  recorder: RunRecorder["Service"],
+  prices: Prices = none,
+): Effect.Effect<Effect.Effect<Totals, RecorderError>> =>
   Effect.suspend(() => {
     const shares = new Map<string, RunShare>();
     let countedAt = Number.NEGATIVE_INFINITY;
@@ -85,7 +102,7 @@ export const make = (recorder: RunRecorder["Service"]): Effect.Effect<Effect.Eff
         countedAt = now;
         complete = false;
       }
-      complete = (yield* readNew(recorder, shares)) || complete;
+      complete = (yield* readNew(recorder, shares, prices)) || complete;
       complete = !forgetOldest(shares) && complete;
       return sum([...shares.values()], complete);
     });
@@ -109,11 +126,16 @@ interface RunShare {
   readonly open: boolean;
   readonly stopped: boolean;
   readonly rules: ReadonlyArray<{ readonly rule: Rule; readonly action: Action }>;
+  readonly tokens: RunTokens;
   readonly wasted: typeof Wasted.Type;
 }
 
 /** Reads what is new; whether the oldest run on record was seen. */
-const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], shares: Map<string, RunShare>) {
+const readNew = Effect.fnUntraced(function* (
+  recorder: RunRecorder["Service"],
+  shares: Map<string, RunShare>,
+  prices: Prices,
+) {
   const read = new Set<string>();
   let before: string | undefined;
   let reachedEnd = false;
@@ -122,7 +144,7 @@ const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], s
     const known = page.every(({ run_id }) => shares.get(run_id)?.settled === true);
     for (const record of page) {
       read.add(record.run_id);
-      shares.set(record.run_id, shareOf(record));
+      shares.set(record.run_id, shareOf(record, prices));
     }
     reachedEnd = page.length < pageRuns;
     before = page.at(-1)?.run_id;
@@ -133,7 +155,7 @@ const readNew = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], s
     const record = yield* recorder.run(runId);
     // Behind those that were not looked at yet, so that each has its turn.
     shares.delete(runId);
-    if (record !== undefined) shares.set(runId, shareOf(record));
+    if (record !== undefined) shares.set(runId, shareOf(record, prices));
   }
   return reachedEnd;
 });
@@ -145,7 +167,7 @@ const forgetOldest = (shares: Map<string, RunShare>): boolean => {
   return true;
 };
 
-const shareOf = (record: RunRecord): RunShare => {
+const shareOf = (record: RunRecord, prices: Prices): RunShare => {
   const { attempts, end, incidents, provider, questions, started_at, state } = record;
   const completed = end?.state === "completed";
   const replaced = attempts.filter((_, index) => attempts[index + 1]?.mode === "replay").map((it) => it.facts.counters);
@@ -161,6 +183,7 @@ const shareOf = (record: RunRecord): RunShare => {
     open: openQuestion(record) !== undefined,
     stopped: end?.state === "stopped",
     rules: incidents.map(({ decision: { action, rule } }) => ({ rule, action })),
+    tokens: tokensOf(record, prices),
     wasted: {
       input_tokens: total("input_tokens"),
       output_tokens: total("output_tokens"),
@@ -188,10 +211,28 @@ const sum = (shares: ReadonlyArray<RunShare>, complete: boolean): Totals => {
       characters: wasted("characters"),
       bytes: wasted("bytes"),
     },
+    tokens: spentOf(shares.map(({ tokens }) => tokens)),
     by_rule: rulesOf(shares),
     by_provider: providersOf(shares),
     ...(shares.length === 0 ? {} : { since: Math.min(...shares.map(({ record }) => record.started_at)) }),
     complete,
+  };
+};
+
+const spentOf = (all: ReadonlyArray<RunTokens>): typeof Spent.Type => {
+  const total = (of: (tokens: RunTokens) => number) => all.reduce((sum, tokens) => sum + of(tokens), 0);
+  return {
+    used: total(({ used }) => used),
+    wasted: total(({ wasted }) => wasted),
+    estimated: all.some(({ estimated }) => estimated),
+    ...(all.every(({ cost_usd }) => cost_usd === undefined)
+      ? {}
+      : {
+          cost_usd: {
+            used: total(({ cost_usd }) => cost_usd?.used ?? 0),
+            wasted: total(({ cost_usd }) => cost_usd?.wasted ?? 0),
+          },
+        }),
   };
 };
 

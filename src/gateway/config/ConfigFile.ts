@@ -6,6 +6,7 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
+import { none, type Prices } from "../../domain/Prices.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { clientsOf, optionsOf, routeListsOf } from "./ConfigOptions.ts";
@@ -37,6 +38,20 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   const reader = new Reader(sources);
   const options = { ...optionsOf(decoded.success), ...reader.all(decoded.success) };
   return found([...twice, ...reader.problems], options);
+};
+
+/**
+ * The prices that a file has, whatever its secrets are: a command that only reads runs has none of them.
+ *
+ * @returns what is wrong with the file, as one line, where it is none
+ */
+export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string => {
+  const read = readJson(text);
+  if ("broken" in read) return read.broken;
+  const decoded = decode(read.value);
+  if (Result.isSuccess(decoded)) return decoded.success.prices ?? none;
+  const [problem] = problemsOf(decoded.failure);
+  return problem === undefined ? "expected a configuration" : `${problem.path}: ${problem.message}`;
 };
 
 /**

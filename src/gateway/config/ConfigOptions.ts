@@ -24,6 +24,7 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     clocks: config.clocks === undefined ? undefined : clocksOf(config.clocks),
     connectMs: config.clocks?.connect,
     budget: config.budget === undefined ? undefined : (defined(config.budget) satisfies Partial<Budget>),
+    prices: config.prices,
     limits: config.limits === undefined ? undefined : limitsOf(config.limits),
     logFormat: config.log?.format,
     accessLog: config.log?.access,

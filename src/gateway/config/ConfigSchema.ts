@@ -14,6 +14,9 @@ const milliseconds = (description: string) =>
 const counted = (description: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_147_483_647 })).annotate(said(description));
 
+const dollars = (description: string) =>
+  Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)).annotate(said(description));
+
 const text = (description: string) => Schema.String.check(Schema.isMinLength(1)).annotate(said(description));
 
 /** A secret, or where it stands. */
@@ -263,6 +266,19 @@ export const ConfigSchema = Schema.Struct({
   ),
   clocks: Schema.optionalKey(clocks.annotate(said("Clocks of an attempt, in ms, or `off`"))),
   budget: Schema.optionalKey(budget.annotate(said("What a run may spend"))),
+  prices: Schema.optionalKey(
+    Schema.Record(
+      Schema.String,
+      Schema.Struct({
+        input: dollars("A million tokens of requests, in US dollars"),
+        output: dollars("A million tokens of responses, in US dollars"),
+      }),
+    ).annotate(
+      said(
+        "By model, or by the beginning of its name with `*` behind: money on the page, in metrics and in `runs list`",
+      ),
+    ),
+  ),
   policy: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Literals(["ask_user", "do_not_retry"])).annotate(
       said("By rule: a stricter action than the default policy's"),

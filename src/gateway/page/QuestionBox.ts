@@ -1,7 +1,9 @@
 /**
  * Draws a question: what happened, what may be answered, and what each answer does; or what it was answered.
  */
+
 import type { Choice } from "../../domain/Decision.ts";
+import type { Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { amounts } from "../../story/FactWords.ts";
 import { choiceDoes } from "../../story/FailureWords.ts";
@@ -19,6 +21,8 @@ export interface QuestionPlace {
   readonly answers: boolean;
   /** Whether what happened is told here; beside the break it stands already. */
   readonly tells: boolean;
+  /** What models cost, where that is known. */
+  readonly prices?: Prices;
 }
 
 /** A question that is open, as one of many: with everything that tells it from another one of the same model. */

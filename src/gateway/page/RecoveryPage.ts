@@ -4,9 +4,11 @@
 import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
+import type { Prices } from "../../domain/Prices.ts";
 import { type PathStatus, Paths } from "../../paths/Paths.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { TokenPrices } from "../../runtime/contract/TokenPrices.ts";
 import { relative } from "../../story/Times.ts";
 import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
@@ -41,7 +43,8 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     const traffic = yield* Effect.serviceOption(Traffic);
     const context = yield* Effect.context<never>();
     const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
-    const totals = yield* Totals.make(recorder);
+    const prices = yield* TokenPrices;
+    const totals = yield* Totals.make(recorder, prices);
     const script = BrowserScript.text();
     const api = HttpRouter.toWebHandler(
       HttpApiBuilder.layer(Api, { openapiPath: "/recovery/api/openapi.json" }).pipe(
@@ -54,13 +57,14 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     );
     yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
     const list = () => paths?.list() ?? [];
-    const sources: PageSources = { recorder, traffic, context, totals, script, list, api: api.handler };
+    const sources: PageSources = { prices, recorder, traffic, context, totals, script, list, api: api.handler };
     return { handle: (request) => handle(sources, request) };
   }),
 );
 
 /** What the page is made of. */
 interface PageSources {
+  readonly prices: Prices;
   readonly recorder: RunRecorder["Service"];
   readonly traffic: Option.Option<Traffic["Service"]>;
   readonly context: Context.Context<never>;
@@ -193,7 +197,7 @@ const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, R
     if (record === undefined) return notFound();
     const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
     const title = titled(`Run ${record.run_id}`, asking.length);
-    const view = html`${yield* noticesOf(sources, now)}${runView(record, now)}`;
+    const view = html`${yield* noticesOf(sources, now)}${runView(record, now, sources.prices)}`;
     return respond(pageFrame(title, view, record.state === "live"), { type: document });
   });
 

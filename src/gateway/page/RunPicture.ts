@@ -1,11 +1,13 @@
 /**
  * Draws one run: the picture that the page shows and that `runs show --html` writes. A pure function of its record.
  */
+import { none as noPrices, type Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { waitOf } from "../../story/PathWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { type CallStory, type RunStory, runStory } from "../../story/RunStory.ts";
+import { tokensOf, tokenWords } from "../../story/RunTokens.ts";
 import { lasting, momentUtc, often, relative } from "../../story/Times.ts";
 import { attemptView } from "./AttemptView.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -37,11 +39,12 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
 const head = (
   record: RunRecord,
   { lasted, status, why }: RunStory,
-  { now }: QuestionPlace,
+  { now, prices }: QuestionPlace,
   link: ((runId: string) => string) | undefined,
 ): Html => {
   const { end, policy, provider, resumes, retry_of, run_id, started_at, waited_ms } = record;
   const wait = waitOf(record, now);
+  const spent = tokenWords(tokensOf(record, prices));
   const { mark, title, tone, word } = runStatuses[status];
   return html`<header class="run-head">
     <h1><span class="model">${label(provider.model ?? provider.id)}</span> <span class="chip ${tone}"${end === undefined && html` title="${title}"`}>${mark} ${word}</span></h1>
@@ -50,6 +53,7 @@ const head = (
       <div><dt>Provider</dt><dd>${label(provider.id)}</dd></div>
       <div><dt>Started</dt><dd>${momentUtc(started_at)} <small>${relative(started_at, now)}</small></dd></div>
       <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${lasting(lasted)}</dd></div>
+      ${spent !== undefined && html`<div><dt>Tokens</dt><dd>${spent}</dd></div>`}
       ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code>${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
@@ -88,9 +92,10 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
  * The view of a run on the page: its picture, and what can be taken away of it.
  *
  * @param now wall clock, milliseconds since the epoch
+ * @param prices of models, where there are any
  */
-export const runView = (record: RunRecord, now: number): Html => {
+export const runView = (record: RunRecord, now: number, prices: Prices = noPrices): Html => {
   const id = encodeURIComponent(record.run_id);
   return html`<nav class="crumbs" aria-label="This run"><a href="./">← All runs</a><span><a id="export" href="api/runs/${id}/export" download="run.json">Export (JSON)</a> · <a id="picture" href="picture.html?run=${id}" download="run.html">Save picture</a></span></nav>
-    ${runPicture(record, { now, answers: true, tells: false }, runAddress)}`;
+    ${runPicture(record, { now, answers: true, tells: false, prices }, runAddress)}`;
 };

@@ -1,6 +1,7 @@
 /**
  * Draws the totals: what was recovered, asked and stopped, by rule, by provider and model, and what it cost.
  */
+import { dollars } from "../../story/RunTokens.ts";
 import { grouped, momentUtc } from "../../story/Times.ts";
 import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/Totals.ts";
@@ -11,15 +12,14 @@ const rowsMax = 8;
 
 /** The totals in a line. */
 export const totalsTiles = (totals: Totals): Html => {
-  const { asked, broken, recovered, stopped, wasted } = totals;
-  const tokens = wasted.input_tokens + wasted.output_tokens;
+  const { asked, broken, recovered, stopped, tokens } = totals;
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
     <dl class="totals">
       ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
       ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${grouped(broken)} broken</small>`, "good")}
       ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
       ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
-      ${tile("Tokens wasted", tokens, wasted.characters === 0 ? none : html`<small>${grouped(wasted.characters)} characters</small>`, "quiet")}
+      ${tile("Tokens wasted", tokens.wasted, ofAll(tokens), "quiet")}
     </dl>
   </section>`;
 };
@@ -29,6 +29,12 @@ export const totalsTables = (totals: Totals): Html =>
   totals.by_rule.length === 0
     ? none
     : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
+
+/** What the wasted tokens are a part of, and what they cost where models have prices. */
+const ofAll = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
+  used + wasted === 0
+    ? none
+    : html`<small>${estimated ? "about, " : ""}of ${grouped(used + wasted)}${cost === undefined ? "" : `; ${dollars(cost.wasted)} of ${dollars(cost.used + cost.wasted)}`}</small>`;
 
 const scope = ({ complete, runs, since }: Totals): string => {
   if (runs === 0) return "";

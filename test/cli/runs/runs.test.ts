@@ -19,7 +19,14 @@ const hour = 3_600_000;
 const screen = blank(S.startedAt + 3 * hour);
 const narrow = { ...blank(S.startedAt + 3 * hour, 80, true) };
 
-const every = { state: Option.none(), broken: false, limit: 20, before: Option.none(), json: false } as const;
+const every = {
+  state: Option.none(),
+  broken: false,
+  limit: 20,
+  before: Option.none(),
+  config: Option.none(),
+  json: false,
+} as const;
 const noAnswer = { choice: Option.none(), revision: Option.none(), yes: false, json: false } as const;
 const say = (choice: string) => ({ ...noAnswer, choice: Option.some(choice) });
 
