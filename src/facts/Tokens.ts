@@ -24,8 +24,11 @@ export interface TokenCost {
 /** What costs nothing. */
 export const free: TokenCost = { input: 0, output: 0, estimated: false };
 
+/** The sum of two counts. What a provider tells may be any number, and a record holds whole ones that are exact. */
+export const sum = (one: number, other: number): number => Math.min(Number.MAX_SAFE_INTEGER, one + other);
+
 /** All tokens of a cost. */
-export const total = ({ input, output }: TokenCost): number => input + output;
+export const total = ({ input, output }: TokenCost): number => sum(input, output);
 
 /** Tokens of a text, as an estimate. */
 export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);

@@ -8,6 +8,7 @@
  * G4 A group that is idle for `idleMs` is forgotten, and beyond `groupsMax` the one that is idle longest (L11).
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
+import * as Tokens from "../../facts/Tokens.ts";
 
 /** How long a group is kept after its last word, in milliseconds: an hour. */
 export const idleMs = 3_600_000;
@@ -68,7 +69,7 @@ export class Groups {
     const joined = this.#join(member, now);
     if (joined === undefined) return;
     const { group, share } = joined;
-    group.wastedTokens += Math.max(0, tokens - share.tokens);
+    group.wastedTokens = Tokens.sum(group.wastedTokens, Math.max(0, tokens - share.tokens));
     share.tokens = Math.max(share.tokens, tokens);
   }
 

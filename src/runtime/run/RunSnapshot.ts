@@ -52,7 +52,7 @@ const tokensOf = <P, E, R>(
 ): Pick<RunFacts, "wasted_tokens" | "next_tokens" | "tokens_estimated"> => {
   const told = spent.next_tokens;
   const next = told > 0 ? told : (options.requestTokens ?? 0);
-  const wasted = spent.wasted_tokens + Tokens.total(cost);
+  const wasted = Tokens.sum(spent.wasted_tokens, Tokens.total(cost));
   const isGuessed = spent.tokens_estimated || cost.estimated || told === 0;
   return { wasted_tokens: wasted, next_tokens: next, tokens_estimated: isGuessed && wasted + next > 0 };
 };

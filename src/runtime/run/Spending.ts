@@ -64,7 +64,7 @@ export class Spending {
   /** A broken response is given up (S5). What a person asks to repeat is paid for by the budget that the person gives (S1). */
   gaveUp(cost: Tokens.TokenCost): void {
     if (!this.#hasFailed) return;
-    this.#wastedTokens += Tokens.total(cost);
+    this.#wastedTokens = Tokens.sum(this.#wastedTokens, Tokens.total(cost));
     this.#tokensEstimated ||= cost.estimated;
   }
 

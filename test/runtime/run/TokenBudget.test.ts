@@ -37,6 +37,18 @@ describe("Tokens of a run", () => {
     }),
   );
 
+  it.effect("stay whole numbers that a record can hold, whatever a provider tells (L9)", () =>
+    Effect.gen(function* () {
+      const broken = [S.start, usage(1e300, 1e300), S.reset];
+      const { tokens } = yield* play([broken, broken, S.hello], { group: "tree" });
+      const most = Number.MAX_SAFE_INTEGER;
+      assert.deepStrictEqual(tokens, [
+        [most, most, false],
+        [most, most, false],
+      ]);
+    }),
+  );
+
   it.effect("are estimated where it told nothing, and the incident says so", () =>
     Effect.gen(function* () {
       const { tokens } = yield* play([[S.start, S.reasoning("x".repeat(40)), S.reset], S.hello], { requestTokens: 90 });
