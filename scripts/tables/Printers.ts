@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { connectMsDefault } from "../../src/client/ProviderClient.ts";
 import { defaultBudget } from "../../src/domain/RunFacts.ts";
+import { boundRows, toolRow, unsearched } from "../../src/gateway/routes/BoundRows.ts";
 import { moveMarkdown, markdown as policy } from "../../src/policy/PolicyTable.ts";
 import * as Writes from "../../src/recorder/Writes.ts";
 import * as Clocks from "../../src/runtime/contract/Clocks.ts";
@@ -41,10 +42,25 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["errors", errorTables],
     ["clients", clients],
     ["own-events", ownEvents],
+    ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
 };
+
+/** What binds a request to its provider's account, by protocol. */
+const boundTable = (): string =>
+  table(
+    ["what a request has", "refers to", "in"],
+    [
+      ...[...boundRows, toolRow].map(({ field, protocols, refersTo }) => [
+        code(field),
+        refersTo,
+        protocols.map(code).join(" · "),
+      ]),
+      [code(unsearched.field), unsearched.refersTo, "all"],
+    ],
+  );
 
 /** Files of tests stand in code: the package does not have them. */
 const lawTable = (): string =>

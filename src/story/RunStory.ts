@@ -209,9 +209,10 @@ export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "br
   return { broke, why: capital(why.length === 0 ? broke : why.join("; ")) };
 };
 
-/** What an automatic retry sends, and when; undefined for any other decision. */
-export const retryWords = ({ decision: { action, delay_ms, mode } }: RunIncident): string | undefined => {
+/** What an automatic retry sends, where and when; undefined for any other decision. */
+export const retryWords = ({ decision: { action, delay_ms, mode, route } }: RunIncident): string | undefined => {
   if (action !== "auto_retry_once" || mode === undefined) return undefined;
+  if (route === "next") return `${modes[mode]} by the next route`;
   return delay_ms > 0 ? `${modes[mode]} after ${lasting(delay_ms)}` : modes[mode];
 };
 

@@ -23,9 +23,11 @@ export const modes: Readonly<Record<AttemptMode, string>> = {
   resume: "the same response from where it broke",
 };
 
-/** What an attempt sent. */
-export const requestOf = ({ mode, request }: Pick<AttemptRecord, "mode" | "request">): string =>
-  mode === "replay" && request === "continue" ? "the same continuation once more" : modes[mode];
+/** What an attempt sent, and by which route where it is not the run's first one. */
+export const requestOf = ({ mode, request, route }: Pick<AttemptRecord, "mode" | "request" | "route">): string => {
+  const sent = mode === "replay" && request === "continue" ? "the same continuation once more" : modes[mode];
+  return route === undefined ? sent : `${sent}, by the route ${route}`;
+};
 
 /** What an action means. */
 export const actions: Readonly<Record<Action, { readonly word: string; readonly tone: Tone }>> = {

@@ -4,8 +4,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { openQuestionOf, repeatsText } from "../../src/story/Question.ts";
 import { statusOf } from "../../src/story/RunStatus.ts";
-import { runStory } from "../../src/story/RunStory.ts";
+import { retryWords, runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
+import { requestOf } from "../../src/story/Words.ts";
 import * as S from "../cli/Stored.ts";
 import * as Runs from "../gateway/page/PageRuns.ts";
 import { folded } from "../recorder/Entries.ts";
@@ -64,6 +65,20 @@ describe("the story of a run", () => {
     assert.strictEqual(end, "Completed (end_turn) after 3 attempts and 32.6 s.");
     const spent = "55\u202f806 tokens, 36\u202f824 of them wasted";
     assert.deepStrictEqual(head, ["3 attempts", spent, "policy default"]);
+  });
+
+  it("says by which route an attempt went and a retry goes, where that is not the first one", () => {
+    assert.strictEqual(requestOf({ mode: "first", request: "first" }), "the first request");
+    assert.strictEqual(
+      requestOf({ mode: "replay", request: "first", route: "azure" }),
+      "the same request once more, by the route azure",
+    );
+    const [attempt] = runStory(folded(Runs.recovered()), now).attempts;
+    const incident = attempt?.incidents[0]?.incident;
+    assert.isDefined(incident);
+    if (incident === undefined) return;
+    const decision = { ...incident.decision, delay_ms: 0, route: "next" as const };
+    assert.strictEqual(retryWords({ ...incident, decision }), "the same request once more by the next route");
   });
 
   it("says of the break that its open question is about that it waits for an answer", () => {
