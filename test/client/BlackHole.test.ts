@@ -52,4 +52,23 @@ describe.skipIf(!hasNamespaces())("a black hole", { timeout: 120_000 }, () => {
     }
     assert.deepStrictEqual(told.get("healed")?.told, { status: 200, secure: 200 });
   });
+
+  it("is felt by whole runs within 16 s of their last byte, and each goes on by itself when it is over: one more request, nothing twice", async () => {
+    const told = await toldBy("Runs");
+    assert.deepStrictEqual([...told.keys()].sort(), ["body", "head", "http2", "tunnelled", "written"]);
+    for (const [what, { ms, told: fate }] of told) {
+      assert.isBelow(ms ?? Number.NaN, 16_000, what);
+      const { backMs, completed, requests, rules, text } = fate as {
+        readonly [field: string]: unknown;
+        readonly backMs: number;
+      }; // the program's own lines
+      const whole = { completed, requests, rules, text };
+      assert.deepStrictEqual(whole, { completed: true, requests: 2, rules: ["nothing_shown"], text: 1 }, what);
+      // 1.5 times the spacing of probes in the first minute, and half a second.
+      assert.isBelow(backMs, 2_000, what);
+    }
+    // A socket behind a proxy that lives, and one that a request was written into, are found by a probe, which says that the path is down.
+    for (const what of ["http2", "tunnelled", "written"])
+      assert.deepInclude(told.get(what)?.told, { waits: ["path"] }, what);
+  });
 });

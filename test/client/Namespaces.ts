@@ -23,6 +23,7 @@ export const far = "10.99.0.2";
  */
 const setup = `
 set -e
+exec 3<&0
 ip link set lo up
 unshare --net sleep 600 & far=$!
 trap 'kill $far' EXIT
@@ -33,7 +34,7 @@ nsenter -t $far -n sh -c 'ip link set lo up; ip addr add ${far}/24 dev v1; ip li
 ip addr add ${near}/24 dev v0
 ip link set v0 up
 ip neigh replace ${far} lladdr "$(nsenter -t $far -n cat /proc/net/arp >/dev/null; nsenter -t $far -n ip -o link show v1 | sed 's/.*ether \\([0-9a-f:]*\\).*/\\1/')" dev v0 nud permanent
-FAR_SIDE=$far "$@" & program=$!
+FAR_SIDE=$far "$@" <&3 & program=$!
 wait $program
 `;
 
@@ -45,7 +46,9 @@ wait $program
 export const played = (program: ReadonlyArray<string>, timeout: number): Promise<ReadonlyArray<unknown>> =>
   new Promise((resolve, reject) => {
     const child = spawn("unshare", [...flags, "sh", "-c", setup, "sh", process.execPath, "--no-warnings", ...program], {
-      stdio: ["ignore", "pipe", "inherit"],
+      // A group of its own: whatever the program has started ends with it.
+      detached: true,
+      stdio: ["pipe", "pipe", "inherit"],
       timeout,
       killSignal: "SIGKILL",
     });
@@ -53,9 +56,16 @@ export const played = (program: ReadonlyArray<string>, timeout: number): Promise
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       out += text;
     });
-    child.on("close", (code) => {
+    child.on("exit", (code) => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // Nothing of it is left.
+      }
       if (code !== 0) reject(new Error(`the program ended with ${code}: ${out}`));
-      else
+    });
+    child.on("close", (code) => {
+      if (code === 0)
         resolve(
           out
             .trim()
@@ -64,6 +74,11 @@ export const played = (program: ReadonlyArray<string>, timeout: number): Promise
         );
     });
   });
+
+/** Ends a program with the one that started it. */
+export const dieWithParent = (): void => {
+  process.stdin.on("end", () => process.exit(1)).resume();
+};
 
 /** The link as the program on the near side sees it. */
 export const link = () => {
@@ -81,7 +96,7 @@ export const link = () => {
     start: (program: string, lines: number): Promise<() => void> =>
       new Promise((resolve) => {
         const args = ["-t", side, "-n", process.execPath, "--no-warnings", program];
-        const child = spawn("nsenter", args, { stdio: ["ignore", "pipe", "inherit"] });
+        const child = spawn("nsenter", args, { stdio: ["pipe", "pipe", "inherit"] });
         let seen = 0;
         child.stdout.setEncoding("utf8").on("data", (text: string) => {
           seen += text.split("\n").length - 1;

@@ -14,6 +14,12 @@ import { type Connector, ConnectStalled, targetOf } from "./Connector.ts";
 export const probeMs = 5_000;
 
 /**
+ * A probe whose connection is not there yet begins another beside it, so many milliseconds later and again: TCP asks a path that
+ * drops packets ever more seldom, and would find seconds late that it is back.
+ */
+export const againMs = 1_000;
+
+/**
  * Makes a connection to an origin (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it at once. An interruption
  * leaves no socket behind.
  *
@@ -24,7 +30,18 @@ export const connection = (
   connector: Pick<Connector, "open">,
   origin: string,
   limitMs: number,
-): Effect.Effect<Probed> =>
+): Effect.Effect<Probed> => {
+  const tries = Array.from({ length: Math.max(1, Math.ceil(limitMs / againMs)) }, (_, index) => index * againMs);
+  return Effect.raceAllFirst(
+    tries.map((afterMs) => {
+      const one = made(connector, origin, limitMs - afterMs);
+      return afterMs === 0 ? one : Effect.delay(one, afterMs);
+    }),
+  );
+};
+
+/** One connection. What it finds first counts, also that nothing listens. */
+const made = (connector: Pick<Connector, "open">, origin: string, limitMs: number): Effect.Effect<Probed> =>
   Effect.callback<Probed>((resume) => {
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));
     let opening: ReturnType<Connector["open"]>;

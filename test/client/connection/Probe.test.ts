@@ -1,4 +1,4 @@
-import { createServer as createNet } from "node:net";
+import { connect, createServer as createNet } from "node:net";
 import { createServer as createTls, type TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Redacted, Stream } from "effect";
@@ -115,6 +115,29 @@ describe("a probe", () => {
       yield* Deferred.await(silent.accepted);
       yield* Fiber.interrupt(fiber);
       yield* Deferred.await(silent.closed);
+    }),
+  );
+
+  it.live("begins another connection beside one that hangs, and finds a path that is back by it", () =>
+    Effect.gen(function* () {
+      const server = yield* secure();
+      let opened = 0;
+      // The first connection hangs, as one does whose first packets were dropped.
+      const proxy = yield* proxyServer({
+        instead: (socket, { target }) => {
+          opened += 1;
+          if (opened === 1) return;
+          const [, port = ""] = target.split(":");
+          const origin = connect(Number(port), "127.0.0.1");
+          for (const end of [socket, origin]) end.on("error", () => undefined);
+          socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+          socket.pipe(origin);
+          origin.pipe(socket);
+        },
+      });
+      assert.deepStrictEqual(yield* probe(`https://localhost:${server.port}`, proxy.url), { _tag: "works" });
+      assert.strictEqual(opened, 2);
+      yield* until(() => proxy.open() === 0);
     }),
   );
 
