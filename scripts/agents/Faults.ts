@@ -14,9 +14,10 @@ type Content = NonNullable<Answer["content"]>;
 
 /**
  * How often a turn meets its fault: `once` on the first request, `always` on every request; `held` has no fault, but a response
- * that takes longer than the agent would wait for one that says nothing.
+ * that takes longer than the agent would wait for one that says nothing; `away` has a provider that cannot be reached for a while,
+ * or at all.
  */
-export const measures = ["once", "always", "held"] as const;
+export const measures = ["once", "always", "held", "away"] as const;
 export type Measure = (typeof measures)[number];
 
 /** A column of a table. */
@@ -27,7 +28,12 @@ export interface Fault {
   readonly calls: boolean;
   /** What the provider answers to the first request; where the fault never stops, to each one by its number. */
   readonly broken: (agent: Agent, answer: number) => Answer;
+  /** When the provider goes away; `dead`: it is gone before the turn, for good, and another one is there. */
+  readonly away?: "before" | "at_break" | "dead";
 }
+
+/** How long a provider is away, in milliseconds. */
+export const awayMs = 20_000;
 
 /** The file of marks in an agent's working directory. */
 export const marksFile = "marks.txt";
@@ -68,6 +74,8 @@ const inText =
     return { content: text, break: { kind, at: "event", n: last + 1 } };
   };
 
+const resetAtOnce = { kind: "rst", at: "before_head" } as const;
+
 const inCall =
   (kind: "rst" | "end", at: "tool_arguments" | "terminal") =>
   (agent: Agent, answer: number): Answer => ({ content: call(agent, answer), break: { kind, at } });
@@ -83,7 +91,7 @@ const fault = (title: string, broken: Fault["broken"], calls = false): Fault => 
 const once: ReadonlyArray<Fault> = [
   fault("healthy text", () => ({ content: text })),
   fault("healthy call", (agent) => ({ content: call(agent, 1) }), true),
-  fault("reset", () => ({ break: { kind: "rst", at: "before_head" } })),
+  fault("reset", () => ({ break: resetAtOnce })),
   fault("text cut", inText("rst")),
   fault("text clean end", inText("end")),
   fault("args cut", inCall("rst", "tool_arguments"), true),
@@ -115,20 +123,37 @@ const held = (seconds: number): ReadonlyArray<Fault> => {
   ];
 };
 
+/** A provider that was well and goes away, at its moments. */
+const away: ReadonlyArray<Fault> = [
+  { title: "away before", measure: "away", calls: false, broken: () => ({ content: text }), away: "before" },
+  { title: "away, reset", measure: "away", calls: false, broken: () => ({ break: resetAtOnce }), away: "at_break" },
+  { title: "away in text", measure: "away", calls: false, broken: inText("rst"), away: "at_break" },
+  { title: "away in args", measure: "away", calls: true, broken: inCall("rst", "tool_arguments"), away: "at_break" },
+  { title: "primary dead", measure: "away", calls: false, broken: () => ({ content: text }), away: "dead" },
+  {
+    title: "primary dead, call",
+    measure: "away",
+    calls: true,
+    broken: (agent) => ({ content: call(agent, 1) }),
+    away: "dead",
+  },
+];
+
 /**
  * The columns of a measure's table.
  *
  * @param seconds how long a held response takes
  */
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
-  ({ once, always, held: held(seconds) })[measure];
+  ({ once, always, held: held(seconds), away })[measure];
 
 /**
  * What the provider answers in a turn: the fault, the call once more where it was one that broke, and then texts; where the
  * fault never stops, nothing else.
  */
 export const scriptOf = (agent: Agent, { broken, calls, measure, title }: Fault): Input => {
-  const again = calls && measure === "once" && title !== "healthy call" ? [{ content: call(agent, 2) }] : [];
+  const breaks = measure === "once" ? title !== "healthy call" : broken(agent, 1).break !== undefined;
+  const again = calls && measure !== "always" && breaks ? [{ content: call(agent, 2) }] : [];
   return {
     answers:
       measure === "always"

@@ -3,7 +3,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { agents } from "./Agents.ts";
-import { type Measure, measures } from "./Faults.ts";
+import { awayMs, type Measure, measures } from "./Faults.ts";
 import { type Cell, type Letter, worst } from "./Letter.ts";
 import type { Way } from "./Turn.ts";
 
@@ -37,6 +37,7 @@ const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
 const titles: Readonly<Record<Measure, string>> = {
   once: "The fault meets the first request:",
   always: "The fault meets every request of the turn:",
+  away: `The provider cannot be reached for ${awayMs / 1000} s, at that moment; a dead one has a second one behind the gateway:`,
   held: "Healthy responses that take longer than the agent's patience, which is set to 5 s where it has a setting:",
 };
 

@@ -10,13 +10,17 @@ import { Effect } from "effect";
 import { clientRows, unknownRow } from "../../src/gateway/clients/ClientRows.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { Agent, Place } from "./Agent.ts";
-import { type Fault, marksFile, scriptOf } from "./Faults.ts";
+import { awayMs, type Fault, marksFile, scriptOf } from "./Faults.ts";
 import { type Cell, judge } from "./Letter.ts";
+import * as Outage from "./Outage.ts";
 import { background, type Ended, run } from "./Program.ts";
 
 /** What stands between agent and provider. */
 export const ways = ["direct", "live", "on_complete"] as const;
 export type Way = (typeof ways)[number];
+
+/** How long a dead provider is away, in milliseconds: longer than any turn. */
+const deadMs = 600_000;
 
 /** How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. */
 const turnMs = 90_000;
@@ -77,16 +81,30 @@ const turn = Effect.fnUntraced(function* (
   modules: string,
   extra: Readonly<Record<string, string>>,
 ) {
+  let leave: Effect.Effect<void> = Effect.void;
   const provider = yield* FaultProvider.make({
     script: scriptOf(agent, fault),
-    beforeBreak: () => Effect.sleep(readMs),
+    beforeBreak: () =>
+      Effect.andThen(
+        Effect.sleep(readMs),
+        Effect.suspend(() => leave),
+      ),
   });
+  const outage = fault.away === undefined ? undefined : yield* Outage.make(provider.url);
+  if (outage !== undefined && fault.away === "at_break") leave = outage.leave(awayMs);
   const folder = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "agents-"))),
     (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 3 })),
   );
   const environment = { ...environmentOf(folder), ...extra };
-  const origin = way === "direct" ? provider.url : yield* before(provider.url, way, fault, folder, environment);
+  const url = outage?.url ?? provider.url;
+  const second = fault.away === "dead" ? provider.url : undefined;
+  const origin = way === "direct" ? url : yield* before({ url, second }, way, fault, folder, environment);
+  if (outage !== undefined && fault.away !== "at_break") {
+    // The path is known to be good before it is away.
+    yield* Effect.promise(() => fetch(`${origin}/v1/models`).then((response) => response.text()));
+    yield* outage.leave(fault.away === "dead" ? deadMs : awayMs);
+  }
   const place: Place = {
     baseUrl: agent.protocol.startsWith("openai") ? `${origin}/v1` : origin,
     home: join(folder, "home"),
@@ -113,7 +131,7 @@ const turn = Effect.fnUntraced(function* (
 
 /** Starts `stream-recovery serve` before a provider, for one turn: what it remembers of one must not change another. */
 const before = (
-  url: string,
+  { second, url }: { readonly url: string; readonly second: string | undefined },
   reveal: Exclude<Way, "direct">,
   { measure }: Fault,
   cwd: string,
@@ -123,8 +141,9 @@ const before = (
     Effect.promise(async () => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
       const file = join(cwd, "gateway.json");
-      if (measure === "held") await writeFile(file, JSON.stringify(impatient));
-      const waiting = measure === "held" ? ["--config", file] : [];
+      const configuration = measure === "held" ? impatient : second === undefined ? undefined : withSecond(second);
+      if (configuration !== undefined) await writeFile(file, JSON.stringify(configuration));
+      const waiting = configuration === undefined ? [] : ["--config", file];
       const args = [
         gateway,
         "serve",
@@ -147,6 +166,18 @@ const impatient = {
   comment_ms: noOpMs,
   clients: Object.fromEntries([...clientRows, unknownRow].map(({ name }) => [name, { patience_ms: noOpMs }])),
 };
+
+/** A configuration in which each upstream has another one behind it, which takes the client's own credential. */
+const withSecond = (url: string) => ({
+  upstreams: {
+    "second-openai": { url: `${url}/v1` },
+    "second-anthropic": { url },
+    "second-gemini": { url },
+  },
+  routes: Object.fromEntries(
+    ["openai", "anthropic", "gemini"].map((name) => [name, [{ id: "second", upstream: `second-${name}` }]]),
+  ),
+});
 
 const limitOf = ({ measure, title }: Fault, way: Way): number => {
   if (measure !== "always") return turnMs;

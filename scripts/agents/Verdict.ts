@@ -46,11 +46,12 @@ export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>
       );
     });
 
-const wrong = ({ cells, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
+const wrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
   const cell = worst(cells);
   if (never.includes(cell.letter)) return [`${cell.letter} must not happen behind the gateway`];
   if (measure === "always") return cell.letter === "Q" ? ["nothing on the screen says why the turn failed"] : [];
-  if (cell.letter !== "R" && (way === "on_complete" || measure === "held"))
+  const unseen = way === "on_complete" || measure === "held" || (measure === "away" && !fault.includes("in text"));
+  if (cell.letter !== "R" && unseen)
     return [`${cell.letter} where ${measure === "held" ? "nothing broke" : "nothing had been shown"}`];
   return direct !== undefined && isWorse(cell, direct) ? [`worse than ${direct.letter} without the gateway`] : [];
 };

@@ -27,6 +27,7 @@ ${agents.map(({ name }) => name).join("; ")}.
   --fault TEXT         only faults whose title has this text
   --always             the fault never stops: every request of the turn meets it
   --held SECONDS       no fault: healthy responses that take so long, longer than the agents' patience
+  --away               the provider cannot be reached for 20 s, or never: then the gateway has a second one
   --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
   --keep FILE          keep the turns as JSON as they end, beside those that the file has; judge and print them all
@@ -43,6 +44,7 @@ const options = {
   fault: { type: "string" },
   always: { type: "boolean" },
   held: { type: "string" },
+  away: { type: "boolean" },
   keep: { type: "string" },
   times: { type: "string" },
   concurrency: { type: "string" },
@@ -134,7 +136,8 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const wayNames = list(values.way);
     const times = Number(values.times ?? 1);
     const seconds = Number(values.held ?? 0);
-    const measure: Measure = values.held !== undefined ? "held" : values.always === true ? "always" : "once";
+    const measure: Measure =
+      values.held !== undefined ? "held" : values.always === true ? "always" : values.away === true ? "away" : "once";
     const concurrency = Number(values.concurrency ?? 2);
     const strange = wayNames.find((name) => !ways.some((way) => way === name));
     if (strange !== undefined) return `--way: no way is called "${strange}"`;
