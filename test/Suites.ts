@@ -46,6 +46,7 @@ export const long: ReadonlyArray<string> = [
   "test/matrix/Matrix.test.ts",
   "test/operation.test.ts",
   "test/outage/Outage.test.ts",
+  "test/outage/TwoMachines.test.ts",
   "test/package.test.ts",
   "test/portable/*.test.ts",
   "test/provider/Recordings.test.ts",

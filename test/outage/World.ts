@@ -1,0 +1,197 @@
+/**
+ * Plays one scenario in a network namespace of its own: a gateway here, its provider on another machine, and a cable between them
+ * that loses every packet in silence while it is cut. It prints what was seen as one line of JSON.
+ *
+ * `World.ts SCENARIO`: `body`, `head`, `before` cut the cable for 20 s under a response, under a request that has no response yet,
+ * and before the request; `stopped` stops the gateway's process for so many seconds, with the provider alive; `stopped-reset` and
+ * `stopped-silent` end what was open meanwhile, heard or unheard.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { Seen } from "./Played.ts";
+
+const at = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+const providerPort = 8080;
+const providerAddress = "10.77.0.2";
+
+/** How long the cable is cut, in milliseconds. */
+const cutMs = 20_000;
+
+/** How long the process is stopped, in milliseconds: longer than the lateness by which it is noticed. */
+const stoppedMs = 5_000;
+
+const ip = (...args: ReadonlyArray<string>): void => void execFileSync("ip", args);
+const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Another machine, of which only its provider runs. */
+class Machine {
+  readonly lines: Array<{ readonly at: number; readonly request?: string; readonly closed?: string }> = [];
+  readonly #child: ChildProcess;
+
+  constructor() {
+    this.#child = spawn(
+      "unshare",
+      ["--net", process.execPath, "--no-warnings", at("./Provider.ts"), String(providerPort)],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    if (this.#child.stdout === null) throw new Error("the provider has no output");
+    createInterface({ input: this.#child.stdout }).on("line", (line) => {
+      // The provider beside this file has written it.
+      this.lines.push(JSON.parse(line) as (typeof this.lines)[number]);
+    });
+  }
+
+  async ready(): Promise<void> {
+    while (this.lines.length === 0) await slept(20);
+  }
+
+  #inside(...command: ReadonlyArray<string>): void {
+    execFileSync("nsenter", ["--target", String(this.#child.pid), "--net", ...command]);
+  }
+
+  /** Puts the cable between here and there. */
+  connect(): void {
+    ip("link", "add", "here", "type", "veth", "peer", "name", "there");
+    ip("link", "set", "there", "netns", String(this.#child.pid));
+    ip("addr", "add", "10.77.0.1/24", "dev", "here");
+    ip("link", "set", "here", "up");
+    this.#inside("ip", "addr", "add", `${providerAddress}/24`, "dev", "there");
+    this.#inside("ip", "link", "set", "there", "up");
+  }
+
+  /** A bucket that no packet fits into: nobody hears that it is dropped. */
+  cut(): void {
+    const lossy = ["root", "tbf", "rate", "8bit", "burst", "1", "limit", "1"];
+    execFileSync("tc", ["qdisc", "add", "dev", "here", ...lossy]);
+    this.#inside("tc", "qdisc", "add", "dev", "there", ...lossy);
+  }
+
+  mend(): void {
+    execFileSync("tc", ["qdisc", "del", "dev", "here", "root"]);
+    this.#inside("tc", "qdisc", "del", "dev", "there", "root");
+  }
+
+  /** Ends every connection there: each is told by a reset. */
+  reset(): void {
+    this.#inside("ss", "--kill", "state", "established", "sport", "=", `:${providerPort}`);
+  }
+
+  end(): void {
+    this.#child.kill("SIGKILL");
+  }
+}
+
+const gatewayOf = async (args: ReadonlyArray<string>) => {
+  const child = spawn(
+    process.execPath,
+    [
+      ...["--no-warnings", at("../../src/cli/bin.ts"), "serve", "--port", "0", "--db", "memory"],
+      ...["--openai-url", `http://${providerAddress}:${providerPort}/v1`, "--reveal", "on_complete", ...args],
+    ],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let log = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once("line", (line) => resolve(line.replace(/^listening on /, "").trim()));
+    child.once("close", () => reject(new Error(log)));
+  });
+  return { child, url, log: () => log };
+};
+
+const ask = async (url: string, text: string) => {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer sk-test" },
+    body: JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: text }] }),
+  });
+  const whole = await response.text().catch(() => "");
+  return { status: response.status, whole: whole.includes("[DONE]"), text: whole };
+};
+
+/** When the gateway found each break: wall clock, milliseconds since the epoch. */
+const incidents = async (url: string): Promise<ReadonlyArray<{ readonly at: number; readonly code: string }>> => {
+  const json = async (path: string) => (await fetch(`${url}/recovery/api${path}`)).json() as Promise<never>;
+  const { runs }: { readonly runs: ReadonlyArray<{ readonly run_id: string }> } = await json("/runs");
+  const found = await Promise.all(
+    runs.map(async ({ run_id }) => {
+      const said: {
+        readonly incidents: ReadonlyArray<{
+          readonly at: number;
+          readonly failure: { readonly kind: string; readonly code?: string };
+        }>;
+      } = await json(`/runs/${run_id}/incidents`);
+      return said.incidents.map(({ at: when, failure }) => ({ at: when, code: failure.code ?? failure.kind }));
+    }),
+  );
+  return found.flat();
+};
+
+const machine = new Machine();
+
+const play = async (scenario: string): Promise<Seen> => {
+  await machine.ready();
+  machine.connect();
+  const gateway = await gatewayOf([]);
+  await ask(gateway.url, "steady 0");
+  const before = machine.lines.length;
+  const text = scenario === "head" ? "mute 1" : "steady 4";
+  let lastByteAt = Date.now();
+  let backAt = Date.now();
+  const cutFor = async (ms: number) => {
+    machine.cut();
+    lastByteAt = Date.now();
+    await slept(ms);
+    machine.mend();
+    backAt = Date.now();
+  };
+  const stopFor = async (ms: number, meanwhile: () => void) => {
+    gateway.child.kill("SIGSTOP");
+    lastByteAt = Date.now();
+    meanwhile();
+    await slept(ms);
+    gateway.child.kill("SIGCONT");
+    backAt = Date.now();
+  };
+  if (scenario === "before") void cutFor(cutMs);
+  const answer = ask(gateway.url, text);
+  await slept(1_500);
+  if (scenario === "body" || scenario === "head") await cutFor(cutMs);
+  if (scenario === "stopped") await stopFor(stoppedMs, () => undefined);
+  if (scenario === "stopped-reset") await stopFor(stoppedMs, () => machine.reset());
+  if (scenario === "stopped-silent") {
+    // What was open is lost on the way and nobody is told; new connections are well.
+    gateway.child.kill("SIGSTOP");
+    machine.cut();
+    machine.reset();
+    await slept(stoppedMs);
+    machine.mend();
+    lastByteAt = Date.now() - stoppedMs;
+    gateway.child.kill("SIGCONT");
+    backAt = Date.now();
+  }
+  const { status, whole } = await answer;
+  const asked = machine.lines.slice(before).filter(({ request }) => request !== undefined);
+  const found = await incidents(gateway.url);
+  gateway.child.kill("SIGKILL");
+  return {
+    status,
+    whole,
+    requests: asked.length,
+    feltMs: found.map(({ at: when, code }) => ({ code, ms: when - lastByteAt })),
+    nextMs: asked.filter((line) => line.at >= backAt).map((line) => line.at - backAt),
+  };
+};
+
+try {
+  console.log(JSON.stringify(await play(process.argv[2] ?? "body")));
+} finally {
+  machine.end();
+}
+process.exit(0);
