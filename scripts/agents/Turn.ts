@@ -175,7 +175,7 @@ const withSecond = (url: string) => ({
     "second-gemini": { url },
   },
   routes: Object.fromEntries(
-    ["openai", "anthropic", "gemini"].map((name) => [name, [{ id: "second", upstream: `second-${name}` }]]),
+    ["openai", "anthropic", "gemini"].map((name) => [name, [{ id: `second-${name}`, upstream: `second-${name}` }]]),
   ),
 });
 
