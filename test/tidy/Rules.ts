@@ -91,7 +91,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   cli: [
     ["terminal"],
     ["command", "demo/stage"],
-    ["demo/scenarios", "runs", "backtest", "conformance", "serve"],
+    ["demo/scenarios", "runs", "backtest", "paths", "conformance", "serve"],
     ["demo/recordings"],
     ["demo"],
     [""],

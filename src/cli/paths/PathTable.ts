@@ -35,8 +35,13 @@ const cells = (path: PathView, now: number): ReadonlyArray<Cell> => {
     { text: relative(path.since, now), tone: "quiet" },
     { text: String(path.waiting) },
     { text: isDown ? `${path.probes} times${next}` : "" },
-    { text: isDown && path.code !== undefined ? printable(`${whyDown(path.code)} (${path.code})`) : "" },
+    { text: whyOf(path) },
   ];
+};
+
+const whyOf = ({ code, reached, state }: PathView): string => {
+  if (state === "down" && code !== undefined) return printable(`${whyDown(code)} (${code})`);
+  return reached ? "" : "not reached yet";
 };
 
 /** The cooldowns of all paths, a line each, behind an empty line. */

@@ -44,9 +44,8 @@ export const fromMemory = Effect.fnUntraced(function* (request: EndedRequest) {
 /** Ends a response of which nothing has left. */
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
-  if (error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined))
-    return refuse(request, yield* remembered(error, request));
   if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
+  if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
   if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, error.headers);
 });

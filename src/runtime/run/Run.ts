@@ -235,9 +235,6 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   #goes(attempt: Attempt<P>): void {
     const { path } = attempt;
     const { paths } = this.shared;
-    // A caller that knows how its path is asked says so with the path; a transport below the attempt says it as it sends.
-    if (typeof this.options.path === "object" && this.options.path.way !== undefined)
-      paths.attach(path, this.options.path.way);
     const services = Context.add(this.telemetry.started(), AttemptPath, (way) => paths.attach(path, way));
     attempt.start(this.options, services, this.#clocks.watch(attempt), this);
   }

@@ -57,12 +57,12 @@ describe("a streamed request whose provider cannot be reached", () => {
     "waits behind a withheld head, then behind our own with no-ops, and comes whole once the provider is back",
     () =>
       Effect.gen(function* () {
-        const { begin, network, path, played } = world([head, role, text("a"), stop, "end"]);
+        const { begin, network, path, played, seen } = world([head, role, text("a"), stop, "end"]);
         const transport = yield* begin;
         network.up = false;
         const waits: Array<RelayWait> = [];
         const open = yield* opening(planOf(), {
-          ...{ head: { withinMs: 45_000 }, keepAliveMs: 15_000, path, transport },
+          ...{ head: { withinMs: 45_000 }, keepAliveMs: 15_000, pathPatienceMs: 15_000, path, transport },
           onWaited: (wait) => void waits.push(wait),
         });
         yield* pass(44);
@@ -76,7 +76,7 @@ describe("a streamed request whose provider cannot be reached", () => {
         network.up = true;
         yield* pass(10);
         assert.deepStrictEqual(got, { text: `${": keep-alive\n\n".repeat(2)}${role}${text("a")}${stop}`, end: "end" });
-        assert.strictEqual(played.seen.opened, 1);
+        assert.deepStrictEqual([played.seen.opened, seen.refused], [1, 1], "nothing but probes asked meanwhile");
         assert.lengthOf(waits, 1);
         assert.strictEqual(waits[0]?.for, "path");
         assert.isAbove(waits[0]?.ms ?? 0, 78_000);

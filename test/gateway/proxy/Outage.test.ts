@@ -27,7 +27,7 @@ const until = ({ services }: Pick<Fronted, "services">, isSo: (path: PathStatus)
     const list = Context.get(services, Paths);
     for (;;) {
       if (list.list().some(isSo)) return;
-      await new Promise((next) => setTimeout(next, 5));
+      await new Promise((next) => setImmediate(next));
     }
   });
 
