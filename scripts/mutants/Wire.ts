@@ -74,9 +74,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "what serve is told of its upstreams' healthy streams reaches no decoder",
     breaks: "a declared tolerance is kept",
-    within: "relaying",
-    find: "...(server.tolerance === undefined ? {} : { tolerance: server.tolerance })",
-    replace: "...(server.tolerance === undefined ? {} : {})",
+    within: "routingOf",
+    find: "plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },",
+    replace: "plan: server.tolerance === undefined ? plan : { ...plan },",
     proofs: [{ test: "test/cli/serve.test.ts", named: "[DONE]" }],
   },
   {

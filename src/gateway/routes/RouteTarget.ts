@@ -34,8 +34,6 @@ export interface RouteTarget {
   readonly id: string;
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
-  /** What it refuses is no fault of the request: for its credential and its model, or for its credential alone. */
-  readonly own: boolean | "credential";
   /** The request as it leaves. */
   readonly leaving: (request: RelayRequest) => RelayRequest;
 }
@@ -74,7 +72,7 @@ export const targetOf = (
   if (claimed !== plan.protocol.id) return { reason: "the upstream does not speak the request's protocol" };
   const named = route.set.body.find(([field]) => field === "model")?.[1];
   return {
-    ...{ id: route.id, server, own: true },
+    ...{ id: route.id, server },
     plan: {
       ...plan,
       provider: {

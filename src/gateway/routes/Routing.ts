@@ -53,8 +53,6 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
   const first: RouteTarget = {
     ...{ id: server.name, server },
     plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
-    // The model is the client's: a credential of the operator's is all that such a route has of its own.
-    own: hasOwnCredential(server) ? "credential" : false,
     leaving: (given) => ({ ...given, ...way.outgoing(given) }),
   };
   if (list === undefined) {
@@ -72,8 +70,9 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
     ...{ plan: own, transport, left_out: chosen.left_out },
     options: {
       ...options,
-      route: { id: chosen.first.id, own: chosen.first.own },
-      routes: chosen.further.map((target) => ({ ...routeOf(target, remembered, serving), own: target.own !== false })),
+      // A run that begins with a client's mistake is no word on the route: its credential is all that is its own.
+      route: { id: chosen.first.id, own: hasOwnCredential(chosen.first.server) ? "credential" : false },
+      routes: chosen.further.map((target) => routeOf(target, remembered, serving)),
       ...(list.movesOn.length === 0 || chosen.further.length === 0 ? {} : { finishFailures: list.movesOn }),
     },
   };

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Redacted } from "effect";
+import { Effect, Metric, Redacted } from "effect";
 import { protocols } from "../GatewayCases.ts";
 import {
   ask,
@@ -145,6 +145,37 @@ describe("a run of the gateway moves", () => {
       for (let run = 0; run < 3; run += 1) assert.strictEqual(routeIn(yield* ask(url, "openai-chat")), "second");
       assert.lengthOf(one.asked, 1);
       assert.lengthOf(other.asked, 3);
+    }),
+  );
+
+  it.live("at once by the next route, once five runs have met a first one that breaks", () =>
+    Effect.gen(function* () {
+      const answer = whole["openai-chat"]("x");
+      const [one, other] = [yield* recording(failing(500)), yield* recording(streaming(answer))];
+      const { url } = yield* paired(one.url, other.url);
+      for (let run = 0; run < 5; run += 1) assert.strictEqual(routeIn(yield* ask(url, "openai-chat")), "second");
+      const before = one.asked.length;
+      const got = yield* ask(url, "openai-chat");
+      assert.strictEqual(routeIn(got), "second");
+      assert.strictEqual(got.headers["x-recovery-attempts"], "1");
+      assert.lengthOf(one.asked, before);
+    }),
+  );
+
+  it.live("and the access line and the metric say by which route", () =>
+    Effect.gen(function* () {
+      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const { services, url } = yield* paired(yield* gone, other.url);
+      yield* ask(url, "openai-chat");
+      const told = Effect.map(
+        Metric.snapshot,
+        (all) => all.find(({ id }) => id === "stream_recovery.gateway.routed")?.attributes,
+      );
+      const attributes = yield* Effect.provideContext(
+        told.pipe(Effect.repeat({ while: (it) => it === undefined })),
+        services,
+      );
+      assert.deepInclude(attributes, { upstream: "openai", route: "second", outcome: "completed" });
     }),
   );
 
