@@ -218,6 +218,8 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
         // What the process knew of its path is gone with it; what the run has waited is not.
         path: "up",
         cooldown_ms: 0,
+        // Which routes are left is known to a process that has them.
+        next_route: "none",
         waited_ms: record.waited_ms ?? 0,
       },
       budget,

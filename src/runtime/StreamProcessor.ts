@@ -112,8 +112,8 @@ const pathsHere = Effect.flatMap(
   Option.match({ onNone: () => Paths.make, onSome: Effect.succeed }),
 );
 
-const makeProcessor = Effect.gen(function* () {
-  yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
+/** What all runs of a processor share. */
+const makeShared = Effect.gen(function* () {
   const shared: Shared = {
     recorder: bounded(yield* RunRecorder),
     backlog: yield* Backlog.make,
@@ -133,6 +133,12 @@ const makeProcessor = Effect.gen(function* () {
     drainMs: (yield* ProcessorConfig).drainMs,
     drawn: drawn(),
   };
+  return shared;
+});
+
+const makeProcessor = Effect.gen(function* () {
+  yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
+  const shared = yield* makeShared;
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Map<string, AnyRun>();
   const register: Register = { live, closed: undefined, starts: 0 };

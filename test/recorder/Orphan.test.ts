@@ -39,6 +39,11 @@ describe("What is due of a run that no process drives", () => {
     );
   });
 
+  it("knows no other route: which are left says the process that goes on", () => {
+    const run = { ...freshRun, next_route: "up" as const, route_failures: 3, own_route: true };
+    assert.strictEqual(decide(L.attempt(1, { run })).input.run.next_route, "none");
+  });
+
   it("is a decision that permits least where the record does not say what the run could do", () => {
     const unsaid: Entry = { _tag: "AttemptStarted", attempt: 1, mode: "first", at_ms: 0, facts: textShown };
     const { input } = decide(unsaid);

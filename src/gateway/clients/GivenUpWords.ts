@@ -117,5 +117,6 @@ const reasons: Readonly<Partial<Record<Rule, string>>> = {
   side_effects_unprovable: providerTool,
   text_shown: shown,
   retry_after_too_long: "The provider asks for a longer wait than is allowed.",
+  token_budget: "Responses that broke have cost as much as they may.",
   throttled: "Other requests are being repeated at this provider already.",
 };
