@@ -9,7 +9,7 @@ const moves = "test/policy/Moves.test.ts";
 /** Mutants whose proofs stand in the tests of the policy, of tokens and of groups. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
-    name: "a continuation crosses to another route",
+    name: "a continuation moves by the table",
     breaks: "no continuation crosses (design, 14)",
     within: "moveRows",
     find: 'fits: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),',
