@@ -72,7 +72,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a recorder that throws or gives no effect reaches the run as it is",
     breaks: "L11, break 22",
-    within: "makeProcessor",
+    within: "makeShared",
     find: "recorder: bounded(yield* RunRecorder),\n    backlog",
     replace: "recorder: yield* RunRecorder,\n    backlog",
     proofs: [{ test: "test/runtime/run/WriteSteps.test.ts", named: "throws" }],
