@@ -100,6 +100,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: breakers, named: "that may not move" }],
   },
   {
+    name: "a run that waits for its path does not look whether another route is up",
+    breaks: "the first path that comes back",
+    within: "inTurn",
+    find: "elsewhere === undefined ? this.admitted : Effect.raceFirst(this.admitted, this.#until(elsewhere))",
+    replace: "this.admitted",
+    proofs: [{ test: "test/runtime/run/RouteOutages.test.ts", named: "comes back first: the second" }],
+  },
+  {
+    name: "a run moves from its group with its route",
+    breaks: "a budget goes over all routes",
+    within: "memberOf",
+    find: "routes?.own ?? options",
+    replace: "options",
+    proofs: [{ test: "test/runtime/run/Routes.test.ts", named: "stays in its group" }],
+  },
+  {
     name: "a run whose route is not there is taken up by its first one",
     breaks: "a route that the caller does not name",
     within: "rebuilt",

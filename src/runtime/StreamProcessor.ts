@@ -164,10 +164,7 @@ const makeProcessor = Effect.gen(function* () {
 
   return StreamProcessor.of({
     run: (options) => stream(shared, register, options, options?.discardable ?? true),
-    parts: (options) =>
-      stream(shared, register, options, false).pipe(
-        Stream.filterMap((event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid)),
-      ),
+    parts: (options) => partsOf(stream(shared, register, options, false)),
     takeUp: (runId, options) => takenUp(shared, register, runId, options),
     resume: (runId, options) => takenUp(shared, register, runId, options),
     cancel: (runId) =>
@@ -179,6 +176,9 @@ const makeProcessor = Effect.gen(function* () {
     close,
   });
 });
+
+const partsOf = <P, E, R>(events: Stream.Stream<RunEvent<P>, E, R>): Stream.Stream<P, E, R> =>
+  Stream.filterMap(events, (event) => (event._tag === "Part" ? Result.succeed(event.part) : Result.failVoid));
 
 /** Shared by all first attempts. */
 const noCalls: ReadonlyArray<never> = [];

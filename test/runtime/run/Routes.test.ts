@@ -2,7 +2,7 @@
  * Routes: which failures take a run somewhere else, what never crosses, and what its caller is told at the end.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber, Stream } from "effect";
+import { Effect, Fiber, Stream, Tracer } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -174,6 +174,57 @@ describe("A run with routes", () => {
         ],
       );
       assert.deepInclude(incidents[0]?.decision, { route: "next", mode: "replay", delay_ms: 0 });
+    }).pipe(Effect.provide(S.processor())),
+  );
+});
+
+describe("What is told of a run with routes", () => {
+  it.effect("names the route of an attempt and the provider that it went to, on its span", () =>
+    Effect.gen(function* () {
+      const spans: Array<Tracer.NativeSpan> = [];
+      const tracer = Tracer.make({
+        span: (made) => {
+          const span = new Tracer.NativeSpan(made);
+          spans.push(span);
+          return span;
+        },
+      });
+      yield* Effect.withTracer(play(routed([[quota]], { b: [S.hello] })), tracer);
+      const told = spans
+        .filter(({ name }) => name === "stream_recovery.attempt")
+        .map(({ attributes }) => [attributes.get("gen_ai.provider.name"), attributes.get("stream_recovery.route")]);
+      assert.deepStrictEqual(told, [
+        ["scripted", undefined],
+        ["provider-b", "b"],
+      ]);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("names in each incident the provider that failed", () =>
+    Effect.gen(function* () {
+      yield* play(routed([[quota]], { b: [[quota]] }, { runId: "r" }));
+      const { incidents } = yield* S.recordOf("r");
+      assert.deepStrictEqual(
+        incidents.map(({ provider }) => provider.id),
+        ["scripted", "provider-b"],
+      );
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("counts for the group of its first route: it stays in its group wherever it goes", () =>
+    Effect.gen(function* () {
+      const path = { id: "scripted", credential: "digest" };
+      const cut = [S.start, S.reasoning("x".repeat(400)), S.reset];
+      const more: More = { group: "tree", path, runId: "r", requestTokens: 100 };
+      yield* play(routed([cut, cut], { b: [cut, S.hello] }, more));
+      const { incidents } = yield* S.recordOf("r");
+      const wasted = incidents.map(({ run }) => run.group_wasted_tokens);
+      assert.deepStrictEqual(
+        wasted,
+        incidents.map(({ run }) => run.wasted_tokens),
+      );
+      assert.isAbove(wasted.at(-1) ?? 0, wasted.at(0) ?? 0);
+      assert.lengthOf(wasted, 3);
     }).pipe(Effect.provide(S.processor())),
   );
 });

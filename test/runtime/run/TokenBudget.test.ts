@@ -59,7 +59,12 @@ describe("Tokens of a run", () => {
   it.effect("are none of a request that was not sent, or that its provider did nothing with", () =>
     Effect.gen(function* () {
       const unsent = S.options(
-        { attempt: (context) => (context.delivery("not_sent"), S.scripted([S.reset]).attempt(context)) },
+        {
+          attempt: (context) => {
+            context.delivery("not_sent");
+            return S.scripted([S.reset]).attempt(context);
+          },
+        },
         {},
       );
       const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429 })], S.hello);
