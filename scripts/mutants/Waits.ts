@@ -18,14 +18,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: outages, named: "of 20 s before the request" }],
   },
   {
-    name: "a run waits for an answer longer than it was told that it may wait for a path",
-    breaks: "a person's answer renews what may be waited",
-    within: "carryOut",
-    find: "run.spending.mayWaitAnew();",
-    replace: "",
-    proofs: [{ test: outages, named: "of 600 s before the request" }],
-  },
-  {
     name: "a first request is sent although its path is known to be down",
     breaks: "every request asks its path, first ones too",
     within: "start",
