@@ -1,14 +1,13 @@
 /**
  * Gives tests a path that can be well or not, and runs that ask for it.
  */
-import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as TestClock from "effect/testing/TestClock";
 import type { Probed } from "../../src/paths/Path.ts";
 import { type Admission, type Admitted, Paths, type Scope, type Wait } from "../../src/paths/Paths.ts";
 
-/** Lets the time of a test go on. */
-export const pass = TestClock.adjust;
+/** Milliseconds of the test's clock. */
+const virtualNow = TestClock.testClockWith((clock) => Effect.sync(() => clock.currentTimeMillisUnsafe()));
 
 export const scope: Scope = { path: "https://a", credential: "c", model: "m" };
 
@@ -97,7 +96,7 @@ export class Runs {
         this.ends.push(admitted);
         return "gone";
       }
-      this.sent.push(yield* Clock.currentTimeMillis);
+      this.sent.push(yield* virtualNow);
       this.going += 1;
       this.goingMost = Math.max(this.goingMost, this.going);
       this.beyond = Math.max(this.beyond, this.going - 8 - this.answered);

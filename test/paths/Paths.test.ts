@@ -6,8 +6,9 @@ import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Scope from "effect/Scope";
+import * as TestClock from "effect/testing/TestClock";
 import { Paths } from "../../src/paths/Paths.ts";
-import { attached, downPath, Network, pass, Runs, scope } from "./Lab.ts";
+import { attached, downPath, Network, Runs, scope } from "./Lab.ts";
 
 const many = <A, E, R>(count: number, one: Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(one));
@@ -22,10 +23,10 @@ describe("an outage", () => {
       const paths = yield* downPath(network);
       expect(paths.standing(scope, 60_000).path).toBe("down");
       const fibers = yield* many(1_000, runs.run(network));
-      yield* pass(20_250);
+      yield* TestClock.adjust(20_250);
       expect(runs.sent).toEqual([]);
       network.mend();
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect(runs.answered).toBe(1_000);
       expect(runs.sent[0]).toBeLessThanOrEqual(20_250 + 1_500 + 500);
       expect(runs.beyond).toBe(0);
@@ -33,10 +34,10 @@ describe("an outage", () => {
       expect(network.probingMost).toBe(1);
       expect(runs.told.length).toBe(1_000);
       yield* Effect.forEach(fibers, Fiber.join);
-      yield* pass(6_000);
+      yield* TestClock.adjust(6_000);
       expect(paths.list()).toMatchObject([{ state: "up", waiting: 0 }]);
       const { probes } = network;
-      yield* pass("1 hour");
+      yield* TestClock.adjust("1 hour");
       expect(network.probes).toBe(probes);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -50,11 +51,11 @@ describe("an outage", () => {
         const paths = yield* attached(network);
         network.fail();
         const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
-        yield* pass(5_000);
+        yield* TestClock.adjust(5_000);
         yield* Effect.forEach(unconnected, Fiber.join);
         expect(network.probes).toBe(1);
         const fiber = yield* Effect.forkChild(new Runs().run(network));
-        yield* pass(60_000);
+        yield* TestClock.adjust(60_000);
         expect(network.probingMost).toBe(1);
         expect(network.probes).toBeGreaterThan(10);
         expect(network.dropped).toBe(network.probes - 1);
@@ -71,10 +72,10 @@ describe("an outage", () => {
       for (let n = 0; n < 30; n += 1) {
         if (n % 2 === 0) network.fail();
         else network.mend();
-        yield* pass(2_000);
+        yield* TestClock.adjust(2_000);
       }
       network.mend();
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(300);
       expect(runs.sent.length).toBeLessThan(300 + 30 * 64);
@@ -106,7 +107,7 @@ describe("an outage", () => {
         }
       });
       const fibers = yield* many(100, run);
-      yield* pass(60_000);
+      yield* TestClock.adjust(60_000);
       expect(sent).toBeLessThan(8 + 76);
       yield* Effect.forEach(fibers, Fiber.interrupt);
     }).pipe(Effect.provide(Paths.layer)),
@@ -123,7 +124,7 @@ describe("an outage", () => {
       yield* paths.unconnected(scope, "ECONNREFUSED");
       network.mend();
       const fibers = yield* many(100, runs.run(wrong, { withinMs: 60_000 }));
-      yield* pass(60_000);
+      yield* TestClock.adjust(60_000);
       expect(runs.sent.length).toBeLessThan(8 + 70);
       expect(runs.sent.length).toBeGreaterThan(20);
       yield* Effect.forEach(fibers, Fiber.interrupt);
@@ -137,12 +138,12 @@ describe("an outage", () => {
       const runs = new Runs();
       const paths = yield* downPath(network);
       const fibers = yield* many(200, runs.run(network));
-      yield* pass(3_000);
+      yield* TestClock.adjust(3_000);
       const half = fibers.filter((_, n) => n % 2 === 0);
       yield* Effect.forEach(half, Fiber.interrupt);
       expect(paths.list()[0]?.waiting).toBe(100);
       network.mend();
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect(runs.sent.length).toBe(100);
       expect(runs.answered).toBe(100);
       expect(paths.list()[0]?.waiting).toBe(0);
@@ -157,11 +158,11 @@ describe("an outage", () => {
       network.finds = { _tag: "failed", reason: "certificate", code: "CERT_HAS_EXPIRED" };
       yield* paths.unconnected(scope, "CERT_HAS_EXPIRED");
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* pass(300_000);
+      yield* TestClock.adjust(300_000);
       expect(runs.sent).toEqual([]);
       expect(paths.list()).toMatchObject([{ state: "down", code: "CERT_HAS_EXPIRED" }]);
       network.mend();
-      yield* pass(7_000);
+      yield* TestClock.adjust(7_000);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -194,14 +195,14 @@ describe("an outage", () => {
       network.fail();
       yield* paths.unconnected(scope, "ECONNREFUSED");
       const fibers = yield* many(50, runs.run(network));
-      yield* pass(60_000);
+      yield* TestClock.adjust(60_000);
       const gaps = runs.sent.slice(1).map((at, n) => at - (runs.sent[n] ?? 0));
       expect(runs.sent.length).toBeGreaterThan(4);
       expect(runs.sent.length).toBeLessThan(9);
       expect(Math.min(...gaps)).toBeGreaterThan(1_500);
       expect(Math.max(...gaps)).toBeLessThan(18_100);
       network.mend();
-      yield* pass(30_000);
+      yield* TestClock.adjust(30_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(50);
       expect(runs.beyond).toBe(0);
@@ -229,13 +230,13 @@ describe("an outage", () => {
         ),
       );
       const second = yield* Effect.forkChild(runs.run(network));
-      yield* pass(1_250);
+      yield* TestClock.adjust(1_250);
       expect(left.length).toBe(1);
-      yield* pass(3_000);
+      yield* TestClock.adjust(3_000);
       expect(runs.sent).toEqual([]);
       yield* Fiber.interrupt(first);
       left[0]?.();
-      yield* pass(1_300);
+      yield* TestClock.adjust(1_300);
       yield* Fiber.join(second);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -245,10 +246,10 @@ describe("an outage", () => {
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* downPath(network);
-      yield* pass("10 minutes");
+      yield* TestClock.adjust("10 minutes");
       expect(paths.isOpen(scope)).toBe(true);
       const { probes } = network;
-      yield* pass("10 minutes");
+      yield* TestClock.adjust("10 minutes");
       expect(network.probes).toBe(probes);
       yield* paths.unconnected(scope, "ECONNREFUSED");
       expect(paths.isOpen(scope)).toBe(false);
@@ -262,9 +263,9 @@ describe("an outage", () => {
       const paths = yield* downPath(network);
       yield* many(3, runs.request(network, { withinMs: 30_000 }));
       const longer = yield* Effect.forkChild(runs.request(network));
-      yield* pass(29_999);
+      yield* TestClock.adjust(29_999);
       expect(runs.ends).toEqual([]);
-      yield* pass(1);
+      yield* TestClock.adjust(1);
       expect(runs.ends).toEqual(
         Array.from({ length: 3 }, () => ({ _tag: "too_long", for: "path", waitedMs: 30_000, waitMs: 0 })),
       );
@@ -289,7 +290,7 @@ describe("connections that break together", () => {
         yield* runs.run(network);
       });
       const fibers = yield* many(1_000, broken);
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(stood.filter((path) => path === "up").length).toBe(8);
       expect(network.probes).toBe(1);
@@ -306,14 +307,14 @@ describe("connections that break together", () => {
       const paths = yield* Paths;
       paths.answered(scope);
       for (let n = 0; n < 1_000; n += 1) paths.broke(scope);
-      yield* pass(1_000);
+      yield* TestClock.adjust(1_000);
       expect(paths.standing(scope, 0).path).toBe("down");
       const fibers = yield* many(1_000, runs.run(network));
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(1_000);
       expect(runs.goingMost).toBeLessThan(1_000);
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       expect(paths.isOpen(scope)).toBe(true);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -328,11 +329,11 @@ describe("a suspension", () => {
       const paths = yield* attached(other, "https://b");
       yield* downPath(network);
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* pass(90_000);
+      yield* TestClock.adjust(90_000);
       network.mend();
       const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
       paths.woke();
-      yield* pass(100);
+      yield* TestClock.adjust(100);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
       expect(network.probes).toBe(before.probes + 1);
@@ -348,15 +349,15 @@ describe("a suspension", () => {
       network.takes = 14_000;
       const runs = new Runs();
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* pass(1_000);
+      yield* TestClock.adjust(1_000);
       expect(network.probing).toBe(1);
       network.takes = 10;
       network.mend();
       paths.woke();
-      yield* pass(200);
+      yield* TestClock.adjust(200);
       expect(fiber.pollUnsafe()).toBeDefined();
       network.fail();
-      yield* pass(20_000);
+      yield* TestClock.adjust(20_000);
       expect(paths.list()).toMatchObject([{ state: "up" }]);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -365,9 +366,9 @@ describe("a suspension", () => {
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* attached(network);
-      yield* pass("61 minutes");
+      yield* TestClock.adjust("61 minutes");
       paths.woke();
-      yield* pass(1_000);
+      yield* TestClock.adjust(1_000);
       expect(network.probes).toBe(0);
       expect(network.dropped).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -386,11 +387,11 @@ describe("a cooldown", () => {
       expect(paths.standing(scope, 4_000)).toEqual({ path: "up", cooldownMs: 4_000 });
       const fiber = yield* Effect.forkChild(runs.request(network));
       yield* Effect.forkChild(runs.request(network, { withinMs: 5_000 }));
-      yield* pass(0);
+      yield* TestClock.adjust(0);
       expect(runs.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 0, waitMs: 10_000 }]);
-      yield* pass(9_999);
+      yield* TestClock.adjust(9_999);
       expect(runs.sent).toEqual([]);
-      yield* pass(101);
+      yield* TestClock.adjust(101);
       yield* Fiber.join(fiber);
       expect(runs.sent).toEqual([10_000]);
       expect(runs.told).toEqual([{ for: "cooldown", since: 0, until: 10_000 }]);
@@ -411,11 +412,11 @@ describe("a cooldown", () => {
         ...(yield* many(100, theirs.run(network, { scope: other }))),
         ...(yield* many(100, free.run(network, { scope: { ...scope, credential: "e" } }))),
       ];
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       expect([mine.answered, theirs.answered, free.answered]).toEqual([0, 0, 100]);
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect([mine.answered, theirs.answered]).toEqual([100, 0]);
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect([mine.answered, theirs.answered]).toEqual([100, 100]);
       expect([mine.beyond, theirs.beyond]).toEqual([0, 0]);
       expect(free.goingMost).toBe(100);
@@ -451,12 +452,12 @@ describe("a cooldown", () => {
         }
       });
       const fibers = yield* many(50, run);
-      yield* pass(10_000 + 100);
+      yield* TestClock.adjust(10_000 + 100);
       refusals = 0;
       expect(sent.length).toBe(8);
-      yield* pass(9_999);
+      yield* TestClock.adjust(9_999);
       expect(sent.length).toBe(8);
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(sent.length).toBe(50 + 8);
     }).pipe(Effect.provide(Paths.layer)),
@@ -469,13 +470,13 @@ describe("a cooldown", () => {
       const paths = yield* attached(network);
       paths.refused(scope, limited(2_592_000_000));
       const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
-      yield* pass(59_999);
+      yield* TestClock.adjust(59_999);
       expect(runs.sent).toEqual([]);
-      yield* pass(1);
+      yield* TestClock.adjust(1);
       expect(runs.sent).toEqual([60_000]);
-      yield* pass(99);
+      yield* TestClock.adjust(99);
       expect(runs.sent.length).toBe(1);
-      yield* pass(5_000);
+      yield* TestClock.adjust(5_000);
       yield* Effect.forEach(fibers, Fiber.join);
       expect(runs.answered).toBe(20);
     }).pipe(Effect.provide(Paths.layer)),
@@ -499,14 +500,14 @@ describe("a cooldown", () => {
         }),
       );
       yield* many(5, runs.run(new Network(), { maxRetryAfterMs: 10_000 }));
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect(yield* Fiber.join(first)).toEqual({ _tag: "admitted", waitedMs: 10_000 });
       paths.answered(scope);
       paths.refused(scope, limited(2_592_000_000));
       leave();
-      yield* pass(9_999);
+      yield* TestClock.adjust(9_999);
       expect(runs.sent).toEqual([]);
-      yield* pass(1);
+      yield* TestClock.adjust(1);
       expect(runs.sent).toEqual([20_000]);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -518,15 +519,15 @@ describe("a cooldown", () => {
       const paths = yield* downPath(network);
       yield* Effect.forkChild(patient.request(network));
       yield* Effect.forkChild(hasty.request(network, { withinMs: 20_000 }));
-      yield* pass(100);
+      yield* TestClock.adjust(100);
       paths.refused(scope, limited(50_000));
-      yield* pass(0);
+      yield* TestClock.adjust(0);
       expect(hasty.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 100, waitMs: 50_000 }]);
       network.mend();
-      yield* pass(10_000);
+      yield* TestClock.adjust(10_000);
       expect(patient.told.map((wait) => wait.for)).toEqual(["path", "cooldown"]);
       expect(patient.sent).toEqual([]);
-      yield* pass(40_500);
+      yield* TestClock.adjust(40_500);
       expect(patient.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -539,12 +540,12 @@ describe("a silent path", () => {
       network.takes = 1_000;
       const paths = yield* attached(network);
       const well = yield* many(10, paths.isLost(scope.path));
-      yield* pass(1_000);
+      yield* TestClock.adjust(1_000);
       expect(yield* Effect.forEach(well, Fiber.join)).toEqual(Array.from({ length: 10 }, () => false));
       expect(network.probes).toBe(1);
       network.fail();
       const lost = yield* many(10, paths.isLost(scope.path));
-      yield* pass(1_000);
+      yield* TestClock.adjust(1_000);
       expect(yield* Effect.forEach(lost, Fiber.join)).toEqual(Array.from({ length: 10 }, () => true));
       expect(network.probes).toBe(2);
       expect(paths.standing(scope, 0).path).toBe("down");
@@ -569,7 +570,7 @@ describe("a silent path", () => {
       paths.attach("hangs", { ...way, probe: Effect.uninterruptible(Effect.never) });
       expect(yield* paths.isLost("dies")).toBe(true);
       const hangs = yield* Effect.forkChild(paths.isLost("hangs"));
-      yield* pass(15_000);
+      yield* TestClock.adjust(15_000);
       expect(hangs.pollUnsafe()).toEqual(Exit.succeed(true));
     }).pipe(Effect.provide(Paths.layer), Effect.timeoutOption("1 hour")),
   );
@@ -589,12 +590,12 @@ describe("the service", () => {
         paths.refused(scope, limited(60_000));
         const fiber = yield* Effect.forkChild(runs.request(new Network(), { withinMs: 100_000 }));
         skew = 3_600_000;
-        yield* pass(30_000);
+        yield* TestClock.adjust(30_000);
         expect(runs.sent).toEqual([]);
         expect(paths.standing(scope, 60_000).cooldownMs).toBe(30_000);
         skew = -3_600_000;
-        yield* pass(30_000);
-        yield* pass(100);
+        yield* TestClock.adjust(30_000);
+        yield* TestClock.adjust(100);
         yield* Fiber.join(fiber);
         expect(runs.ends).toEqual([{ _tag: "admitted", waitedMs: 60_000 }]);
       }).pipe(Effect.provide(Paths.layer), Effect.provideService(Clock.Clock, skewed));
@@ -623,10 +624,10 @@ describe("the service", () => {
         expect(timers).toBe(0);
         network.fail();
         yield* paths.unconnected(scope, "ECONNREFUSED");
-        yield* pass(1);
+        yield* TestClock.adjust(1);
         expect(timers).toBe(1);
         network.mend();
-        yield* pass(30_000);
+        yield* TestClock.adjust(30_000);
         expect(paths.list()).toMatchObject([{ state: "up" }]);
         expect(timers).toBe(0);
       }).pipe(Effect.provide(Paths.layer), Effect.provideService(Clock.Clock, counting));
@@ -639,11 +640,11 @@ describe("the service", () => {
       const runs = new Runs();
       const paths = yield* downPath(network);
       const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* pass(120_000);
+      yield* TestClock.adjust(120_000);
       network.mend();
       expect(yield* paths.tryNow("unknown")).toBe(false);
       expect(yield* paths.tryNow(scope.path)).toBe(true);
-      yield* pass(100);
+      yield* TestClock.adjust(100);
       yield* Fiber.join(fiber);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
@@ -684,7 +685,7 @@ describe("the service", () => {
         paths.answered(scope);
         paths.refused(scope, limited(60_000));
         const waits = yield* Effect.forkChild(Effect.provideService(runs.request(network), Paths, paths));
-        yield* pass(1_000);
+        yield* TestClock.adjust(1_000);
         yield* Scope.close(services, Exit.void);
         yield* Fiber.join(waits);
         expect(runs.ends).toEqual([{ _tag: "full", waitedMs: 1_000 }]);
@@ -703,7 +704,7 @@ describe("the service", () => {
       paths.attach(scope.path, network);
       paths.answered(scope);
       const asking = yield* Effect.forkChild(paths.isLost(scope.path));
-      yield* pass(10);
+      yield* TestClock.adjust(10);
       expect(network.probing).toBe(1);
       yield* Scope.close(services, Exit.void);
       expect(network.probing).toBe(0);
@@ -731,14 +732,14 @@ describe("the service", () => {
         ).pipe(Effect.ensuring(Effect.sync(() => left.pop()?.()))),
       );
       network.mend();
-      yield* pass(500);
+      yield* TestClock.adjust(500);
       expect(left.length).toBe(8);
       const runs = new Runs();
       const ninth = yield* Effect.forkChild(runs.run(network));
-      yield* pass(1);
+      yield* TestClock.adjust(1);
       expect(runs.sent).toEqual([]);
       yield* Effect.forEach(fibers, Fiber.interrupt);
-      yield* pass(200);
+      yield* TestClock.adjust(200);
       yield* Fiber.join(ninth);
       expect(runs.answered).toBe(1);
     }).pipe(Effect.provide(Paths.layer)),
