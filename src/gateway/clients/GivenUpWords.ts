@@ -102,7 +102,7 @@ const shown = "A part of the response had been shown, so the request was not rep
 const tooLong = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
     ? "It asks for a longer wait than is allowed."
-    : "That lasted as long as is waited for it.";
+    : "It was waited for as long as is allowed.";
 
 /** Why a run stopped, where the number of its attempts does not say it. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {

@@ -57,6 +57,18 @@ describe("the words of a run that was given up", () => {
     for (const message of all) assert.match(message, /^stream-recovery gateway: [\w ():',.;-]+\.$/);
   });
 
+  it("tell an outage that lasted too long from a wait that is too long", () => {
+    const told = (failure: Failure) => givenUp(interruptedRun({ failure, rule: "outage_too_long", attempts: 1 }));
+    const away = told({ kind: "transport", operation: "connect", code: "path_down" });
+    assert.strictEqual(
+      away.message,
+      "stream-recovery gateway: the model provider could not be reached (path_down). It was waited for as long as is allowed. Nothing more is tried.",
+    );
+    const cooling = told({ kind: "rate_limited", code: "announced_cooldown" });
+    assert.include(cooling.message, "takes no more requests for now (announced_cooldown). It asks for a longer wait");
+    for (const { code, headers } of [away, cooling]) assert.strictEqual(headerOf(headers, "x-recovery-code"), code);
+  });
+
   it("have no number of attempts that reads as a status", () => {
     for (let attempts = 1; attempts < 6_000; attempts++) {
       const { message } = givenUp(interruptedRun({ attempts }));
