@@ -156,12 +156,19 @@ const clean: PlayedRun = {
   exchanges: [],
   keptMs: 10_000,
   recoveryMs: 5,
+  waits: [],
+  route: undefined,
 };
 
 const judged = (more: Partial<PlayedRun>, expect: Partial<Scenario["expect"]> = {}): JudgedRun =>
   judge({ ...scenario, expect: { ...scenario.expect, ...expect } }, { ...clean, ...more });
 
 describe("the demo's judge", () => {
+  it("finds a wait that was not expected, and a route that answered although it was not asked", () => {
+    assert.deepStrictEqual(judged({ waits: ["path"] }).problems, ["waits: expected none, got path"]);
+    assert.deepStrictEqual(judged({ route: "second" }).problems, ["route: expected null, got second"]);
+  });
+
   it("finds a connection that was kept where it had to be fresh", () => {
     const connections = ["kept", "fresh"] as const;
     assert.deepStrictEqual(judged({}, { connections }).problems, ["connections: expected kept, fresh, got none"]);
@@ -209,6 +216,8 @@ describe("the demo's judge", () => {
     ["the attempts", { attempts: 1 }],
     ["the server's requests", { requests: 3 }],
     ["the tool runs", { toolRuns: 2 }],
+    ["the waits", { waits: ["path"] }],
+    ["the route", { route: "second" }],
   ] as const) {
     it(`finds ${what} other than expected, and the table says so`, () => {
       const row = judged({}, expect);

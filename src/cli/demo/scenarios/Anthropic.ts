@@ -85,6 +85,15 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
+    name: "machine-asleep",
+    fault: "10 minutes asleep in text",
+    protocol,
+    clocks: { idle: 300 },
+    sleepsMs: 600_000,
+    answers: [{ content: [{ text: 6 }], delay_ms: 150 }],
+    expect: { saw: "whole answer", decisions: [], attempts: 1, requests: 1, toolRuns: 0 },
+  },
+  {
     name: "late-error",
     fault: "connection lost after the end",
     protocol,

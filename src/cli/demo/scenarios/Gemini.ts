@@ -64,6 +64,14 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     expect: recovered("not_processed"),
   },
   {
+    name: "second-route",
+    fault: "model not found, second route",
+    protocol,
+    secondRoute: "second",
+    answers: [{ status: 404 }, {}],
+    expect: recovered("not_processed", { route: "second" }),
+  },
+  {
     name: "error-after-held-text",
     fault: "overloaded, text held back",
     protocol,

@@ -27,6 +27,10 @@ export interface JudgedRun {
   /** Tools that ran with arguments other than those that the server sent. */
   readonly cut_inputs: number;
   readonly recovery_ms: number | null;
+  /** What the run waited for before it sent. */
+  readonly waits: ReadonlyArray<"path" | "cooldown">;
+  /** The route that answered, where it was not the run's own. */
+  readonly route: string | null;
   readonly expected: Expectation;
   /** What is wrong, in words; empty when the row is as expected. */
   readonly problems: ReadonlyArray<string>;
@@ -57,6 +61,8 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
     lost: verdict.lost.length + verdict.lost_tools.length,
     cut_inputs: verdict.truncated_tool_inputs.length,
     recovery_ms: outcome.recoveryMs ?? null,
+    waits: outcome.waits,
+    route: outcome.route ?? null,
     expected: scenario.expect,
     exchanges: outcome.exchanges,
     kept_ms: outcome.keptMs,
@@ -100,6 +106,8 @@ const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> =>
     ["attempts", expected.attempts, row.attempts],
     ["requests at the server", expected.requests, row.requests],
     ["tool runs", expected.toolRuns, row.tool_runs],
+    ["waits", (expected.waits ?? []).join(", ") || "none", row.waits.join(", ") || "none"],
+    ["route", expected.route ?? null, row.route],
   ];
   return compared
     .filter(([, wanted, got]) => wanted !== got)

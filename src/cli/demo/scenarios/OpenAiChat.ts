@@ -36,7 +36,15 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "status 429, retry-after 1 s",
     protocol,
     answers: [{ status: 429, headers: { "retry-after": "1" } }, {}],
-    expect: recovered("not_processed"),
+    expect: recovered("not_processed", { waits: ["cooldown"] }),
+  },
+  {
+    name: "cooldown-of-a-sibling",
+    fault: "another run heard 429, 1 s",
+    protocol,
+    sibling: true,
+    answers: [{ status: 429, headers: { "retry-after": "1" } }, {}],
+    expect: { saw: "whole answer", decisions: [], attempts: 1, requests: 1, toolRuns: 0, waits: ["cooldown"] },
   },
   {
     name: "proxy-503",

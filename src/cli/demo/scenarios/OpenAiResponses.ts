@@ -19,6 +19,14 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     expect: recovered("not_sent", { requests: 1 }),
   },
   {
+    name: "outage-while-it-asks",
+    fault: "provider away for 1.5 s",
+    protocol,
+    outageMs: 1_500,
+    answers: [{}],
+    expect: recovered("not_sent", { requests: 1, waits: ["path"] }),
+  },
+  {
     name: "stall-before-first-event",
     fault: "silence before any event",
     protocol,

@@ -1,7 +1,7 @@
 /**
  * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does what the script says.
  */
-import { Clock, Duration, Effect, Exit, Random, Schedule, Stream } from "effect";
+import { Clock, Context, Duration, Effect, Exit, Layer, Random, Schedule, Stream } from "effect";
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
 import { type ExchangeRecord, ProviderClient } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
@@ -14,7 +14,9 @@ import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
+import { Door } from "../stage/Door.ts";
 import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
+import * as SleepingClock from "../stage/SleepingClock.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 
@@ -52,6 +54,10 @@ export interface PlayedRun {
   readonly keptMs: number;
   /** From the first break to the first part of the attempt that was the last; undefined where none followed a break. */
   readonly recoveryMs: number | undefined;
+  /** What it waited for before it sent, each once. */
+  readonly waits: ReadonlyArray<"path" | "cooldown">;
+  /** The route that answered, where it was not the run's own. */
+  readonly route: string | undefined;
 }
 
 /**
@@ -65,19 +71,30 @@ export const play = Effect.fn("demo.play")(
   function* (scenario: Scenario, runId: string, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
     const { client, exchanges, keptMs } = yield* clientOf(scenario);
-    const processor = yield* StreamProcessor;
+    const clock = SleepingClock.make(yield* Clock.Clock);
+    const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : sleeping(clock);
+    const door = yield* Door.make(server.port);
+    const url = server.endpoint(scenario.protocol);
+    // What goes through the door ends as the door ends it: only a path that goes away goes through it.
+    const place: Place = {
+      client,
+      scenario,
+      url: scenario.outageMs === undefined ? url : url.replace(server.url, door.url),
+    };
     const handlers = yield* Handlers.make(scenario.tools ?? []);
-    if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(client, server, scenario, undefined));
+    if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(place, undefined));
     if (scenario.warmUp === "recycled") {
       yield* seen(
         Effect.map(server.connections, (open) => open === 0),
         keptMs + recycleGraceMs,
       );
     }
+    const options = optionsOf(place, runId, handlers);
+    yield* prepared(place, door, processor, options);
     const before = (yield* server.log).length;
     yield* ScriptedPerson.use((person) => person.expect(runId, scenario.answer ?? "stop"));
-    const caller = new Caller(scenario, runId, handlers, processor, yield* Clock.Clock);
-    const exit = yield* processor.run(optionsOf(scenario, runId, client, server, handlers)).pipe(
+    const caller = new Caller(scenario, runId, handlers, processor, clock);
+    const exit = yield* processor.run(options).pipe(
       Stream.runForEach((event) => caller.take(event)),
       Effect.exit,
     );
@@ -124,36 +141,82 @@ const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> 
     Effect.timeoutOption(Duration.millis(ms)),
   );
 
-const optionsOf = (
-  scenario: Scenario,
-  runId: string,
-  client: ProviderClient["Service"],
-  server: FaultProvider["Service"],
-  handlers: Handlers,
-): RunOptions<Part, unknown, never> => ({
-  runId,
-  provider: { id: scenario.protocol, model: "fault-model", reasoning: false },
-  tools: handlers.exposed,
-  attempt: (attempt) => request(client, server, scenario, attempt),
-  observe: (part) => part.observation,
-  ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
-  ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
-  ...(scenario.canContinue === undefined ? {} : { canContinue: scenario.canContinue }),
-  ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
+/** Where a run's requests go. */
+interface Place {
+  readonly client: ProviderClient["Service"];
+  readonly scenario: Scenario;
+  readonly url: string;
+}
+
+/** A processor of its own on a machine that sleeps. */
+const sleeping = (clock: Clock.Clock) =>
+  Effect.map(
+    Layer.build(Layer.fresh(StreamProcessor.layer).pipe(Layer.provide(Layer.succeed(Clock.Clock, clock)))),
+    (context) => Context.get(context, StreamProcessor),
+  );
+
+/** What has happened before the run begins: its path was reached and went away, or another run has heard a refusal. */
+const prepared = Effect.fnUntraced(function* (
+  { scenario }: Place,
+  door: Door,
+  processor: StreamProcessor["Service"],
+  options: RunOptions<Part, unknown, never>,
+) {
+  const { outageMs, sibling } = scenario;
+  if (outageMs !== undefined) {
+    yield* Stream.runDrain(processor.run({ ...options, runId: `${options.runId}-before` })).pipe(Effect.ignore);
+    yield* door.shut;
+    yield* Effect.forkScoped(Effect.delay(door.open, outageMs));
+  }
+  if (sibling !== true) return;
+  // A run that has heard its refusal is given up there: what it has heard stays known.
+  yield* processor.run({ ...options, runId: `${options.runId}-sibling` }).pipe(
+    Stream.takeUntil(({ _tag }) => _tag === "RetryScheduled"),
+    Stream.runDrain,
+    Effect.ignore,
+  );
 });
 
+const optionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => ({
+  ...plainOptionsOf(place, runId, handlers),
+  ...(place.scenario.secondRoute === undefined
+    ? {}
+    : {
+        routes: [
+          {
+            id: place.scenario.secondRoute,
+            provider: { id: `${place.scenario.protocol}-second`, model: "fault-model", reasoning: false },
+            path: `${runId}-second`,
+            attempt: (attempt: AttemptContext) => request(place, attempt),
+            observe: (part: Part) => part.observation,
+          },
+        ],
+      }),
+});
+
+const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => {
+  const { scenario } = place;
+  return {
+    runId,
+    provider: { id: scenario.protocol, model: "fault-model", reasoning: false },
+    // The runs of the demo play at the same time, and each has a network of its own.
+    path: runId,
+    tools: handlers.exposed,
+    attempt: (attempt) => request(place, attempt),
+    observe: (part) => part.observation,
+    ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
+    ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
+    ...(scenario.canContinue === undefined ? {} : { canContinue: scenario.canContinue }),
+    ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
+  };
+};
+
 /** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
-const request = (
-  client: ProviderClient["Service"],
-  server: FaultProvider["Service"],
-  scenario: Scenario,
-  attempt: AttemptContext | undefined,
-) => {
+const request = ({ client, scenario, url }: Place, attempt: AttemptContext | undefined) => {
   const refused = scenario.refusedFirst === true && attempt?.attempt === 1;
-  const url = server.endpoint(scenario.protocol);
   return client.stream({
     protocol: protocols.get(scenario.protocol),
-    url: refused ? url.replace(server.url, refusing) : url,
+    url: refused ? url.replace(new URL(url).origin, refusing) : url,
     body: {
       model: "fault-model",
       stream: true,
@@ -207,10 +270,13 @@ class Caller {
   readonly #runId: string;
   readonly #handlers: Handlers;
   readonly #processor: StreamProcessor["Service"];
-  readonly #clock: Clock.Clock;
+  readonly #clock: SleepingClock.SleepingClock;
   readonly #transcript = new Transcript();
   #calls: ReadonlyArray<ReadyCall> = [];
   #completed = false;
+  #slept = false;
+  #route: string | undefined;
+  readonly #waits = new Set<"path" | "cooldown">();
   attempts = 0;
   #continued = false;
   #brokeAt: number | undefined;
@@ -221,7 +287,7 @@ class Caller {
     runId: string,
     handlers: Handlers,
     processor: StreamProcessor["Service"],
-    clock: Clock.Clock,
+    clock: SleepingClock.SleepingClock,
   ) {
     this.#scenario = scenario;
     this.#runId = runId;
@@ -249,15 +315,26 @@ class Caller {
       case "Part":
         this.#recoveredAt ??= this.#clock.currentTimeMillisUnsafe();
         this.#calls = [...this.#calls, ...(event.calls ?? [])];
+        this.#sleepIfDue();
         return Effect.andThen(this.#handlers.run(event.calls ?? [], "at_once"), this.#cancelIfDue);
       case "RunCompleted":
         this.#completed = true;
+        this.#route = event.route;
         return this.#handlers.run(this.#calls, "at_end");
       case "Waiting":
+        this.#waits.add(event.for);
+        return Effect.void;
       case "QuestionAnswered":
       case "CallVerified":
         return Effect.void;
     }
+  }
+
+  #sleepIfDue(): void {
+    const { sleepsMs } = this.#scenario;
+    if (sleepsMs === undefined || this.#slept) return;
+    this.#slept = true;
+    this.#clock.sleeps(sleepsMs);
   }
 
   get #cancelIfDue(): Effect.Effect<unknown> {
@@ -278,6 +355,8 @@ class Caller {
       text: this.#transcript.read("text"),
       reasoning: this.#transcript.read("reasoning"),
       attempts: this.attempts,
+      waits: [...this.#waits],
+      route: this.#route,
       recoveryMs:
         this.#brokeAt === undefined || this.#recoveredAt === undefined || this.#recoveredAt < this.#brokeAt
           ? undefined

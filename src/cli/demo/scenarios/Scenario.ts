@@ -46,6 +46,10 @@ export interface Expectation {
   readonly toolRuns: number;
   /** Where it matters, the connection of every attempt: a kept one, a fresh one, or a fresh one as the last had idled too long. */
   readonly connections?: ReadonlyArray<ConnectionUse>;
+  /** What the run waited for before it sent, each once, in order. Left out: nothing. */
+  readonly waits?: ReadonlyArray<"path" | "cooldown">;
+  /** The route that answered; left out: the run's own. */
+  readonly route?: string;
 }
 
 /** One run of the demo. */
@@ -72,6 +76,14 @@ export interface Scenario {
    * run begins when the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
    */
   readonly warmUp?: "kept" | "recycled";
+  /** The way to the provider goes away before the run begins and is back after so many milliseconds. It was reached before. */
+  readonly outageMs?: number;
+  /** Another run of the same credential and model begins first, and hears the first answer; it is given up there. */
+  readonly sibling?: boolean;
+  /** The machine sleeps for so many milliseconds behind the first part of the answer. */
+  readonly sleepsMs?: number;
+  /** The run has a second route, by this name. */
+  readonly secondRoute?: string;
   readonly expect: Expectation;
 }
 
