@@ -3,6 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { holds, judged } from "./Judge.ts";
+import * as Real from "./Real.ts";
 import { lines, summary } from "./Report.ts";
 import { play } from "./World.ts";
 
@@ -14,7 +15,7 @@ const usage = `Plays agents in virtual time: paths go away and come back, provid
   --agents N    how many agents (default 1000)
   --minutes N   how long they live, in virtual minutes (default 60, at least 10)
   --seed N      the world that is played; left out, a new one, which is printed
-  --real        50 agents for 60 s, over real sockets, a provider that goes away in a process of its own
+  --real        50 agents for 60 s over real sockets, and a listener before their provider that goes away
   --json        the judgements as JSON
   --help        this text
 
@@ -58,15 +59,18 @@ const main = async (): Promise<number> => {
     console.log(usage);
     return 0;
   }
-  const { agents, json, minutes, seed } = given;
-  const world = await play({ agents, minutes, seed });
-  const judgements = judged(world.diary);
+  const { agents, json, minutes, real, seed } = given;
+  const diary = real
+    ? await Real.play({ agents: 50, ms: 60_000, seed })
+    : (await play({ agents, minutes, seed })).diary;
+  const judgements = judged(diary);
   const held = holds(judgements);
   if (json) console.log(JSON.stringify({ seed, agents, minutes, held, judgements }, null, 2));
   else {
-    console.log(`seed ${seed}: ${agents} agents, ${minutes} virtual minutes: ${summary(world.diary)}`);
+    const played = real ? "50 agents, 60 s, real sockets" : `${agents} agents, ${minutes} virtual minutes`;
+    console.log(`seed ${seed}: ${played}: ${summary(diary)}`);
     for (const line of lines(judgements)) console.log(line);
-    if (!held) console.log(`again: npm run outage -- --agents ${agents} --minutes ${minutes} --seed ${seed}`);
+    if (!held && !real) console.log(`again: npm run outage -- --agents ${agents} --minutes ${minutes} --seed ${seed}`);
   }
   return held ? 0 : 1;
 };
