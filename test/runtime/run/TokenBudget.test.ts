@@ -1,7 +1,9 @@
 /** What broken attempts of a run have cost, the question by rule `token_budget`, and what its incident says of estimates. */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Effect, Stream } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
+import { fresh } from "../../../src/domain/RunFacts.ts";
+import { Spending } from "../../../src/runtime/run/Spending.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
@@ -58,18 +60,12 @@ describe("Tokens of a run", () => {
 
   it.effect("are none of a request that was not sent, or that its provider did nothing with", () =>
     Effect.gen(function* () {
-      const unsent = S.options(
-        {
-          attempt: (context) => {
-            context.delivery("not_sent");
-            return S.scripted([S.reset]).attempt(context);
-          },
-        },
-        {},
-      );
       const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429 })], S.hello);
-      const attempt: typeof provider.attempt = (context) =>
-        context.attempt === 1 ? unsent.attempt(context) : provider.attempt(context);
+      const attempt: typeof provider.attempt = (context) => {
+        if (context.attempt > 1) return provider.attempt(context);
+        context.delivery("not_sent");
+        return S.scripted([S.reset]).attempt(context);
+      };
       yield* S.played((yield* StreamProcessor).run(S.options({ attempt }, { runId: "r", requestTokens: 90 })));
       const { incidents } = yield* S.recordOf("r");
       assert.deepStrictEqual(
@@ -121,5 +117,27 @@ describe("Tokens of a run", () => {
         [510, 520],
       );
     }),
+  );
+
+  it("go on with a run that another process takes up: what was wasted, and what its request was told to cost", () => {
+    const spending = new Spending();
+    spending.restored({ ...fresh, wasted_tokens: 700, tokens_estimated: true }, 500);
+    assert.deepInclude(spending.facts(), { wasted_tokens: 700, next_tokens: 500, tokens_estimated: true });
+    spending.gaveUp({ input: 500, output: 20, estimated: false });
+    assert.deepInclude(spending.facts(), { wasted_tokens: 1_220, next_tokens: 500, tokens_estimated: true });
+  });
+
+  it.effect("and its group are let in by name: a value that is none is refused before anything is sent", () =>
+    Effect.gen(function* () {
+      const refused = (more: object) =>
+        Effect.map(
+          S.played(Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(S.options(S.scripted(), more))))),
+          ({ exit }) => S.errorOf(exit)?.message ?? "",
+        );
+      assert.match(yield* refused({ requestTokens: Number.NaN }), /^requestTokens: expected a whole number/);
+      assert.match(yield* refused({ requestTokens: -1 }), /^requestTokens: expected a whole number/);
+      assert.match(yield* refused({ group: "" }), /^group: expected 1 to/);
+      assert.match(yield* refused({ group: 7 }), /^group: expected 1 to/);
+    }).pipe(Effect.provide(S.processor())),
   );
 });
