@@ -18,6 +18,7 @@ import { none, type Observation } from "../../domain/Observation.ts";
 import * as ObservationReading from "../../domain/ObservationReading.ts";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
+import { AttemptPath } from "../../paths/Path.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
 import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
@@ -112,7 +113,10 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       const source = stream === undefined ? undefined : sourceOf(stream);
       if (source !== undefined) return this.#decided(this.#readDirectly(source, options), errors);
       const pulled = stream === undefined ? Effect.void : this.#read(stream, options);
-      return Effect.scoped(this.#decided(pulled, errors));
+      // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
+      return Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
+        this.#host.attach(this.path, way),
+      );
     });
     this.#fiber = Effect.runForkWith(services)(read);
   }

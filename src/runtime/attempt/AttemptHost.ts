@@ -2,6 +2,7 @@
  * Says what an attempt needs of its run.
  */
 import type * as Effect from "effect/Effect";
+import type { PathWay } from "../../paths/Path.ts";
 import type { Rewrite } from "../contract/Taps.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { AttemptEnd, Classifying } from "./AttemptEnd.ts";
@@ -24,6 +25,8 @@ export interface AttemptHost<P, A> {
   readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
   /** The path of the request that goes next. */
   readonly path: string;
+  /** Called when a transport says how a path can be asked. */
+  readonly attach: (path: string, way: PathWay) => void;
   /** Called when the head of an attempt's response has come, where its transport says so. */
   readonly answered: () => void;
   /** Called when the first part of an attempt has arrived. */

@@ -18,7 +18,7 @@
  * U2 A run ends once, and holds no request from then on (L7, L11).
  * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
  */
-import * as Context from "effect/Context";
+import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
@@ -27,7 +27,7 @@ import * as Runs from "../../domain/RunFacts.ts";
 import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
 import * as Facts from "../../facts/Facts.ts";
-import { AttemptPath } from "../../paths/Path.ts";
+import type { PathWay } from "../../paths/Path.ts";
 import type { Scope } from "../../paths/Paths.ts";
 import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -233,10 +233,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   }
 
   #goes(attempt: Attempt<P>): void {
-    const { path } = attempt;
-    const { paths } = this.shared;
-    const services = Context.add(this.telemetry.started(), AttemptPath, (way) => paths.attach(path, way));
-    attempt.start(this.options, services, this.#clocks.watch(attempt), this);
+    attempt.start(this.options, this.telemetry.started(), this.#clocks.watch(attempt), this);
   }
 
   /** How an error of the source becomes a failure at this time. */
@@ -254,6 +251,11 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     return this.shared.gate.enter(this.provider.id, (leave) => {
       this.#leavePlace = leave;
     });
+  }
+
+  /** A transport below an attempt says how the path of its request can be asked. */
+  attach(path: string, way: PathWay): void {
+    this.shared.paths.attach(path, way);
   }
 
   /** The head of a response has come: the path works, and the next requests may go in their turn. */
