@@ -125,7 +125,8 @@ const turn = Effect.fnUntraced(function* (
     ...ended,
     gateway: way !== "direct",
     marks: marksIn(place.work),
-    log: (yield* provider.log).filter(({ script }) => script === ""),
+    // The gateway's way is tried before the turn.
+    log: (yield* provider.log).filter(({ method, script }) => script === "" && method === "POST"),
   });
 });
 

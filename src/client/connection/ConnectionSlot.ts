@@ -46,6 +46,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
       this.#requests = 0;
       this.#idle.begin();
       this.#suspected = false;
+      host.origin.reached = true;
       host.origin.connections.add(this);
     });
     this.on("disconnect", (_url, _targets, error) => {

@@ -91,6 +91,7 @@ export class Http2Session implements KeptConnection {
       ready(this.#error ?? new Http2Broken("ERR_STREAM_PREMATURE_CLOSE"));
       this.#closed();
     });
+    host.origin.reached = true;
     host.origin.connections.add(this);
   }
 

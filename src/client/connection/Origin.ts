@@ -23,7 +23,7 @@ export interface KeptConnection {
 
 /** One origin: scheme, host and port. */
 export class Origin {
-  /** The origin has responded: a name lookup that fails from now on is the network's fault. */
+  /** A connection was made to the origin: a name lookup that fails from now on is the network's fault. */
   reached = false;
   /** Since when it cannot be connected to: the begin of the first request that failed so, in monotonic milliseconds. */
   #unreachedSince: number | undefined;

@@ -306,8 +306,11 @@ export const tell = (
   if (failure === undefined) return;
   const refusal = refusalOf(failure);
   if (refusal !== undefined) shared.paths.refused(scope, refusal);
-  if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery))
+  if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery)) {
+    // A connection that breaks was made: the address is right, whether a head has ever come over it or not.
+    shared.paths.wasReached(scope.path);
     shared.paths.broke(scope);
+  }
 };
 
 /** A refusal with a wait, as the provider has announced it. */

@@ -169,6 +169,27 @@ describe("Gateway, a provider that goes away", () => {
     }),
   );
 
+  it.live(
+    "is waited for where its first request ever broke before a head: a connection was made, so the address is right",
+    () =>
+      Effect.gen(function* () {
+        let close: Effect.Effect<void> = Effect.void;
+        const server = yield* FaultProvider.make({
+          script: { answers: [{ break: { kind: "rst", at: "before_head" } }, { content: [{ text: 2 }] }] },
+          beforeBreak: () => Effect.suspend(() => close),
+        });
+        const gate = yield* gateTo(server.url);
+        close = gate.close;
+        const world = yield* front(gate.url);
+        const asked = yield* Effect.forkScoped(post(world.url, "openai-chat"));
+        yield* until(world, (path) => path.state === "down" && path.waiting === 1);
+        yield* gate.open;
+        const got = yield* Fiber.join(asked);
+        assert.deepStrictEqual([got.status, got.broken], [200, false]);
+        assert.strictEqual((yield* server.log).length, 2);
+      }).pipe(Effect.orDie),
+  );
+
   it.live("is told within seconds where this process has never reached it", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({});
