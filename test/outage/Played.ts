@@ -4,19 +4,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-
-/** What was seen of a scenario. Times are milliseconds. */
-export interface Seen {
-  readonly status: number;
-  /** The client has the whole answer. */
-  readonly whole: boolean;
-  /** Requests that the provider saw for it. */
-  readonly requests: number;
-  /** Each break that the gateway found: by which code, and how long behind the last byte. */
-  readonly feltMs: ReadonlyArray<{ readonly code: string; readonly ms: number }>;
-  /** Requests that the provider saw since all was well again: how long behind that. */
-  readonly nextMs: ReadonlyArray<number>;
-}
+import type { Seen } from "../../scripts/outage/machines/Seen.ts";
 
 const flags = process.getuid?.() === 0 ? ["--net"] : ["--map-root-user", "--net"];
 
@@ -30,7 +18,7 @@ export const canPlay: boolean =
 
 /** Plays a scenario. */
 export const played = async (scenario: string): Promise<Seen> => {
-  const world = fileURLToPath(new URL("./World.ts", import.meta.url));
+  const world = fileURLToPath(new URL("../../scripts/outage/machines/World.ts", import.meta.url));
   const child = spawn(
     "unshare",
     [...flags, "sh", "-c", 'ip link set lo up && exec "$@"', "sh", process.execPath, "--no-warnings", world, scenario],

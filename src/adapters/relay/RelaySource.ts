@@ -138,7 +138,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     const { context, heads, plan } = this.#options;
     const head = await this.#exchange.head();
     this.#head = head;
-    context.delivery("accepted");
+    context.delivery("accepted", head.status);
     if (head.status < 200 || head.status > 299) return this.#refuse([]);
     heads.found(context.attempt, head);
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);

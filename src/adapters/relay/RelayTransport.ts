@@ -30,7 +30,7 @@ export interface RelayHead {
 /** The reporters of an exchange while it runs. Both are called synchronously and do not throw. */
 export interface RelayReporters {
   /** A transport says `ambiguous` (or, where it can prove it, `not_sent`) before it does anything, `accepted` at a head. */
-  readonly delivery: (delivery: Delivery) => void;
+  readonly delivery: (delivery: Delivery, status?: number) => void;
   /** Bytes of the response body that have just come. */
   readonly bytes: (count: number) => void;
 }

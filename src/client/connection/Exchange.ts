@@ -18,7 +18,7 @@ export const unreadBytesMax = 256 * 1024;
 /** The reporters of an exchange while it runs. Both are called synchronously and must not throw. */
 export interface Reporters {
   /** `not_sent` when the exchange opens, `ambiguous` before the first byte is written, `accepted` at a response head. */
-  readonly delivery?: (delivery: Delivery) => void;
+  readonly delivery?: (delivery: Delivery, status?: number) => void;
   /** Bytes of the response body that have just come. */
   readonly bytes?: (count: number) => void;
 }
@@ -142,7 +142,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
-    this.#report("accepted");
+    this.#report("accepted", status);
     // 1xx: the response itself is still to come (RFC 9110, 15.2).
     if (status < 200) return;
     this.times.headAt = this.#now();
@@ -204,10 +204,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return syscall === "write" ? "write" : "head";
   }
 
-  #report(delivery: Delivery): void {
+  #report(delivery: Delivery, status?: number): void {
     if (this.delivery === delivery) return;
     this.delivery = delivery;
-    this.#reporters.delivery?.(delivery);
+    this.#reporters.delivery?.(delivery, status);
   }
 
   #take(): ReadonlyArray<Uint8Array> {

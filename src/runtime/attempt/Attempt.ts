@@ -364,13 +364,14 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       discarded: setup.discarded,
       route: setup.route,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
-      delivery: (delivery) => {
+      delivery: (delivery, status) => {
         if (this.#over) return;
         this.#reports = true;
         // A word that is not known means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
-        if (known === "accepted") this.#headCame();
+        // What a refusal announces stands in its body too: until that is read, nobody goes because of its head.
+        if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
       },
       bytes: (count) => {
         if (this.#over) return;

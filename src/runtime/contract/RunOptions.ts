@@ -47,9 +47,10 @@ export interface AttemptContext {
   readonly cursor: string | undefined;
   /**
    * Reports how far the request got. A transport that calls it with `not_sent` before it starts takes over the proof;
-   * without one an attempt is `ambiguous` from its first pull and `accepted` from its first part.
+   * without one an attempt is `ambiguous` from its first pull and `accepted` from its first part. With `accepted` it says the
+   * status of the head: one that refuses lets no other request of the path go before it is known for how long.
    */
-  readonly delivery: (delivery: Delivery) => void;
+  readonly delivery: (delivery: Delivery, status?: number) => void;
   /** Reports bytes that arrived: they feed the `silence` clock and the counters. */
   readonly bytes: (count: number) => void;
 }

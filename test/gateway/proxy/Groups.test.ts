@@ -8,12 +8,14 @@ const whole = { content: [{ text: 3 }] } as const;
 
 let asked = 0;
 
-const asks = (url: string, group: string, more: Readonly<Record<string, string>> = {}): Effect.Effect<Got> =>
-  post(url, "openai-chat", {
+const asks = (url: string, group: string, more: Readonly<Record<string, string>> = {}): Effect.Effect<Got> => {
+  asked += 1;
+  return post(url, "openai-chat", {
     // Each asks something of its own: a client's own retry of a request that was given up is answered from memory.
-    body: JSON.stringify({ ...bodies["openai-chat"], user: JSON.stringify([group, more]) + String((asked += 1)) }),
+    body: JSON.stringify({ ...bodies["openai-chat"], user: `${JSON.stringify([group, more])}${asked}` }),
     headers: { "content-type": "application/json", authorization: "Bearer k1", "x-recovery-group": group, ...more },
   });
+};
 
 describe("x-recovery-group", () => {
   it.live("lets the runs of one group share their retries, and those of another have their own", () =>

@@ -1,8 +1,9 @@
 /** An announced wait: what one run has heard holds the requests of its scope, first ones too, and costs nobody a retry. */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Effect, Fiber } from "effect";
+import { Clock, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
+import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 import * as Bench from "./OutageBench.ts";
@@ -60,6 +61,34 @@ describe("an announced wait", () => {
       assert.strictEqual(record.attempts.at(-1)?.run?.elapsed_ms, 0);
       // Half of the jitter's two seconds comes on top, once.
       assert.strictEqual(incident?.decision.delay_ms, record.attempts.at(-1)?.started_ms);
+    }).pipe(Effect.provide(Bench.processor())),
+  );
+
+  it.effect("holds those behind it from its head on, also where its body comes later", () =>
+    Effect.gen(function* () {
+      const outage = new Bench.Outage();
+      yield* outage.reached;
+      outage.network.fail();
+      const refusing = (context: AttemptContext) =>
+        S.flat(
+          Effect.gen(function* () {
+            context.delivery("not_sent");
+            if (!outage.network.isWell) return Stream.fail(new S.ProviderBroke(Bench.refused));
+            outage.sent.push(yield* Clock.currentTimeMillis);
+            context.delivery("accepted", 429);
+            yield* Effect.sleep("50 millis");
+            return Stream.fail(new S.ProviderBroke(limited(10_000)));
+          }),
+        );
+      const runs = Array.from({ length: 30 }, (_, at) => ({ ...outage.options([S.hello]), runId: `r${at}` }));
+      const streams = yield* StreamProcessor;
+      for (const run of runs) yield* Effect.forkChild(S.watch(streams.run({ ...run, attempt: refusing })));
+      yield* passes(10);
+      outage.network.mend();
+      yield* passes(8);
+      assert.isAtLeast(outage.sent.length, 1);
+      // One wave, and nobody goes because its heads have come.
+      assert.isAtMost(outage.sent.length, 8);
     }).pipe(Effect.provide(Bench.processor())),
   );
 

@@ -9,7 +9,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Seen } from "./Played.ts";
+import type { Seen } from "./Seen.ts";
 
 const at = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
@@ -89,7 +89,7 @@ const gatewayOf = async (args: ReadonlyArray<string>) => {
   const child = spawn(
     process.execPath,
     [
-      ...["--no-warnings", at("../../src/cli/bin.ts"), "serve", "--port", "0", "--db", "memory"],
+      ...["--no-warnings", at("../../../src/cli/bin.ts"), "serve", "--port", "0", "--db", "memory"],
       ...["--openai-url", `http://${providerAddress}:${providerPort}/v1`, "--reveal", "on_complete", ...args],
     ],
     { stdio: ["ignore", "pipe", "pipe"] },
