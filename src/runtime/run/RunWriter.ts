@@ -72,6 +72,18 @@ interface Sending {
   readonly refused: boolean;
 }
 
+/** One write, from before its call of the store until its end. */
+interface Turn {
+  /** Made by the write that waits for it. */
+  over: Deferred.Deferred<void> | undefined;
+}
+
+/** Waits until a write has ended. */
+const isOver = (turn: Turn): Effect.Effect<void> => {
+  turn.over ??= Deferred.makeUnsafe<void>();
+  return Deferred.await(turn.over);
+};
+
 /** Shared by all runs of which nothing waits. */
 const none: ReadonlyArray<never> = [];
 
@@ -94,7 +106,7 @@ export class RunWriter implements Unwritten {
   /** An entry that is no mere evidence will never be on record: the run starts nothing any more (L8). */
   #hasGap = false;
   /** The newest write, while it is under way: the next one waits for it. */
-  #last: Fiber.Fiber<Written> | undefined;
+  #last: Turn | undefined;
 
   /** @param recorder one whose calls all come back */
   constructor(owner: Owner, recorder: RunRecorder["Service"], backlog: Backlog) {
@@ -215,15 +227,29 @@ export class RunWriter implements Unwritten {
   /** Runs a write behind the one before it, in a fiber that outlives its caller. */
   #inTurn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
     return Effect.suspend(() => {
-      const before = this.#last?.pollUnsafe() === undefined ? this.#last : undefined;
-      const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);
       // Also where a close or another run's write caused it, the write is the run's own: below its span, by its clock.
-      const own = Effect.provideContext(turn, this.#owner.services);
-      return Effect.flatMap(Effect.forkDetach(own, { startImmediately: true }), (fiber) => {
-        const done = fiber.pollUnsafe();
-        if (done === undefined) this.#last = fiber;
-        return done ?? Fiber.join(fiber);
-      });
+      const own = Effect.provideContext(this.#turn(send), this.#owner.services);
+      return Effect.flatMap(
+        Effect.forkDetach(own, { startImmediately: true }),
+        (fiber) => fiber.pollUnsafe() ?? Fiber.join(fiber),
+      );
+    });
+  }
+
+  /** The turn is taken before the store is called: what stops the run in the very step of that call writes behind it. */
+  #turn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
+    return Effect.suspend(() => {
+      const before = this.#last;
+      const mine: Turn = { over: undefined };
+      this.#last = mine;
+      const sent = Effect.suspend(send);
+      return Effect.ensuring(
+        before === undefined ? sent : Effect.andThen(isOver(before), sent),
+        Effect.sync(() => {
+          if (this.#last === mine) this.#last = undefined;
+          if (mine.over !== undefined) Deferred.doneUnsafe(mine.over, Effect.void);
+        }),
+      );
     });
   }
 

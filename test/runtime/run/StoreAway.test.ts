@@ -382,3 +382,35 @@ describe("A run that its recorder tells of as taken over", () => {
     );
   }
 });
+
+describe("A run that is stopped in the very step of one of its writes", () => {
+  for (const isAway of [false, true]) {
+    it.effect(
+      `writes its end behind that write${isAway ? ", also where its begin had waited for the store" : ""} (L7)`,
+      () =>
+        Effect.gen(function* () {
+          for (let at = 1; at <= 3; at += 1) {
+            const signal = new AbortController();
+            const fault = (write: number, now: number): Fault | undefined => {
+              // The store's own code runs in this step, before the write has come to wait for anything.
+              if (write === at && Number.isNaN(now)) signal.abort();
+              return isAway && write === 1 && !Number.isNaN(now) ? away : undefined;
+            };
+            const script = [S.wait(600), S.start, S.text("a"), S.wait(1_000), S.done];
+            const it = yield* bench({ script, fault, more: { signal: signal.signal } });
+            yield* TestClock.adjust("1 minute");
+            const where = `write ${at}: ${it.lines}`;
+            assert.isTrue(signal.signal.aborted, where);
+            const record = yield* it.record;
+            assert.strictEqual(record?.state, "ended", where);
+            assert.strictEqual(it.store.taken[0]?._tag, "RunStarted", where);
+            assert.strictEqual(
+              it.store.taken.findLast(({ _tag }) => _tag !== "EvidenceNoted")?._tag,
+              "RunEnded",
+              where,
+            );
+          }
+        }).pipe(Effect.scoped),
+    );
+  }
+});
