@@ -139,14 +139,22 @@ const fetched = (address: string, init: RequestInit, url: string): Effect.Effect
       const response = await fetch(address, { ...init, redirect: "error", signal: limits });
       return { status: response.status, body: await response.text() };
     },
-    catch: (error) => error,
+    catch: (error) => new Unanswered(codeOf(error)),
   }).pipe(
-    Effect.catch((error) => {
-      const code = codeOf(error);
+    Effect.catch(({ code }) => {
       const why = code === undefined ? "" : ` (${code})`;
       return fail("refused", `no gateway answers at ${url}${why}. Start one with \`serve\`, or name it with --url`);
     }),
   );
+
+/** No response has come. */
+class Unanswered {
+  readonly code: string | undefined;
+
+  constructor(code: string | undefined) {
+    this.code = code;
+  }
+}
 
 /** `fetch` puts the network's own error behind one that says only that it failed. */
 const codeOf = (error: unknown): string | undefined => {

@@ -16,12 +16,12 @@ export const operatorsKey = "operator-key-of-the-second";
 /** A whole answer of each protocol as a stream, with a text. */
 export const whole: Readonly<Record<ProtocolId, (text: string) => string>> = {
   "openai-chat": (text) =>
-    [
+    `${[
       { id: "c1", choices: [{ index: 0, delta: { role: "assistant", content: text } }] },
       { id: "c1", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
     ]
       .map((event) => `data: ${JSON.stringify(event)}\n\n`)
-      .join("") + "data: [DONE]\n\n",
+      .join("")}data: [DONE]\n\n`,
   "openai-responses": (text) => {
     const item = { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text }] };
     return [
