@@ -6,7 +6,8 @@
  * repeat is a new run with what is left. A request that says it repeats a run which was given up, or comes at its heels, is
  * told the same again and nothing is sent. Identical requests that run side by side are separate.
  *
- * A request is known by a digest of its tenant, its address, its credentials and its canonical body, so that no key and no prompt is kept.
+ * A request is known by a digest of its tenant, its address, its credentials, its wishes for a route and its canonical body, so that
+ * no key and no prompt is kept.
  * The digest is made once a request, and only where something is remembered or is to be.
  */
 import { Effect } from "effect";
@@ -190,7 +191,8 @@ const idempotencyKeyOf = (request: RelayRequest): string | undefined => {
   return key === undefined || key === "" || key.length > idempotencyKeyMax ? undefined : key;
 };
 
-const credentials = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+/** Headers that make another request of the same body: whose it is, and by which routes it may go. */
+const choosing = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-recovery-route", "x-recovery-move"];
 
 /** Members of a body that say how the response comes and not what is asked. */
 const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
@@ -209,7 +211,7 @@ const digest = async (request: RelayRequest): Promise<string> => {
   const sent = typeof request.body === "string" ? text.encode(request.body) : (request.body ?? new Uint8Array(0));
   const form = canonical(sent, manners);
   const body = form ?? sent;
-  const given = credentials.map((name) => headerOf(request.headers, name) ?? "");
+  const given = choosing.map((name) => headerOf(request.headers, name) ?? "");
   // JSON that ends where it ends, so that no head and body are those of another request.
   const head = text.encode(
     JSON.stringify([form === undefined, request.tenant ?? null, request.method, request.url, ...given]),

@@ -75,6 +75,8 @@ export const targetOf = (
     ...{ id: route.id, server },
     plan: {
       ...plan,
+      // What reads its response on goes behind this address, not behind that of the upstream that it was meant for.
+      request: { ...plan.request, url: found.url },
       provider: {
         ...plan.provider,
         id: label(new URL(found.url).host),
@@ -83,12 +85,17 @@ export const targetOf = (
       ...(server.tolerance === undefined ? {} : { tolerance: { ...server.tolerance, ...plan.tolerance } }),
     },
     leaving: (given) =>
-      leaving(given, { ...found, route, server, changes: changesBody ? changes : undefined, from: request.server }),
+      leaving(given, {
+        upstream: found.upstream,
+        route,
+        server,
+        changes: changesBody ? changes : undefined,
+        from: request.server,
+      }),
   };
 };
 
 interface Leaving {
-  readonly url: string;
   readonly upstream: UpstreamName;
   readonly route: RouteSettings;
   readonly server: UpstreamSettings;
@@ -96,9 +103,8 @@ interface Leaving {
   readonly changes: Parameters<typeof edited>[1] | undefined;
 }
 
-const leaving = (request: RelayRequest, { changes, from, route, server, upstream, url }: Leaving): RelayRequest => {
-  const given = { url, headers: request.headers };
-  const shown = keepsCredential(from, server) ? given : withoutClientCredentials(given);
+const leaving = (request: RelayRequest, { changes, from, route, server, upstream }: Leaving): RelayRequest => {
+  const shown = keepsCredential(from, server) ? request : withoutClientCredentials(request);
   const left = outgoing(shown, server, upstream);
   return {
     ...request,

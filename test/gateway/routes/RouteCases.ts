@@ -71,6 +71,7 @@ export const thought = (text: string, signature: string | undefined): string => 
 
 /** What a server was asked. */
 export interface Asked {
+  readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>;
   readonly body: string;
@@ -115,7 +116,7 @@ export const recording = (answers: Answering): Effect.Effect<Recording, never, S
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("end", () => {
         const body = Buffer.concat(chunks).toString();
-        const asked = { url: request.url ?? "", headers: request.headers, body };
+        const asked = { method: request.method ?? "", url: request.url ?? "", headers: request.headers, body };
         it.asked.push(asked);
         it.answers(response, asked);
       });
