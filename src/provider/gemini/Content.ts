@@ -44,6 +44,14 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
 /** Whether a part is seen and has no words: a picture, a sound, a file. */
 export const isMedia = (part: Json.JsonRecord): boolean => mediaOf(part) !== undefined;
 
+/** What a part proves that is not seen: a thought that is kept back, or content of a kind that is not known. */
+export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output" => {
+  if (part.thought === true) return "reasoning";
+  return Object.entries(part).some(([name, value]) => name !== "text" && Json.record(value) !== undefined)
+    ? "output"
+    : "started";
+};
+
 const says = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
 /** Thoughts themselves are not wanted back. */

@@ -125,6 +125,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   const seen: Seen = {
     content: [],
     shows: "nothing",
+    unseen: "started",
     text: 0,
     reasoning: 0,
     calls: [],
@@ -152,6 +153,8 @@ const atEnd = (state: State, observation: Observation): Observation => {
 interface Seen {
   readonly content: Array<Content>;
   shows: Observation["shows"];
+  /** What parts without words prove. */
+  unseen: "started" | "reasoning" | "output";
   text: number;
   reasoning: number;
   calls: Observation["calls"];
@@ -206,7 +209,11 @@ const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: S
   const said = GeminiContent.words(part, gathering.candidate);
   seen.content.push(...said);
   const characters = lengthOf(said);
-  if (characters === 0 && !GeminiContent.isMedia(part)) return false;
+  if (characters === 0 && !GeminiContent.isMedia(part)) {
+    const unseen = GeminiContent.unseen(part);
+    if (seen.unseen !== "output" && unseen !== "started") seen.unseen = unseen;
+    return false;
+  }
   if (part.thought === true) {
     if (seen.shows === "nothing") seen.shows = "reasoning";
     seen.reasoning += characters;
@@ -247,11 +254,12 @@ const withFailure = (observation: Observation, failure: Failure | undefined, sta
 
 const observed = (seen: Seen, candidates: number, usage: Observation["usage"]): Observation => {
   if (seen.shows === "nothing" && seen.calls.length === 0) {
-    return usage === undefined ? none : { ...none, quiet: candidates === 0, usage };
+    const unseen = { ...none, progress: seen.unseen };
+    return usage === undefined ? unseen : { ...unseen, quiet: candidates === 0, usage };
   }
   return {
     ...none,
-    progress: seen.calls.length > 0 || seen.shows === "text" ? "output" : "reasoning",
+    progress: seen.calls.length > 0 || seen.shows === "text" || seen.unseen === "output" ? "output" : "reasoning",
     shows: seen.shows,
     characters: seen.shows === "text" ? seen.text : seen.reasoning,
     calls: seen.calls,

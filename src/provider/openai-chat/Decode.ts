@@ -373,5 +373,9 @@ const allBegin = (calls: ReadonlyArray<CallSignal>): boolean =>
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
   if (usage === undefined) return undefined;
-  return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, usage.completion_tokens ?? usage.output_tokens);
+  const output = usage.completion_tokens ?? usage.output_tokens;
+  const reasoning = Json.natural(Json.record(usage.completion_tokens_details)?.reasoning_tokens) ?? 0;
+  // xAI counts reasoning beside the completion: more of it than of the whole cannot stand in it.
+  const beside = reasoning > (Json.natural(output) ?? reasoning) ? reasoning : 0;
+  return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, beside === 0 ? output : Number(output) + beside);
 };

@@ -192,7 +192,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const said = [...ResponsesContent.item(key, item, "text", "ends"), ...texts];
       const characters = lengthOf(texts);
       return characters === 0
-        ? put(output, key, ended, Observation.none, said)
+        ? put(output, key, ended, wordless(item) && !slot.visible ? Observation.text(0) : Observation.none, said)
         : put(output, key, { ...ended, visible: true }, Observation.text(characters), said);
     }
     case "reasoning":
@@ -218,6 +218,10 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
     }
   }
 };
+
+/** Whether a message has anything but texts: a sound, a picture, what is not known yet. */
+const wordless = (item: Json.JsonRecord): boolean =>
+  Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
 /** An item whose texts came before it: what it says of itself. The caller's own calls were said when they began. */
 const saidAgain = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {

@@ -29,6 +29,8 @@ export const openAiResponses = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  eventsOf: (response) => [{ type: "response.completed", response }],
+  // A job that is not done has no end yet, whoever asked for it to run in the background.
+  eventsOf: (response) =>
+    response.status === "queued" || response.status === "in_progress" ? [] : [{ type: "response.completed", response }],
   resume,
 });

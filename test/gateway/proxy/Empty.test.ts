@@ -183,6 +183,57 @@ for (const protocol of protocols)
       );
     });
 
+/** What has no text, and is something all the same. */
+const wordless: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
+  ["a sound", "openai-responses", { type: "message", content: [{ type: "output_audio", data: "AAAA" }] }],
+  ["a message part of a new kind", "openai-responses", { type: "message", content: [{ type: "new", data: "x" }] }],
+  ["an item of a new kind", "openai-responses", { type: "new", data: "x" }],
+  ["a sound", "openai-chat", { audio: { id: "a", data: "AAAA" } }],
+  ["a picture", "openai-chat", { images: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] }],
+  ["reasoning", "openai-chat", { reasoning_content: "Hm." }],
+  ["a block of a new kind", "anthropic-messages", { type: "new", data: "x" }],
+  ["reasoning that is hidden", "anthropic-messages", { type: "redacted_thinking", data: "x" }],
+  ["a thought without its words", "google-gemini", { text: "", thought: true }],
+  ["a part of a new kind", "google-gemini", { new: { data: "x" } }],
+  ["a picture", "google-gemini", { inlineData: { mimeType: "image/png", data: "AAAA" } }],
+];
+
+describe("What has no words is not nothing, also where its provider tells no tokens", () => {
+  for (const [words, protocol, says] of wordless)
+    for (const streams of [true, false])
+      it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is handed on`, () =>
+        Effect.gen(function* () {
+          const ended: Ended = { finish: forms[protocol].natural, says, tokens: 0 };
+          assert.deepStrictEqual(yield* played(protocol, streams, ended), once);
+        }),
+      );
+
+  for (const status of ["queued", "in_progress"])
+    it.live(`a document of Responses that is ${status} is a job under way, and is not posted again`, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* played("openai-responses", false, { finish: status }), once);
+      }),
+    );
+
+  it.live("reasoning that is counted beside the completion, as xAI does, was worked unseen", () =>
+    Effect.gen(function* () {
+      const usage = { prompt_tokens: 9, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 200 } };
+      const choice = { index: 0, message: { role: "assistant", content: "" }, finish_reason: "stop" };
+      let asked = 0;
+      const upstream = yield* serverOf((request, response) => {
+        asked += 1;
+        request.resume().on("end", () => {
+          response.setHeader("content-type", "application/json").end(JSON.stringify({ choices: [choice], usage }));
+        });
+      });
+      const { url } = yield* front(upstream, program);
+      const body = JSON.stringify({ ...bodies["openai-chat"], stream: false });
+      yield* post(url, "openai-chat", { body });
+      assert.strictEqual(asked, 1);
+    }).pipe(Effect.scoped),
+  );
+});
+
 describe("A response with nothing in it that stays so", () => {
   it.live(
     "reaches its client once the budget is spent: a model that has nothing to say ends no turn with an error",
