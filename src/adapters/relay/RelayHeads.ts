@@ -5,6 +5,14 @@ import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
 
+/** The response that an error event ended. */
+interface FailedResponse {
+  readonly attempt: number;
+  readonly head: RelayHead | undefined;
+  /** Its events that had not left. */
+  readonly waiting: ReadonlyArray<RelayPart>;
+}
+
 /** The heads of one run: each attempt has at most one, and only the newest is kept. */
 export class RelayHeads {
   /** Completes with the first head that may go to the client before any content has come. */
@@ -25,6 +33,8 @@ export class RelayHeads {
   route: string | undefined;
   /** By which routes errors came. */
   readonly #routes = new WeakMap<object, string>();
+  /** What stood before error events when they came. */
+  readonly #failed = new WeakMap<RelayPart, FailedResponse>();
   /** The newest attempt's head is that of a stream. */
   #streams = false;
   /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. */
@@ -78,7 +88,10 @@ export class RelayHeads {
 
   /** An event has come. */
   came(part: RelayPart): void {
-    if (part.observation.failure !== undefined) this.threw(part);
+    if (part.observation.failure !== undefined) {
+      this.threw(part);
+      this.#failed.set(part, { attempt: this.attempt, head: this.head, waiting: [...this.#waiting] });
+    }
     if (part.observation.calls.length > 0) this.calling = true;
     if (part.observation.failure === undefined) this.#waiting.add(part);
   }
@@ -86,6 +99,24 @@ export class RelayHeads {
   /** An event has left. */
   left(part: RelayPart): void {
     this.#waiting.delete(part);
+  }
+
+  /**
+   * The run ends with an error event. That of an attempt before the newest one, which went by another route, brings its own head and
+   * bytes back; behind those of another attempt it would end a response that it is not of.
+   *
+   * @param begun bytes have left
+   * @returns whether the event may leave
+   */
+  endsWith(part: RelayPart, begun: boolean): boolean {
+    const failed = this.#failed.get(part);
+    if (failed === undefined || failed.attempt === this.attempt) return true;
+    if (begun || this.sent || failed.head === undefined) return false;
+    this.head = failed.head;
+    this.route = this.routeOf(part);
+    this.#waiting.clear();
+    for (const it of failed.waiting) this.#waiting.add(it);
+    return true;
   }
 
   /** The bytes that an error event may follow: all that have not left, up to the first call, which must not leave (L4). */

@@ -124,7 +124,8 @@ export class RelayReader {
   #break(broken: RunInterrupted): Effect.Effect<RelayBytes, RunInterrupted> {
     if (this.#last !== undefined) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
     const { cause } = broken;
-    const event = isErrorEvent(cause) && this.#handsOn(broken) ? cause.bytes : undefined;
+    const event =
+      isErrorEvent(cause) && this.#handsOn(broken) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;
     this.#last =
       event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));

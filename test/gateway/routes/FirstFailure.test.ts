@@ -1,0 +1,86 @@
+/**
+ * Where each route fails, the client is told the first one's failure, and bytes of two responses never stand in one (L12).
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { protocols } from "../GatewayCases.ts";
+import {
+  type Answering,
+  ask,
+  failing,
+  paired,
+  recording,
+  routeIn,
+  streaming,
+  upstreamsOf,
+  whole,
+} from "./RouteCases.ts";
+
+const sse = (...events: ReadonlyArray<object>): string =>
+  events
+    .map((event) => `${"type" in event ? `event: ${event.type}\n` : ""}data: ${JSON.stringify(event)}\n\n`)
+    .join("");
+
+/** A stream that its provider's own error event ends before any output. */
+const failed: Readonly<Record<ProtocolId, string>> = {
+  "openai-chat": sse(
+    { id: "c1", choices: [{ index: 0, delta: { role: "assistant" } }] },
+    { error: { message: "of the first", type: "server_error", code: 500 } },
+  ),
+  "openai-responses": sse(
+    { type: "response.created", sequence_number: 0, response: { id: "resp_1", status: "in_progress" } },
+    { type: "error", code: "server_error", message: "of the first", sequence_number: 1 },
+  ),
+  "anthropic-messages": sse(
+    { type: "message_start", message: { id: "m", role: "assistant", content: [], usage: { input_tokens: 1 } } },
+    { type: "error", error: { type: "api_error", message: "of the first" } },
+  ),
+  "google-gemini": sse({ error: { code: 500, status: "INTERNAL", message: "of the first" } }),
+};
+
+const ofSecond = { type: "error", message: "of the second" };
+
+/** Shows text and breaks. */
+const breaking =
+  (text: string): Answering =>
+  (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(text.slice(0, text.indexOf("\n\n") + 2), () => response.socket?.resetAndDestroy());
+  };
+
+describe("An error event of the first route", () => {
+  for (const protocol of protocols) {
+    const [name] = upstreamsOf(protocol);
+
+    for (const status of [400, 401])
+      it.live(`reaches the client as it came where the next route refuses with ${status}: ${protocol}`, () =>
+        Effect.gen(function* () {
+          const [one, other] = [
+            yield* recording(streaming(failed[protocol])),
+            yield* recording(failing(status, ofSecond)),
+          ];
+          const { url } = yield* paired(one.url, other.url);
+          const got = yield* ask(url, protocol);
+          assert.lengthOf(other.asked, 1);
+          assert.deepStrictEqual([got.status, routeIn(got)], [200, name]);
+          assert.strictEqual(got.text.slice(0, failed[protocol].length), failed[protocol]);
+          assert.notInclude(got.text, "of the second");
+        }),
+      );
+  }
+
+  it.live("does not follow text of another route", () =>
+    Effect.gen(function* () {
+      const [one, other] = [
+        yield* recording(streaming(failed["openai-chat"])),
+        yield* recording(breaking(whole["openai-chat"]("text of the second"))),
+      ];
+      const { url } = yield* paired(one.url, other.url);
+      const got = yield* ask(url, "openai-chat");
+      assert.include(got.text, "text of the second");
+      assert.notInclude(got.text, "of the first");
+      assert.strictEqual(routeIn(got), "second");
+    }),
+  );
+});
