@@ -5,22 +5,27 @@
  */
 import { headerOf, type RelayHeaders } from "./RelayTransport.ts";
 
-/** Headers that hold a credential in one of the four protocols, or choose the account that it is used for. */
-const headers = [
-  ...["authorization", "x-api-key", "api-key", "x-goog-api-key"],
-  ...["openai-organization", "openai-project", "x-goog-user-project"],
-] as const;
+/** Headers that hold a credential in one of the four protocols. */
+const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
+
+/** Headers that choose the account that it is used for. */
+const accounts = ["openai-organization", "openai-project", "x-goog-user-project"] as const;
 
 /**
- * The credential of a request as one text; empty where it carries none.
+ * The credential of a request as one text; empty where it carries none. Where in the request it stands says nothing: a key is the same
+ * one in any header and in the address.
  *
  * @param url absolute; Gemini's clients may give their key in it
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
   const key = URL.canParse(url) ? new URL(url).searchParams.get("key") : null;
-  const found = [key ?? "", ...headers.map((name) => unsigned(headerOf(given, name) ?? ""))];
+  const shown = [key ?? "", ...secrets.map((name) => bare(headerOf(given, name) ?? ""))];
+  const keys = [...new Set(shown)].filter((value) => value !== "").toSorted();
+  const found = [keys.join(" "), ...accounts.map((name) => headerOf(given, name) ?? "")];
   return found.every((value) => value === "") ? "" : JSON.stringify(found);
 };
+
+const bare = (value: string): string => unsigned(value.trim().replace(/^bearer\s+/i, ""));
 
 /** A request that is signed has another signature each time: its key's id names the credential. */
 const unsigned = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;

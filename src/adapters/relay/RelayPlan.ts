@@ -59,7 +59,8 @@ export const recognise = (
   const { address } = protocol;
   if (!address.speaks(body)) return undefined;
   const choices = address.choices(body);
-  const model = Json.string(body.model) || claim.model;
+  // What the address names is what is asked, also where a body says something else.
+  const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
   const kept = address.keeps?.(body, streaming) ?? "nothing";
   const harmless = declared[serverSideState.name] === "read_only";

@@ -10,7 +10,11 @@ export const address: Address = {
   version: "/v1",
   path: () => "/chat/completions",
   headers: bearer,
-  claim: ({ path }) => (path.endsWith("/chat/completions") ? { model: "" } : undefined),
+  claim: ({ path }) => {
+    if (!path.endsWith("/chat/completions")) return undefined;
+    // Azure's limits are those of a deployment, whatever its requests call the model.
+    return { model: /\/deployments\/([^/]+)\/chat\/completions$/.exec(path)?.[1] ?? "" };
+  },
   speaks: (body) => Array.isArray(body.messages),
   choices: choicesByN,
 };

@@ -25,9 +25,9 @@ const known: ReadonlyArray<
   ["https://api.openai.com/v1/chat/completions", { messages }, {}, { protocol: "openai-chat", streaming: false }],
   [
     "https://x.azure.com/openai/deployments/d/chat/completions?api-version=1",
-    { messages, stream: true },
+    { messages, stream: true, model: "gpt-4o" },
     {},
-    { protocol: "openai-chat" },
+    { protocol: "openai-chat", provider: { id: "x.azure.com", model: "d" } },
   ],
   [
     "https://g.com/v1beta/openai/chat/completions",

@@ -37,6 +37,15 @@ describe("the credential of a path", () => {
     assert.notStrictEqual(of([], `${url}?key=one`), of([], `${url}?key=two`));
   });
 
+  it("is one key wherever it stands: two clients of it share what it is told", () => {
+    const one = of([["x-goog-api-key", "one"]]);
+    assert.strictEqual(of([], `${url}?key=one`), one);
+    assert.strictEqual(of([["x-goog-api-key", "one"]], `${url}?key=one`), one);
+    assert.strictEqual(of([["authorization", "Bearer one"]]), of([["authorization", "bearer  one"]]));
+    assert.strictEqual(of([["authorization", "Bearer one"]]), of([["api-key", "one"]]));
+    assert.notStrictEqual(of([["openai-organization", "one"]]), of([["api-key", "one"]]));
+  });
+
   it("is that of the key's id where each request is signed anew", () => {
     const signed = (key: string, signature: string): RelayHeaders => [
       ["authorization", `AWS4-HMAC-SHA256 Credential=${key}/20261122/eu/bedrock/aws4_request, Signature=${signature}`],
