@@ -147,6 +147,8 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   #response: string | undefined;
   #background: boolean;
   #last: number;
+  /** The number of the last keep-alive behind `#last`. OpenAI counts them with the events; a server that does not gives the number twice. */
+  #alive = -1;
   #verified = false;
   /** Ordinals of the calls that events of this attempt have told of. */
   readonly #begun = new Set<number>();
@@ -161,8 +163,12 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   readonly take = (part: Part<Id>): Verification<Id> => {
     this.retryMs = part.event.retry ?? this.retryMs;
     const frame = Json.record(part.json);
-    if (frame === undefined || part.observation.keep_alive) return pass(part);
+    if (frame === undefined) return pass(part);
     const sequence = Json.natural(frame.sequence_number);
+    if (part.observation.keep_alive) {
+      if (sequence === Math.max(this.#last, this.#alive) + 1) this.#alive = sequence;
+      return pass(part);
+    }
     const response = Json.record(frame.response);
     if (this.#resumes) {
       const problem = this.#problem(sequence, response?.id, part);
@@ -204,7 +210,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
     if (sequence === undefined)
       return part.observation.failure === undefined ? failed(this.#verified, codes.unnumbered) : undefined;
     if (sequence <= this.#last) return repeated;
-    return sequence > this.#last + 1 ? failed(this.#verified, codes.gap) : undefined;
+    return sequence > Math.max(this.#last, this.#alive) + 1 ? failed(this.#verified, codes.gap) : undefined;
   }
 }
 

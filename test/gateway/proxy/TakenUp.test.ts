@@ -162,8 +162,62 @@ describe("Nothing else is read on", () => {
   );
 });
 
+/** An event as its provider writes it. */
+const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;
+
+describe("Keep-alives of a response that is read on", () => {
+  const delta = (sequence_number: number, text: string) =>
+    event({ type: "response.output_text.delta", sequence_number, delta: text });
+  const alive = (sequence_number: number) => event({ type: "keepalive", sequence_number });
+  const end = (sequence_number: number) =>
+    event({ type: "response.completed", sequence_number, response: { id: "resp_1", status: "completed" } });
+  const head = event({
+    type: "response.created",
+    sequence_number: 0,
+    response: { id: "resp_1", background: true },
+  });
+
+  const readOnWith = (rest: string) =>
+    Effect.gen(function* () {
+      const seen: Array<string | undefined> = [];
+      const upstream = yield* serverOf((request, response) => {
+        seen.push(request.method);
+        request.resume().on("end", () => {
+          response.setHeader("content-type", "text/event-stream");
+          if (request.method === "POST") response.write(head + delta(1, "Hello"), () => response.destroy());
+          else response.end(rest);
+        });
+      });
+      const { url } = yield* front(upstream, program);
+      const got = yield* post(url, "openai-responses", body());
+      return { broken: got.broken, seen, said: [...got.text.matchAll(/"delta":"(\w+)"/g)].map(([, text]) => text) };
+    }).pipe(Effect.scoped);
+
+  const whole = { broken: false, seen: ["POST", "GET"], said: ["Hello", "world"] };
+
+  for (const [words, rest] of [
+    [
+      "that its provider counts with its events leave no gap",
+      [alive(2), alive(3), delta(4, "world"), alive(5), end(6)],
+    ],
+    ["that have the number of the event behind them take nothing from it", [alive(2), delta(2, "world"), end(3)]],
+    ["without a number are no event", [event({ type: "keepalive" }), ": alive\n\n", delta(2, "world"), end(3)]],
+  ] as const)
+    it.live(words, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* readOnWith(rest.join("")), whole);
+      }),
+    );
+
+  it.live("that have left numbers out do not hide what is missing", () =>
+    Effect.gen(function* () {
+      const { broken, said } = yield* readOnWith([alive(7), delta(8, "lost"), end(9)].join(""));
+      assert.deepStrictEqual([broken, said], [true, ["Hello"]]);
+    }),
+  );
+});
+
 describe("The request that reads on", () => {
-  const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;
   const created = event({ type: "response.created", sequence_number: 0, response: { id: "resp/1", background: true } });
   const text = event({ type: "response.output_text.delta", sequence_number: 1, delta: "Hello" });
   const completed = event({
