@@ -15,6 +15,8 @@ import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
 import * as Random from "effect/Random";
 import type * as Scope from "effect/Scope";
+import * as Json from "../domain/Json.ts";
+import { label } from "../domain/Limits.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import type { Admission, Admitted, PathsService } from "./Admission.ts";
 import type { DueProbe } from "./Entry.ts";
@@ -36,18 +38,39 @@ const probeMaxMs = 15_000;
 
 const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
 
+/** What a probe has found, as it counts. Types do not hold every caller: what says nothing that is known has failed. */
+const readProbed = (found: unknown): Probed => {
+  const it = Json.record(found);
+  if (it?._tag === "works") return { _tag: "works" };
+  if (it?._tag !== "failed") return unheard("probe_unreadable");
+  const reason = it.reason === "certificate" ? "certificate" : "network";
+  return { _tag: "failed", reason, ...(typeof it.code === "string" ? { code: label(it.code) } : {}) };
+};
+
+/** The way's own effect: plain JavaScript may have none there by now. */
+const probeOf = (way: PathWay): Effect.Effect<unknown> => {
+  const probe: unknown = way.probe;
+  return Effect.isEffect(probe) ? way.probe : Effect.die(new TypeError("probe: expected an Effect"));
+};
+
 /** Asks a path. A probe that dies or hangs has failed; one that cannot be interrupted is not waited for. */
 const ask = (way: PathWay): Effect.Effect<Probed> =>
-  Effect.flatMap(Effect.forkDetach(way.probe, { startImmediately: true }), (asking) => {
-    const found = Effect.map(Fiber.await(asking), (exit) =>
-      Exit.isSuccess(exit) ? exit.value : unheard("probe_died"),
-    );
-    const late = Effect.as(Effect.sleep(Duration.millis(probeMaxMs)), unheard("probe_timeout"));
-    return Effect.ensuring(
-      Effect.raceFirst(found, late),
-      Effect.sync(() => asking.interruptUnsafe()),
-    );
-  });
+  Effect.flatMap(
+    Effect.forkDetach(
+      Effect.suspend(() => probeOf(way)),
+      { startImmediately: true },
+    ),
+    (asking) => {
+      const found = Effect.map(Fiber.await(asking), (exit) =>
+        Exit.isSuccess(exit) ? readProbed(exit.value) : unheard("probe_died"),
+      );
+      const late = Effect.as(Effect.sleep(Duration.millis(probeMaxMs)), unheard("probe_timeout"));
+      return Effect.ensuring(
+        Effect.raceFirst(found, late),
+        Effect.sync(() => asking.interruptUnsafe()),
+      );
+    },
+  );
 
 /** Serves a table: wakes it in time, and asks the paths that are to be asked. */
 class Keeper {

@@ -4,7 +4,7 @@
  * The wait doubles from 0.5 s to 30 s. Jitter is half of it, so that parallel agents do not retry in lockstep. A provider's own
  * wait comes first.
  */
-import { waitFor } from "./RetryBudget.ts";
+import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
 /** First wait of a failure that was processed, or of a request that was not sent, in milliseconds. */
@@ -30,8 +30,9 @@ export const delayMs = (s: Situation): number => {
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
   switch (waitFor(s)) {
     case "path":
-      // How long it is away is not known: the run goes when it is back, and not before the end of a wait that was announced.
-      return Math.round(Math.max(retryAfter ?? 0, s.run.cooldown_ms));
+      // How long it is away is not known: the run goes when it is back, and not before the end of a wait that was announced. What was
+      // sent has met a provider that may not be back yet: its retries would be spent in one instant without their backoff.
+      return Math.round(Math.max(isWaited(s) ? (retryAfter ?? 0) : wait, s.run.cooldown_ms));
     case "cooldown":
       return Math.round(Math.max(wait, s.run.cooldown_ms));
     default:

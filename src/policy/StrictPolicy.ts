@@ -77,12 +77,15 @@ export const rows: ReadonlyArray<PolicyRow> = [
   otherwise,
 ];
 
-/** The fixed second, or the provider's own wait where that is longer, and the throttle's. A path that is back is waited for no longer. */
+/**
+ * The fixed second, or the provider's own wait where that is longer, and the throttle's. What its path never took has no other wait once
+ * the path is back.
+ */
 export const delayMs = (s: Situation): number => {
   const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);
   switch (waitFor(s)) {
     case "path":
-      return announced;
+      return isWaited(s) ? announced : Math.max(fixedDelayMs, announced);
     case "cooldown":
       return Math.max(fixedDelayMs, announced);
     default:

@@ -213,7 +213,13 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   run.spending.mayWaitAnew();
   run.departure.mayWaitAnew();
   const found = yield* departed(run);
-  if (run.stopper !== undefined || found._tag === "stays") return "again";
+  if (found._tag === "stays") {
+    if (run.spent.waited_ms > 0) return "again";
+    // Nothing may be waited: the same question would be asked again at once, without end. So the person's word stands.
+    yield* waited(run, announced(found.waitMs));
+    run.departure.goesAnyway();
+  }
+  if (run.stopper !== undefined) return "again";
   return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", taken.incident);
 });
 

@@ -13,7 +13,8 @@ import type { Run } from "../run/Run.ts";
  * Waits until the next request of the run may go, at most until the run is stopped.
  *
  * One that its decision lets wait for its path or for a cooldown goes with the others that wait for it. Any other one needs a place
- * among the provider's retries that wait for their first part, and a path that is open then.
+ * among the provider's retries that wait for their first part, and a path that is open then. None goes before its decision's own wait is
+ * over: an announced wait may be about this request alone, and a provider behind a path that is back may not be back yet.
  *
  * @param decision how the request waits; left out for one that a person asks for
  */
@@ -28,10 +29,14 @@ export const departed = Effect.fnUntraced(function* <P, E, R>(
       const stopped = Effect.as(Deferred.await(run.stopped), goes);
       const found = yield* Effect.raceFirst(departure.admitted, stopped);
       if (found._tag === "stays") return found;
-      // A provider's own wait has a jitter behind it: those that heard it together do not come back together.
-      if (decision?.wait_for === "cooldown") yield* waited(run, from + decision.delay_ms - run.now());
     } else if (decision?.wait_for === undefined && !departure.isLetGo) {
       yield* Effect.raceFirst(run.place, Deferred.await(run.stopped));
+    }
+    const restMs = decision?.wait_for === undefined ? 0 : from + decision.delay_ms - run.now();
+    if (restMs > 0) {
+      // The others need not wait for this one's own wait. What was let go at the end of a cooldown keeps its place: it waits for jitter.
+      if (decision?.wait_for === "path") run.responded();
+      yield* waited(run, restMs);
     }
     if (departure.mayGo) return goes;
     run.responded();

@@ -64,6 +64,13 @@ export const limits: ReadonlyArray<RuleCase> = [
     ],
   },
   {
+    rule: "token_budget",
+    when: "the retry would repeat more tokens than may be wasted",
+    attempts: [[reset]],
+    play: () => ({ options: { requestTokens: 1_001, budget: { max_wasted_tokens: 1_000 } } }),
+    lines: ["attempt 1 first", "ask token_budget", "answer stop", "end stopped token_budget"],
+  },
+  {
     rule: "budget_exhausted",
     when: "resumes are retries too",
     attempts: [[text("a"), S.wait(1), reset], [reset]],

@@ -112,3 +112,22 @@ describe("a process that dies while its run waits for a path", () => {
     }),
   );
 });
+
+describe("a process that dies while its run waits for the end of a cooldown", () => {
+  it.effect("leaves the wait to the next one, which has heard of no cooldown: nothing is sent before its end", () =>
+    Effect.gen(function* () {
+      const limited = { kind: "rate_limited", status: 429, retry_after_ms: 120_000 } as const;
+      const { options, outage, second, waiting } = yield* died(() => [[S.fail(limited)], S.hello], {
+        budget: { max_retry_after_ms: 600_000, max_outage_ms: 600_000 },
+      });
+      assert.strictEqual(waiting?.waiting?.for, "cooldown");
+      const services = yield* processOver(second);
+      const taken = Context.get(services, StreamProcessor).takeUp("r", { request: options, transcript });
+      const fiber = yield* Effect.forkChild(S.watch(taken));
+      yield* Outage.settle;
+      const seen = yield* until(fiber);
+      assert.strictEqual(seen.lines.at(-1), "completed", seen.lines.join(" | "));
+      assert.isAtLeast((outage.sent[1] ?? 0) - (outage.sent[0] ?? 0), 120_000);
+    }),
+  );
+});

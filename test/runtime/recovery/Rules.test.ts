@@ -92,11 +92,14 @@ describe("Every rule through run, recorded before it is acted on (L8), its incid
     );
   }
 
+  // Connections that break in such a number are an outage, whose runs go in waves and need no token.
+  const broken = S.fail({ kind: "server_error", status: 500 });
+
   it.effect("throttled: a storm has drawn every token of the provider", () =>
     Effect.gen(function* () {
       const { processor } = yield* bench;
       const storm = Array.from({ length: tokensMax }, (_, index) =>
-        processor.run(S.options(S.scripted([S.reset], [S.done]), { runId: `storm-${index}` })),
+        processor.run(S.options(S.scripted([broken], [S.done]), { runId: `storm-${index}` })),
       );
       const fibers = yield* Effect.forEach(storm, (run) => Effect.forkChild(S.watch(run)));
       yield* TestClock.adjust(1);
@@ -113,7 +116,7 @@ describe("Every rule through run, recorded before it is acted on (L8), its incid
     Effect.gen(function* () {
       const { processor } = yield* bench;
       const storm = Array.from({ length: tokensMax }, (_, index) =>
-        processor.run(S.options(S.scripted([S.reset], [S.done]), { runId: `storm-${index}` })),
+        processor.run(S.options(S.scripted([broken], [S.done]), { runId: `storm-${index}` })),
       );
       yield* Effect.forEach(storm, (run) => Effect.forkChild(S.watch(run)));
       yield* TestClock.adjust(1);

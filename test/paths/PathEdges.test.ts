@@ -1,0 +1,37 @@
+/** Ways that callers make in plain JavaScript, and names of any length. */
+import { assert, describe, it } from "@effect/vitest";
+import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
+import * as TestClock from "effect/testing/TestClock";
+import type { PathWay } from "../../src/paths/Path.ts";
+import { Paths } from "../../src/paths/Paths.ts";
+import { scope } from "./Lab.ts";
+
+/** As plain JavaScript passes it. */
+const given = (probe: unknown): PathWay => JSON.parse("{}", () => ({ probe, dropIdle: () => {} }));
+
+describe("a way that does not say what it has found", () => {
+  for (const [name, probe] of Object.entries({
+    nothing: Effect.void,
+    "a boolean": Effect.succeed(true),
+    "another tag": Effect.succeed({ _tag: "fine" }),
+    "no effect": undefined,
+    "a code that is no text": Effect.succeed({ _tag: "failed", reason: 7, code: 7 }),
+  })) {
+    it.effect(`${name}: keeps nobody waiting, and its path is lost`, () =>
+      Effect.gen(function* () {
+        const paths = yield* Paths;
+        paths.attach(scope.path, given(probe));
+        paths.answered(scope);
+        const lost = yield* Effect.forkChild(paths.isLost(scope.path));
+        const failed = yield* Effect.forkChild(paths.unconnected(scope, "ECONNREFUSED"));
+        yield* TestClock.adjust(30_000);
+        assert.isDefined(lost.pollUnsafe());
+        assert.isDefined(failed.pollUnsafe());
+        assert.isTrue(yield* Fiber.join(lost));
+        assert.strictEqual(paths.list()[0]?.state, "down");
+        assert.strictEqual(typeof paths.list()[0]?.code, "string");
+      }).pipe(Effect.provide(Paths.layer)),
+    );
+  }
+});
