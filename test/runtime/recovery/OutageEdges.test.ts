@@ -37,7 +37,7 @@ describe("a path that is back", () => {
             const now = yield* Clock.currentTimeMillis;
             if (outage.network.isWell) sent.push(now);
             if (outage.mendedAt < Number.POSITIVE_INFINITY && outage.network.isWell) {
-              readyAt = outage.mendedAt + 2_500;
+              readyAt = outage.mendedAt + 1_200;
               if (now < readyAt) return busy(context);
             }
             return played(context);
