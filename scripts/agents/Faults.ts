@@ -147,18 +147,26 @@ const away: ReadonlyArray<Fault> = [
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
   ({ once, always, held: held(seconds), away })[measure];
 
+/** What the one request gets that tries the way to the provider before it goes away. */
+const triedFirst: Answer = { status: 404 };
+
 /**
  * What the provider answers in a turn: the fault, the call once more where it was one that broke, and then texts; where the
  * fault never stops, nothing else.
  */
-export const scriptOf = (agent: Agent, { broken, calls, measure, title }: Fault): Input => {
+export const scriptOf = (agent: Agent, { away, broken, calls, measure, title }: Fault): Input => {
   const breaks = measure === "once" ? title !== "healthy call" : broken(agent, 1).break !== undefined;
   const again = calls && measure !== "always" && breaks ? [{ content: call(agent, 2) }] : [];
   return {
     answers:
       measure === "always"
         ? Array.from({ length: answersMax }, (_, at) => broken(agent, at + 1))
-        : [broken(agent, 1), ...again, { content: text }],
+        : [
+            ...(away === "before" || away === "dead" ? [triedFirst] : []),
+            broken(agent, 1),
+            ...again,
+            { content: text },
+          ],
     scripts: { [asideScript]: [{ content: [{ text: 1 }] }] },
   };
 };
