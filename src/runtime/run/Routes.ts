@@ -62,6 +62,7 @@ export class Routes<P, E, R> {
   readonly #first: Route<P, E, R>;
   /** All of them, in the order in which a run moves to them. */
   readonly #all: ReadonlyArray<Route<P, E, R>>;
+  /** Those of `#all`, at most. */
   readonly #tried = new Set<Route<P, E, R>>();
   #current: Route<P, E, R>;
   #moves = 0;

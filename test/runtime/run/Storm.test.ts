@@ -16,8 +16,15 @@ const jittered = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
 );
 
+/** The provider answers, and fails at the request. */
+const failing = S.fail({ kind: "server_error", status: 500 });
+
 /** Plays `count` runs whose first attempt breaks at the same moment; when each retry opened, and how they ended. */
-const storm = (count: number, second: (open: () => void, answered: () => void) => ReadonlyArray<S.Step>) =>
+const storm = (
+  count: number,
+  first: S.Step,
+  second: (open: () => void, answered: () => void) => ReadonlyArray<S.Step>,
+) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
     const clock = yield* Clock.Clock;
@@ -35,7 +42,7 @@ const storm = (count: number, second: (open: () => void, answered: () => void) =
     );
     const attempt = (context: AttemptContext) => {
       if (context.attempt > 1) opened.push(clock.currentTimeMillisUnsafe());
-      return S.scripted(context.attempt === 1 ? [S.reset] : script).attempt(context);
+      return S.scripted(context.attempt === 1 ? [first] : script).attempt(context);
     };
     const fibers = yield* Effect.forEach(Array.from({ length: count }), () =>
       Effect.forkChild(S.watch(processor.run(S.options({ attempt })))),
@@ -49,7 +56,7 @@ const storm = (count: number, second: (open: () => void, answered: () => void) =
 describe("a storm", () => {
   it.effect("200 runs that break together do not retry in lockstep, and all recover", () =>
     Effect.gen(function* () {
-      const { opened, ends } = yield* storm(200, () => S.hello);
+      const { opened, ends } = yield* storm(200, failing, () => S.hello);
       assert.strictEqual(opened.length, 200);
       assert.deepStrictEqual([...new Set(ends)], ["completed"]);
       const windows = new Map<number, number>();
@@ -60,9 +67,22 @@ describe("a storm", () => {
     }),
   );
 
+  it.effect("200 runs whose connections break together go in waves: eight at first, and more as heads come", () =>
+    Effect.gen(function* () {
+      const headMs = 100;
+      const { opened, ends } = yield* storm(200, S.reset, () => [S.wait(headMs), ...S.hello]);
+      assert.strictEqual(opened.length, 200);
+      assert.deepStrictEqual([...new Set(ends)], ["completed"]);
+      const begin = Math.min(...opened);
+      const within = (ms: number) => opened.filter((at) => at - begin < ms).length;
+      assert.isAtMost(within(headMs), 8);
+      assert.isAtMost(within(2 * headMs), 8 + 16);
+    }),
+  );
+
   it.effect("retries without a response are bounded, and the next one starts when a response comes", () =>
     Effect.gen(function* () {
-      const { most, ends, opened } = yield* storm(80, (open, answered) => [
+      const { most, ends, opened } = yield* storm(80, failing, (open, answered) => [
         { run: Effect.sync(open) },
         S.wait(20_000),
         { run: Effect.sync(answered) },
