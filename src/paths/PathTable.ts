@@ -107,8 +107,10 @@ export class PathTable {
     const waiter = this.#departures.add(entry, admission, now, done);
     this.#settle(entry, now);
     return () => {
+      const leftAt = this.#world.now();
+      wanted(entry, leftAt);
       this.#departures.withdraw(entry, waiter);
-      this.#settle(entry, this.#world.now());
+      this.#settle(entry, leftAt);
     };
   }
 
@@ -317,6 +319,7 @@ export class PathTable {
   /** Does all that can be done for a path now. */
   #step(entry: Entry, now: number): void {
     entry.stepAt = Number.POSITIVE_INFINITY;
+    wanted(entry, now);
     this.#departures.step(entry, now);
     this.#settle(entry, now);
   }
@@ -366,4 +369,9 @@ const dropIdle = ({ way }: Entry): void => {
   } catch {
     // Its next request finds out.
   }
+};
+
+/** What somebody waits for is wanted: the last one that may wait no longer decides on what is known, and not on what is forgotten. */
+const wanted = (entry: Entry, now: number): void => {
+  if (entry.queue.size > 0) entry.wantedAt = now;
 };

@@ -712,6 +712,27 @@ describe("the service", () => {
     }),
   );
 
+  it.effect(
+    "is still known to the last run that waited for it, however long that was and however its wait is over",
+    () =>
+      Effect.gen(function* () {
+        const network = new Network();
+        const paths = yield* downPath(network);
+        const runs = new Runs();
+        const waits = yield* Effect.forkChild(runs.run(network, { withinMs: 300_000 }));
+        yield* TestClock.adjust(300_000);
+        yield* Fiber.join(waits);
+        expect(runs.ends).toMatchObject([{ _tag: "too_long", for: "path" }]);
+        expect(paths.standing(scope, 60_000).path).toBe("down");
+        const left = yield* Effect.forkChild(runs.run(network));
+        yield* TestClock.adjust(300_000);
+        yield* Fiber.interrupt(left);
+        expect(paths.standing(scope, 60_000).path).toBe("down");
+        yield* TestClock.adjust(300_000);
+        expect(paths.standing(scope, 60_000).path).toBe("up");
+      }).pipe(Effect.provide(Paths.layer)),
+  );
+
   it.effect("gives the place of a request back that is interrupted in the step that lets it go", () =>
     Effect.gen(function* () {
       const network = new Network();

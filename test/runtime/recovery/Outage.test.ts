@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import { wantedMs } from "../../../src/paths/PathTable.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -199,6 +200,23 @@ describe("a wait for a path", () => {
       assert.strictEqual(incident?.facts.delivery, "not_sent");
       assert.strictEqual(incident?.run.waited_ms, 7_000);
       assert.strictEqual(outage.unconnected, 0);
+    }).pipe(Effect.provide(Bench.processor())),
+  );
+
+  it.effect("that ends with the outage still on asks, and sends nothing more, however long it was", () =>
+    Effect.gen(function* () {
+      const outage = new Bench.Outage();
+      yield* outage.reached;
+      outage.network.fail();
+      const seen = yield* Bench.play(outage.options([S.hello], { budget: { max_outage_ms: wantedMs } }), 600_000);
+      assert.strictEqual(outage.unconnected, 1);
+      assert.deepStrictEqual(
+        seen.record.incidents.map(({ decision, run }) => [decision.rule, run.path, run.not_processed_retries]),
+        [
+          ["not_sent", "down", 0],
+          ["outage_too_long", "down", 0],
+        ],
+      );
     }).pipe(Effect.provide(Bench.processor())),
   );
 
