@@ -281,14 +281,14 @@ const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undef
 /** Stops a run when its consumer goes away, and forgets it once it has ended. */
 const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
   run.heed();
-  const member = RunSnapshot.memberOf(run);
+  const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
   return Scope.addFinalizerExit(scope, (exit) => {
     run.unheed();
     if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
     return Effect.andThen(
       Deferred.await(run.done),
       Effect.sync(() => {
-        run.shared.groups.leave(member);
+        if (member !== undefined) run.shared.groups.leave(member);
         // The id of a run that was refused may stand for another run by now.
         if (register.live.get(run.runId) !== run) return;
         register.live.delete(run.runId);

@@ -68,9 +68,8 @@ export class Watch {
   #graceMs = 0;
   #graces = 0;
   #terminal = false;
-  /** When the path was asked last because nothing came; before every byte where it was not. */
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #asks = 0;
+  /** When the path was asked last because nothing came, and how often in that silence; undefined before the first time. */
+  #asked: { at: number; readonly times: number } | undefined;
 
   constructor(watchdog: Watchdog, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
     this.#watchdog = watchdog;
@@ -135,7 +134,7 @@ export class Watch {
     this.#runStartedAt += held;
     this.#progressAt += held;
     this.#bytesAt += held;
-    this.#askedAt += held;
+    if (this.#asked !== undefined) this.#asked.at += held;
     this.#watchdog.nearer(this);
   }
 
@@ -157,7 +156,7 @@ export class Watch {
     this.#runStartedAt = Math.min(this.#runStartedAt + ms, until);
     this.#progressAt = Math.min(this.#progressAt + ms, until);
     this.#bytesAt = Math.min(this.#bytesAt + ms, until);
-    this.#askedAt = Math.min(this.#askedAt + ms, until);
+    if (this.#asked !== undefined) this.#asked.at = Math.min(this.#asked.at + ms, until);
   }
 
   /** The clock that runs out first and when; an infinite `at` while nothing runs. */
@@ -188,14 +187,19 @@ export class Watch {
   /** When the path is to be asked because nothing comes; infinite where it is not. */
   get asksAt(): number {
     if (this.#holds > 0 || this.#terminal || this.listener.path === undefined) return Number.POSITIVE_INFINITY;
-    if (this.#bytesAt > this.#askedAt) return this.#bytesAt + askAfterMs;
-    return this.#askedAt + (askAgainMs[Math.min(this.#asks, askAgainMs.length) - 1] ?? askAfterMs);
+    const asked = this.#askedSince;
+    if (asked === undefined) return this.#bytesAt + askAfterMs;
+    return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);
   }
 
   /** The path is asked now. */
   asked(now: number): void {
-    this.#asks = this.#bytesAt > this.#askedAt ? 1 : this.#asks + 1;
-    this.#askedAt = now;
+    this.#asked = { at: now, times: (this.#askedSince?.times ?? 0) + 1 };
+  }
+
+  /** What was asked since the last byte. */
+  get #askedSince() {
+    return this.#asked === undefined || this.#bytesAt > this.#asked.at ? undefined : this.#asked;
   }
 
   /** Whether nothing has come since a time, while somebody read. */
