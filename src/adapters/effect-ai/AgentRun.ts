@@ -60,8 +60,9 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
 const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   const cause = errorIn(interrupted.cause);
   if (cause === interrupted.cause) return interrupted;
-  const { attempts, failure, message, reason, rule, run_id } = interrupted;
-  return new RunInterrupted({ attempts, failure, message, reason, rule, run_id, cause });
+  const { attempts, failure, message, reason, route, rule, run_id } = interrupted;
+  const by = route === undefined ? {} : { route };
+  return new RunInterrupted({ attempts, failure, message, reason, rule, run_id, ...by, cause });
 };
 
 /** One step: its run, its toolkit, and the transcript of its attempts. */

@@ -193,7 +193,7 @@ export const open = Effect.fn("Relay.open")(function* (
     Effect.suspend(() => spend(run, options, repeated, reader.attempts - waits.pathAttempts, cancelled));
   const failing = (error: RunInterrupted) =>
     Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
-      Effect.fail(interrupted(error, reader.attempts, run.retry_of, heads.routeOf(error.cause))),
+      Effect.fail(interrupted(error, reader.attempts, run.retry_of, error.route ?? options.route?.id)),
     );
   const first = yield* Effect.forkScoped(reader.take, { startImmediately: true });
   // A client that gives up before the head may repeat its request, and marks the repeat as a retry.

@@ -249,5 +249,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
   attempts: Schema.Natural,
   /** What happened, whether a tool ran, what is safe to do. */
   message: Schema.String,
+  /** The id of the route that failed so; left out for the first one. */
+  route: Schema.optionalKey(Schema.String),
   cause: Schema.optionalKey(Cause),
 }) {}

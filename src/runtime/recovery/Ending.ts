@@ -54,7 +54,7 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
   });
 
 /** What the caller hears where a run stops at its own end: the run was lost, or its last call could not be recorded. */
-const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunInterrupted =>
+const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R>): RunInterrupted =>
   new RunInterrupted({
     reason: loss ?? "record_failed",
     run_id: runId,
@@ -62,6 +62,7 @@ const withoutIncident = <P, E, R>({ attempts, loss, runId }: Run<P, E, R>): RunI
     failure: loss === undefined ? { kind: "unknown" } : { kind: "cancelled", by: "lifecycle" },
     attempts,
     message: loss === undefined ? sentences.record_failed : sentences[loss],
+    ...(routes?.id === undefined ? {} : { route: routes.id }),
   });
 
 const sentences = {
@@ -142,7 +143,7 @@ const interrupted = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): RunInterrupted => {
   const { attempts, loss, runId } = run;
-  const { cause, failure, message } = told(run, broken, incident, reason);
+  const { cause, failure, message, route } = told(run, broken, incident, reason);
   return new RunInterrupted({
     reason: loss ?? reason,
     run_id: runId,
@@ -150,26 +151,36 @@ const interrupted = <P, E, R>(
     failure,
     attempts,
     message: loss === undefined ? message : sentences[loss],
+    ...(route === undefined ? {} : { route }),
     ...(cause === undefined ? {} : { cause }),
   });
 };
 
+/** What the caller is told. */
+interface Told {
+  readonly failure: Failure;
+  readonly message: string;
+  readonly cause: unknown;
+  readonly route: string | undefined;
+}
+
 /** What broke: on the first route, where a run ends that has moved. What a stop or the caller's own code did stays its own (L12). */
 const told = <P, E, R>(
   run: Run<P, E, R>,
-  { cause }: BrokenAttempt<P>,
+  { attempt, cause }: BrokenAttempt<P>,
   { decision, facts, failure, message }: RunIncident,
   reason: RunInterrupted["reason"],
-): { readonly failure: Failure; readonly message: string; readonly cause: unknown } => {
+): Told => {
   const first = run.routes?.firstFailure;
   const isOwn = failure.kind === "cancelled" || failure.kind === "caller_failed";
   if (first === undefined || isOwn || (reason !== "do_not_retry" && reason !== "stopped"))
-    return { failure, message, cause };
+    return { failure, message, cause, route: attempt.setup.route };
   const { delivery, progress } = first.facts;
   return {
     failure: first.failure,
     message: explain(decision, first.failure, { ...facts, delivery, progress }),
     cause: first.cause,
+    route: first.on.id,
   };
 };
 

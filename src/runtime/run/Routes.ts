@@ -181,7 +181,7 @@ export class Routes<P, E, R> {
   }
 
   /** The last failure of the first route that was tried, where the run ends on another one (O3). */
-  get firstFailure(): RouteFailure | undefined {
+  get firstFailure(): (RouteFailure & { readonly on: { readonly id: string | undefined } }) | undefined {
     return this.#failedFirst?.on === this.#current ? undefined : this.#failedFirst;
   }
 

@@ -12,6 +12,7 @@ import {
   paired,
   recording,
   routeIn,
+  silent,
   streaming,
   upstreamsOf,
   whole,
@@ -83,4 +84,26 @@ describe("An error event of the first route", () => {
       assert.strictEqual(routeIn(got), "second");
     }),
   );
+});
+
+describe("A failure of the first route that brings no error of its own", () => {
+  const refused = sse(
+    { id: "c1", choices: [{ index: 0, delta: { role: "assistant" } }] },
+    { id: "c1", choices: [{ index: 0, delta: {}, finish_reason: "content_filter" }] },
+  );
+  for (const [words, answers] of [
+    ["a stall", silent],
+    ["a refused finish", streaming(`${refused}data: [DONE]\n\n`)],
+  ] as const)
+    it.live(`is told as the first route's: ${words}`, () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* recording(answers), yield* recording(failing(401, ofSecond))];
+        const program = { clocks: { first_progress: 200 } };
+        const { url } = yield* paired(one.url, other.url, { movesOn: ["refused"], program });
+        const got = yield* ask(url, "openai-chat");
+        assert.lengthOf(other.asked, 1);
+        assert.notInclude(got.text, "of the second");
+        assert.strictEqual(routeIn(got), "openai");
+      }),
+    );
 });
