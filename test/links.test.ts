@@ -1,7 +1,8 @@
 /**
  * Holds the links of README and docs: each leads to a file and a heading, and to no file that the package does not have.
  */
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { manifest, root } from "./package/Consumer.ts";
 import { brokenLinks, isShipped } from "./package/Links.ts";
@@ -15,6 +16,10 @@ describe("links", () => {
         ({ target }) => !/^docs\/api(?:\.md$|\/)/.test(target),
       );
       assert.deepStrictEqual(broken, []);
+    });
+
+    it(`${page} holds no marks of a merge`, () => {
+      assert.notMatch(readFileSync(join(root, page), "utf8"), /^(?:<{7}|={7}|>{7})(?: |$)/m);
     });
   }
 

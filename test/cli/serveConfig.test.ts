@@ -196,6 +196,19 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
+  it.live("takes the configuration of the guide to routes as it stands", () =>
+    Effect.gen(function* () {
+      const page = readFileSync(new URL("../../docs/routes.md", import.meta.url), "utf8");
+      const [, text = ""] = /^```json\n(.*?)^```$/ms.exec(page) ?? [];
+      const { path } = yield* configured(JSON.parse(text));
+      const secret = "SECRET-of-24-characters--";
+      const env = { TEAM_OPENAI_KEY: secret, AZURE_KEY: secret, LAPTOP_TOKEN: secret };
+      const checked = yield* serve(["--config", path, "--check"], env);
+      assert.deepStrictEqual(yield* Effect.promise(() => checked.exited), [0, null], checked.stderr());
+      assert.include(checked.stdout(), "  team-openai: team-openai, then azure, also for refused\n");
+    }),
+  );
+
   it.live("leaves no secret of the file or of a client in its store or its log", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
