@@ -126,7 +126,8 @@ const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem>
   const fields = [...set.body.map(([field]) => field), ...drop.body];
   const problem = (field: string): string | undefined => {
     if (!fieldPattern.test(field)) return "expected a field of the body, or two with a dot between";
-    if (kept.has(field)) return "expected a field that leaves what is asked for, and how it comes";
+    if (kept.has(field) || isWithinKept(field))
+      return "expected a field that leaves what is asked for, and how it comes";
     const overlaps = fields.filter((other) => other === field || other.startsWith(`${field}.`)).length > 1;
     return overlaps ? "expected each field once, and no part of another" : undefined;
   };
@@ -142,6 +143,12 @@ const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem>
       return message === undefined ? [] : [{ path: ["drop", "body", at], message }];
     }),
   ];
+};
+
+/** A part of what stays is what stays; Gemini keeps its settings in an object of which a part may be changed. */
+const isWithinKept = (field: string): boolean => {
+  const [outer = ""] = field.split(".");
+  return !/^generation_?config$/i.test(outer) && kept.has(outer);
 };
 
 /** Most fields of a body that a route changes. */

@@ -49,9 +49,11 @@ class Searcher {
     if (depth > depthMax || this.#values > valuesMax) return false;
     if (Array.isArray(value)) return value.every((item) => this.look(item, depth + 1));
     const record = Json.record(value) ?? {};
-    this.#ask(record, depth === 0);
+    const outermost = depth === 0;
+    this.#ask(record, outermost);
     return Object.entries(record).every(
-      ([key, member]) => typeof member !== "object" || isProgram(key, record) || this.look(member, depth + 1),
+      ([key, member]) =>
+        typeof member !== "object" || (!outermost && isProgram(key, record)) || this.look(member, depth + 1),
     );
   }
 
@@ -70,7 +72,7 @@ class Searcher {
   }
 }
 
-/** What a model wrote for a tool and a tool for the model: no provider looks anything up by it. */
+/** What a model wrote for a tool and a tool for the model: no provider looks anything up by it. The body itself is neither. */
 const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
   ((key === "args" || key === "response") && typeof name === "string") ||
   (key === "input" && typeof type === "string" && type.endsWith("tool_use"));

@@ -166,11 +166,15 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "vector_store_ids",
-    refersTo: "a store of the account (also Gemini's `fileSearchStoreNames`)",
-    protocols: [responses, gemini],
+    refersTo:
+      "a store of the account (also Gemini's `fileSearchStoreNames`, Vertex's `ragResources` and `vertexAiSearch`, Azure's `data_sources`)",
+    protocols: [responses, gemini, chat],
     binds: either(
       hasText("vector_store_id"),
       hasList("vector_store_ids", "fileSearchStoreNames", "file_search_store_names"),
+      hasList("ragResources", "rag_resources", "ragCorpora", "rag_corpora"),
+      ({ record }) => Json.record(record.vertexAiSearch ?? record.vertex_ai_search) !== undefined,
+      ({ outermost, record }) => outermost && Json.list(record.data_sources ?? record.dataSources).length > 0,
     ),
   },
   {

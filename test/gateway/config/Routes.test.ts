@@ -142,6 +142,14 @@ describe("routes of a configuration file", () => {
         route({ set: { body: { stream: false } } }),
         "$.routes.openai[0].set.body.stream: expected a field that leaves what is asked for, and how it comes",
       ],
+      [
+        route({ set: { body: { "prompt.id": "p" } } }),
+        '$.routes.openai[0].set.body["prompt.id"]: expected a field that leaves what is asked for, and how it comes',
+      ],
+      [
+        route({ drop: { body: ["conversation.id"] } }),
+        "$.routes.openai[0].drop.body[0]: expected a field that leaves what is asked for, and how it comes",
+      ],
       [route({ set: { body: { model: 1 } } }), "$.routes.openai[0].set.body.model: expected the name of a model"],
       [
         route({ set: { body: { a: 1 } }, drop: { body: ["a.b"] } }),

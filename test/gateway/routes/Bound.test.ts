@@ -50,6 +50,12 @@ describe("search", () => {
       assert.isUndefined(search({ ...body }, protocol).bound, JSON.stringify(body));
   });
 
+  it("takes no body for a program's, whatever its client writes beside its input", () => {
+    const input = [{ type: "reasoning", summary: [], encrypted_content: "gAAA" }];
+    const body = { model: "m", store: false, type: "tool_use", name: "x", args: {}, input };
+    assert.strictEqual(search(body, "openai-responses").bound, "encrypted_content");
+  });
+
   it("takes a body for bound that is deeper or has more parts than what is searched", () => {
     const deep = JSON.parse(`${'{"a":'.repeat(300)}1${"}".repeat(300)}`);
     assert.strictEqual(search({ ...free["openai-chat"], deep }, "openai-chat").bound, "size");

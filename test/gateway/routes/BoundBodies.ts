@@ -74,6 +74,22 @@ export const boundBodies: ReadonlyArray<readonly [field: string, protocol: Proto
   ["cachedContent", "google-gemini", gemini({ cachedContent: "cachedContents/1" })],
   ["vector_store_ids", "openai-responses", responses({ tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] })],
   ["vector_store_ids", "google-gemini", gemini({ tools: [{ fileSearch: { fileSearchStoreNames: ["s"] } }] })],
+  [
+    "vector_store_ids",
+    "google-gemini",
+    gemini({ tools: [{ retrieval: { vertexRagStore: { ragResources: [{ ragCorpus: "corpus" }] } } }] }),
+  ],
+  [
+    "vector_store_ids",
+    "google-gemini",
+    gemini({ tools: [{ retrieval: { vertexAiSearch: { datastore: "datastore" } } }] }),
+  ],
+  // It holds the key of a search service, too.
+  [
+    "vector_store_ids",
+    "openai-chat",
+    chat({ data_sources: [{ type: "azure_search", parameters: { index_name: "i" } }] }),
+  ],
   ["container", "anthropic-messages", anthropic({ container: "container_1" })],
   ["container", "anthropic-messages", anthropic({ container: { skills: [{ type: "custom", skill_id: "s" }] } })],
   ["container", "openai-responses", responses({ tools: [{ type: "code_interpreter", container: "cntr_1" }] })],
