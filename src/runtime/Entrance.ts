@@ -79,13 +79,25 @@ const problemOfProvider = (name: string, provider: unknown): Problem => {
   return undefined;
 };
 
+/** Longest name of a path, and longest digest of a credential: an origin and the proxy in front of it, at their longest. */
+const pathCharactersMax = 2_048;
+
+/** Names are kept for as long as the process lives, a thousand of them (L11). */
+const problemOfName = (name: string, given: string): Problem =>
+  given.length <= pathCharactersMax
+    ? undefined
+    : `${name}: expected at most ${pathCharactersMax} characters, got ${said(given)}`;
+
 const problemOfPath = (name: string, path: unknown): Problem => {
-  if (path === undefined || typeof path === "string") return undefined;
+  if (path === undefined) return undefined;
+  if (typeof path === "string") return problemOfName(name, path);
   const it = Json.record(path);
   if (it === undefined) return `${name}: expected the name of a path or a Path, got ${said(path)}`;
   if (typeof it.id !== "string") return `${name}.id: expected a name, got ${said(it.id)}`;
   if (it.credential !== undefined && typeof it.credential !== "string")
     return `${name}.credential: expected a digest, got ${said(it.credential)}`;
+  const tooLong = problemOfName(`${name}.id`, it.id) ?? problemOfName(`${name}.credential`, it.credential ?? "");
+  if (tooLong !== undefined) return tooLong;
   const way = Json.record(it.way);
   if (it.way === undefined || (Effect.isEffect(way?.probe) && typeof way?.dropIdle === "function")) return undefined;
   return `${name}.way: expected an object with \`probe\` and \`dropIdle\`, got ${said(it.way)}`;
