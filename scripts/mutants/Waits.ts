@@ -4,6 +4,7 @@
 import type { Mutant } from "./Mutant.ts";
 
 const outages = "test/runtime/recovery/Outage.test.ts";
+const edges = "test/runtime/recovery/OutageEdges.test.ts";
 const silences = "test/runtime/attempt/LostPaths.test.ts";
 const deaths = "test/runtime/crash/DeadWhileWaiting.test.ts";
 
@@ -80,5 +81,29 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "{ ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 }",
     replace: "last?.run ?? fresh",
     proofs: [{ test: deaths, named: "leaves it to be taken up" }],
+  },
+  {
+    name: "what its path lets go does not wait for its own announced wait",
+    breaks: "a wait that is about one request alone is kept",
+    within: "departed",
+    find: "if (restMs > 0) {",
+    replace: "if (false) {",
+    proofs: [{ test: edges, named: "does not end a wait that a provider has announced for one request alone" }],
+  },
+  {
+    name: "behind a path that is back a provider that is not is asked again at once, until the retries are spent",
+    breaks: "no lost run",
+    within: "delayMs",
+    find: "isWaited(s) ? (retryAfter ?? 0) : wait",
+    replace: "retryAfter ?? 0",
+    proofs: [{ test: edges, named: "with a provider behind it that is not" }],
+  },
+  {
+    name: "a person's retry that may not wait is asked about again at once",
+    breaks: "no needless question",
+    within: "carryOut",
+    find: "if (run.spent.waited_ms > 0) return",
+    replace: "if (true) return",
+    proofs: [{ test: edges, named: "and whose person wants it to go all the same goes" }],
   },
 ];
