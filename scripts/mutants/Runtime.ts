@@ -57,9 +57,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     // A run is decided behind the write that a pull has left behind: by this order, and by `flow.written` besides.
     name: "a write of a run does not wait for the one before it",
     breaks: "L8, break 04",
-    within: "#inTurn",
-    find: "const turn = before === undefined ? Effect.suspend(send) : Effect.andThen(Fiber.await(before), send);",
-    replace: "const turn = before === undefined ? Effect.suspend(send) : Effect.suspend(send);",
+    within: "#turn",
+    find: "before === undefined ? sent : Effect.andThen(isOver(before), sent),",
+    replace: "sent,",
     proofs: [
       { test: "test/runtime/attempt/PullTimeout.test.ts", named: "is never handed a call whose write fails after" },
     ],
