@@ -97,4 +97,28 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'emptyIsFailure && body === "" ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined',
     proofs: [{ test: empty, named: "with nothing in it and at most" }],
   },
+  {
+    name: "a keep-alive with any number hides what is missing behind the cursor",
+    breaks: "no text lost in silence (break 31)",
+    within: "take",
+    find: "sequence === Math.max(this.#last, this.#alive) + 1",
+    replace: "sequence !== undefined",
+    proofs: [{ test: takenUp, named: "do not hide what is missing" }],
+  },
+  {
+    name: "a keep-alive that OpenAI numbers leaves a gap",
+    breaks: "one whole response (break 31)",
+    within: "#problem",
+    find: "sequence > Math.max(this.#last, this.#alive) + 1",
+    replace: "sequence > this.#last + 1",
+    proofs: [{ test: takenUp, named: "leave no gap" }],
+  },
+  {
+    name: "one key in two places is two credentials",
+    breaks: "no request inside an announced wait",
+    within: "credentialIn",
+    find: 'const found = [keys.join(" "),',
+    replace: 'const found = [shown.join(" "),',
+    proofs: [{ test: "test/gateway/routing/RequestPath.test.ts", named: "wherever it stands" }],
+  },
 ];
