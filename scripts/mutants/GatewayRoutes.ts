@@ -35,8 +35,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a client's key goes along to every upstream",
     breaks: "what must not cross, docs/routes.md",
     within: "leaving",
-    find: "const shown = keepsCredential(from, server) ? given : withoutClientCredentials(given);",
-    replace: "const shown = keepsCredential(from, server) || url !== '' ? given : withoutClientCredentials(given);",
+    find: "const shown = keepsCredential(from, server) ? request : withoutClientCredentials(request);",
+    replace:
+      "const shown = keepsCredential(from, server) || server.url !== undefined ? request : withoutClientCredentials(request);",
     proofs: [{ test: crossing, named: "no client's key reaches another upstream" }],
   },
   {
