@@ -14,7 +14,7 @@ import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { namedRouteOf } from "../routing/NamedRoute.ts";
 import { outgoing, withoutClientCredentials } from "../routing/OwnCredential.ts";
-import { ownerOf } from "../routing/Vendor.ts";
+import { ownerOf, plainPath } from "../routing/Vendor.ts";
 import { isEncoded } from "../upstream/ContentDecoding.ts";
 import { edited, obstacle } from "./BodyEdit.ts";
 
@@ -146,9 +146,12 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
   const end = target.search(/[?#]/);
   const path = end === -1 ? target : target.slice(0, end);
   const place = /^(.*\/models\/)[^/:]+(:\w+\/*)$/.exec(path);
-  if (place === null) return plan.protocol.id === "google-gemini" ? "unclear" : undefined;
+  if (place === null) return plan.protocol.id === "google-gemini" || namesDeployment(path) ? "unclear" : undefined;
   return `${place[1]}${encodeURIComponent(model)}${place[2]}${end === -1 ? "" : target.slice(end)}`;
 };
+
+/** Azure's older paths name a deployment, which is a name of the operator's own: a model beside it in the body means nothing. */
+const namesDeployment = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
 
 /** Whether a route serves the requested model: a pattern's `*` stands for any text. */
 const servesModel = ({ models }: RouteSettings, { provider }: RelayPlan): boolean =>
