@@ -185,9 +185,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "what the caller gets as the cause is a copy of the provider's error",
     breaks: "L12",
     within: "interrupted",
-    find: "message: loss === undefined ? message : sentences[loss],\n    ...(cause === undefined ? {} : { cause }),",
+    find: "message: loss === undefined ? message : sentences[loss],\n    ...(route === undefined ? {} : { route }),\n    ...(cause === undefined ? {} : { cause }),",
     replace:
-      "message: loss === undefined ? message : sentences[loss],\n    ...(cause === undefined ? {} : { cause: new Error(String(cause)) }),",
+      "message: loss === undefined ? message : sentences[loss],\n    ...(route === undefined ? {} : { route }),\n    ...(cause === undefined ? {} : { cause: new Error(String(cause)) }),",
     proofs: [runs, { test: "test/laws/OriginalError.test.ts" }],
   },
 ];
