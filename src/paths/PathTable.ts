@@ -229,9 +229,12 @@ export class PathTable {
     this.#step(entry, now);
   }
 
-  /** When `look` has something to do; infinite while it has not. */
-  nextAt(): number {
-    const now = this.#world.now();
+  /**
+   * When `look` has something to do; infinite while it has not.
+   *
+   * @param now when the last look began: what has become due since is still to be done, in monotonic milliseconds
+   */
+  nextAt(now = this.#world.now()): number {
     let at = Number.POSITIVE_INFINITY;
     for (const entry of this.#busy) at = Math.min(at, this.#entryAt(entry, now));
     return at;

@@ -120,9 +120,11 @@ class Keeper {
     this.#timer = undefined;
     // What the look plans is due together behind it: no timer is set in between.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
+    // A timer may ring a moment early: what becomes due while the look runs is not done by it, and is due still.
+    const from = monotonicMs(this.#clock);
     this.table.look();
     this.#wakesAt = Number.POSITIVE_INFINITY;
-    this.#due(this.table.nextAt());
+    this.#due(this.table.nextAt(from));
   }
 
   #probe(due: DueProbe): void {

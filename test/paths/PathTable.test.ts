@@ -348,3 +348,31 @@ describe("the table of paths", () => {
     expect(reads).toBe(0);
   });
 });
+
+describe("a timer that rings a moment early", () => {
+  it("is set once more for what becomes due while its look runs: a wait was never ended otherwise", () => {
+    let now = 0;
+    const ends: Array<Admitted> = [];
+    const table = new PathTable({
+      now: () => now,
+      wall: () => now,
+      jitter: () => 0,
+      due: () => {},
+      probe: () => {},
+      failed: (error) => {
+        throw error;
+      },
+    });
+    const scope = { path: "early", credential: "k", model: "m" };
+    table.refused(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
+    const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 60_000, told: () => {}, hold: () => {} };
+    table.admit(admission, (end) => ends.push(end));
+    now = 999.8;
+    table.look();
+    expect(ends).toEqual([]);
+    now = 1_000.1;
+    expect(table.nextAt(999.8)).toBe(1_000);
+    table.look();
+    expect(ends.map(({ _tag }) => _tag)).toEqual(["admitted"]);
+  });
+});
