@@ -82,7 +82,9 @@ export const kinds = {
   /** The provider refused the request and will again. */
   rejected: kind("rejected", { reason: RejectedReason }),
   /** The bytes are not what the protocol says. */
-  protocol: kind("protocol", { reason: Schema.Literals(["damaged_frame", "oversize", "not_a_stream"]) }),
+  protocol: kind("protocol", {
+    reason: Schema.Literals(["damaged_frame", "oversize", "not_a_stream", "seam_unproven"]),
+  }),
   /** The model wrote a tool call that cannot be read. */
   invalid_tool_input: kind("invalid_tool_input", {}),
   /** A finish with nothing in it; raised only where configured. */

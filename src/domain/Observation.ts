@@ -83,6 +83,9 @@ export const none: Observation = {
   terminal: false,
 };
 
+/** Whether a part proves that the provider goes on: a lifecycle event, usage and pings do not. */
+export const isProgress = ({ progress }: Observation): boolean => progress === "output" || progress === "reasoning";
+
 /** A lifecycle event (`message_start`, `response.created`, an empty role delta): the stream started, no progress. */
 export const lifecycle: Observation = none;
 

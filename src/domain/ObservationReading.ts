@@ -166,3 +166,9 @@ const kindOf = (given: unknown): string => {
       ? "another text"
       : `a value of type ${typeof given}`;
 };
+
+/** A cursor is a text; null and undefined say that a part has none. */
+export const cursor = (given: string | null | undefined): string | undefined => {
+  if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
+  throw new TypeError("cursor: expected a text or undefined");
+};

@@ -1,7 +1,17 @@
 /**
- * Says what tokens of a model cost, by a table of an operator's own.
+ * Says how many tokens a text is likely to be, and what tokens of a model cost, by a table of an operator's own.
  */
 import * as Schema from "effect/Schema";
+
+/** Characters of text for a token: what OpenAI's and Google's documentation of tokens give as a rule of thumb for English. */
+export const charactersPerToken = 4;
+
+/**
+ * Tokens of a text, as an estimate.
+ *
+ * @param characters its length in UTF-16 code units
+ */
+export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
 /** What a million tokens cost, in US dollars. */
 export const TokenPrice = Schema.Struct({

@@ -1,0 +1,53 @@
+/**
+ * Breaks texts at any character, goes on with each in honest and clumsy ways, and prints what became of them:
+ * `npm run seam -- --breaks 10000 --seed 1`.
+ */
+import { parseArgs } from "node:util";
+import { baseSeed, playBreaks } from "../test/seam/model/Campaign.ts";
+import { tableOf } from "../test/seam/model/Table.ts";
+
+const usage = `Breaks texts at any character, goes on with each as a model does that knows the whole answer, and judges the joined text.
+
+  npm run seam -- [--breaks N] [--seed N] [--only N]
+
+  --breaks N   how many breaks (default 1000)
+  --seed N     the first seed (default ${baseSeed})
+  --only N     this break alone, as the table names it
+  --help       this text
+
+Exit code 0: no character twice or missing, and nothing joined that was not proven. 1: there was one. 2: bad arguments.
+`;
+
+const whole = (name: string, text: string, least: number): number => {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < least)
+    throw new Error(`--${name}: expected a whole number from ${least}, got ${text}`);
+  return value;
+};
+
+const main = (): number => {
+  const { values } = parseArgs({
+    options: {
+      breaks: { type: "string", default: "1000" },
+      seed: { type: "string", default: String(baseSeed) },
+      only: { type: "string" },
+      help: { type: "boolean", default: false, short: "h" },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const only = values.only === undefined ? undefined : whole("only", values.only, 0);
+  const breaks = only === undefined ? whole("breaks", values.breaks, 1) : only + 1;
+  const report = playBreaks(breaks, whole("seed", values.seed, 0), only);
+  console.log(tableOf(report));
+  return report.wrong.length === 0 ? 0 : 1;
+};
+
+try {
+  process.exitCode = main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 2;
+}

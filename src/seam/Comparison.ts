@@ -1,0 +1,172 @@
+/**
+ * Compares new text with the end of a shown text from every place at which a model may begin anew, all at once.
+ *
+ * The anchor stands once in the shown text, and each place stands in front of it, so that at most one of them comes to the end.
+ */
+import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
+import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
+import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
+
+/** What a comparison says of what has come so far. */
+export type Compared =
+  | { readonly type: "wait" }
+  /** The end of the shown text is reached; this follows it. */
+  | { readonly type: "met"; readonly rest: string }
+  | { readonly type: "differs" };
+
+/** Longest run of white space that is waited through behind the first character, in code units: more is no text any more. */
+const spaceMax = 2_000;
+
+/** Longest line that is waited for in front of the anchor, in code units: no fence is longer. */
+const lineMax = 256;
+
+const wait = { type: "wait" } as const;
+
+/** The places that still agree with new text, in lockstep. */
+class Places {
+  readonly #shown: Tokens;
+  #live: ReadonlyArray<number>;
+  #steps = 0;
+  #space = "";
+
+  constructor(shown: Tokens, places: ReadonlyArray<number>) {
+    this.#shown = shown;
+    this.#live = places;
+  }
+
+  get differs(): boolean {
+    return this.#live.length === 0;
+  }
+
+  /** Nothing of the shown text is missing but the white space at its end. */
+  get complete(): boolean {
+    const { units } = this.#shown;
+    const last = units.length - 1;
+    return units[last] === space && this.#live.some((place) => place + this.#steps === last);
+  }
+
+  /** Takes one unit, and says whether the end of the shown text is reached with it. */
+  take(unit: number): boolean {
+    return isSpace(unit) ? this.#takeSpace(unit) : this.#takeCharacter(unit);
+  }
+
+  #takeSpace(unit: number): boolean {
+    // the comparison begins with the first character that is not white space
+    if (this.#steps === 0) return false;
+    const { exact, spaces, units } = this.#shown;
+    this.#space += String.fromCharCode(unit);
+    const given = this.#space;
+    let met = false;
+    this.#live = this.#live.filter((place) => {
+      const at = place + this.#steps;
+      const shown = spaces.get(at);
+      if (shown === undefined) return false;
+      const seam = at === units.length - 1;
+      met ||= seam && given === shown;
+      return given.length <= spaceMax && (seam || exact[at] ? shown.startsWith(given) : true);
+    });
+    return met;
+  }
+
+  #takeCharacter(unit: number): boolean {
+    const { exact, spaces, units } = this.#shown;
+    const given = this.#space;
+    const skipped = given === "" ? 0 : 1;
+    const flat = fold(unit);
+    let met = false;
+    this.#live = this.#live.filter((place) => {
+      const before = place + this.#steps;
+      if (skipped === 1 && exact[before] && spaces.get(before) !== given) return false;
+      const at = before + skipped;
+      if (units[at] !== (exact[at] ? unit : flat)) return false;
+      met ||= at === units.length - 1;
+      return true;
+    });
+    this.#steps += skipped + 1;
+    this.#space = "";
+    return met;
+  }
+}
+
+/** Reads a line in front of the anchor that opens again the fence that the anchor stands in. */
+class Reopening {
+  readonly #shown: Tokens;
+  readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;
+  #line = "";
+
+  constructor(shown: Tokens, places: ReadonlyArray<number>, fences: ReadonlyArray<CodeFence>) {
+    this.#shown = shown;
+    const lines = new Map<string, Array<number>>();
+    for (const place of places) {
+      const fence = fenceAt(fences, shown.places[place] ?? 0);
+      if (fence === undefined) continue;
+      // the language alone opens it too
+      for (const line of new Set([fence.opener, fence.opener.split(/\s/)[0] ?? fence.opener])) {
+        lines.set(line, [...(lines.get(line) ?? []), place]);
+      }
+    }
+    this.#lines = lines;
+  }
+
+  /** Takes one unit: gives the places behind the line where it ends, nothing where it is another line. */
+  take(unit: number): "wait" | Places | undefined {
+    if (unit === lineEnd && this.#line !== "") {
+      const places = this.#lines.get(this.#line.trimEnd());
+      return places === undefined ? undefined : new Places(this.#shown, places);
+    }
+    if (isSpace(unit) && this.#line === "") return "wait";
+    this.#line += String.fromCharCode(unit);
+    const line = this.#line;
+    if (line.length > lineMax) return undefined;
+    for (const wanted of this.#lines.keys()) {
+      if (wanted.startsWith(line) || line.trimEnd() === wanted) return "wait";
+    }
+    return undefined;
+  }
+}
+
+/** Compares the new text of one continuation. */
+export class Comparison {
+  readonly #places: Places;
+  #reopening: Reopening | undefined;
+  #reopened: Places | undefined;
+
+  /**
+   * @param run the shown text
+   * @param starts where a model may begin anew, ascending; the text in front of the first one is not read
+   */
+  constructor(run: string, starts: ReadonlyArray<number>) {
+    const fences = codeFences(run);
+    const shown = tokensOf(run, starts[0] ?? 0, fences);
+    const places = starts.map((start) => tokenAt(shown, start));
+    this.#places = new Places(shown, places);
+    this.#reopening = new Reopening(shown, places, fences);
+  }
+
+  /** Nothing of the shown text is missing but the white space at its end: it was shown, and need not come again. */
+  get complete(): boolean {
+    return this.#places.complete || (this.#reopened?.complete ?? false);
+  }
+
+  take(text: string): Compared {
+    for (let at = 0; at < text.length; at += 1) {
+      const unit = text.charCodeAt(at);
+      if (unit === carriageReturn) continue;
+      const met = this.#places.take(unit);
+      const again = this.#reopened?.take(unit) ?? false;
+      if (met || again) return { type: "met", rest: text.slice(at + 1) };
+      this.#reopen(unit);
+      if (this.#places.differs && this.#reopening === undefined && (this.#reopened?.differs ?? true)) {
+        return { type: "differs" };
+      }
+    }
+    return wait;
+  }
+
+  #reopen(unit: number): void {
+    const opened = this.#reopening?.take(unit);
+    if (opened === "wait") return;
+    this.#reopening = undefined;
+    if (opened !== undefined) this.#reopened = opened;
+  }
+}

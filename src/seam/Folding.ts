@@ -1,0 +1,118 @@
+/**
+ * Says which characters of two texts are taken for the same at a seam, and how much a character weighs as a proof.
+ */
+
+/** The unit that is read over on both sides: servers write line ends with and without it. */
+export const carriageReturn = 0x0d;
+
+/** The unit that ends a line. */
+export const lineEnd = 0x0a;
+
+/** White space of one UTF-16 code unit, as `\s` has it. */
+export const isSpace = (unit: number): boolean =>
+  unit <= 0x20
+    ? unit === 0x20 || (unit >= 0x09 && unit <= 0x0d)
+    : unit >= 0xa0 &&
+      (unit === 0xa0 ||
+        unit === 0x1680 ||
+        (unit >= 0x2000 && unit <= 0x200a) ||
+        unit === 0x2028 ||
+        unit === 0x2029 ||
+        unit === 0x202f ||
+        unit === 0x205f ||
+        unit === 0x3000 ||
+        unit === 0xfeff);
+
+/** Typographic quotes and dashes become the ones of a keyboard: a model that copies prose changes them. Nothing else is folded. */
+export const fold = (unit: number): number => {
+  if (unit < 0x2010 || unit > 0x201d) return unit;
+  if (unit <= 0x2014) return 0x2d;
+  if (unit === 0x2018 || unit === 0x2019) return 0x27;
+  return unit === 0x201c || unit === 0x201d ? 0x22 : unit;
+};
+
+/** The first half of a surrogate pair. */
+export const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
+
+/** The second half of a surrogate pair. */
+const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+
+/** Scripts whose characters are words or syllables, and pictures: one says as much as two letters. */
+const wide: ReadonlyArray<readonly [number, number]> = [
+  [0x1100, 0x115f],
+  [0x2600, 0x27bf],
+  [0x2b00, 0x2bff],
+  [0x2e80, 0xa4cf],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe30, 0xfe4f],
+  [0xff00, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x1f000, 0x1faff],
+  [0x20000, 0x3fffd],
+];
+
+const isWide = (point: number): boolean =>
+  point >= 0x1100 && wide.some(([first, last]) => point >= first && point <= last);
+
+/**
+ * Weighs a text from its end: a letter counts 1, a character of a wide script or a picture 2, a run of white space 1.
+ *
+ * @param enough the weighing ends when so much is reached
+ * @returns the weight, and where the character begins that reached it
+ */
+export const weighBack = (
+  text: string,
+  from: number,
+  enough: number,
+): { readonly weight: number; readonly at: number } => {
+  let weight = 0;
+  let at = text.length;
+  let space = false;
+  while (at > from && weight < enough) {
+    at -= 1;
+    const unit = text.charCodeAt(at);
+    if (isSpace(unit)) {
+      if (!space && unit !== carriageReturn) weight += 1;
+      space ||= unit !== carriageReturn;
+      continue;
+    }
+    space = false;
+    if (isLowSurrogate(unit) && at > from && isHighSurrogate(text.charCodeAt(at - 1))) at -= 1;
+    weight += isWide(text.codePointAt(at) ?? unit) ? 2 : 1;
+  }
+  return { weight, at };
+};
+
+/** Weighs a text, as `weighBack` does. */
+export const weigh = (text: string): number => weighBack(text, 0, Number.POSITIVE_INFINITY).weight;
+
+/**
+ * The end of the characters from `from` on that weigh `enough` together; the end of the text where there are too few.
+ */
+export const weighAhead = (text: string, from: number, enough: number): number => {
+  let weight = 0;
+  let at = from;
+  let space = false;
+  while (at < text.length && weight < enough) {
+    const point = text.codePointAt(at) ?? 0;
+    if (isSpace(point)) {
+      if (!space && point !== carriageReturn) weight += 1;
+      space ||= point !== carriageReturn;
+    } else {
+      space = false;
+      weight += isWide(point) ? 2 : 1;
+    }
+    at += point > 0xffff ? 2 : 1;
+  }
+  return at;
+};
+
+/** A text as it is searched: runs of white space are one space, quotes and dashes are folded. */
+export const folded = (text: string): string =>
+  text
+    .replaceAll("\r", "")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/[\u2010-\u2014]/g, "-")
+    .replaceAll(/[\u2018\u2019]/g, "'")
+    .replaceAll(/[\u201c\u201d]/g, '"');

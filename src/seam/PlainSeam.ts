@@ -1,0 +1,196 @@
+/**
+ * Joins parts that carry plain text: what adapters of decoded streams and tests use.
+ */
+import type { Observation } from "../domain/Observation.ts";
+import type { SeamFault, SeamRefusal } from "../domain/SeamWords.ts";
+import { anchorOf } from "./Anchor.ts";
+import * as SeamVerifier from "./SeamVerifier.ts";
+import { type SeamJoin, type SeamPassed, type SeamPlan, shownCharactersMax, type TextSeam } from "./TextSeam.ts";
+
+/** How a kind of parts is read and written. */
+export interface PlainParts<P> {
+  /** The visible text of a part, if it is a piece of text. */
+  readonly text: (part: P) => string | undefined;
+  /** The same part with another text. */
+  readonly withText: (part: P, text: string) => P;
+}
+
+/** A part behind the seam that waits for the guard: some of its text, or none because it is no text. */
+interface Waiting<P> {
+  readonly part: P;
+  readonly observation: Observation;
+  /** How much of its text has not left, in code units; undefined for a part that is no text. */
+  text: number | undefined;
+}
+
+const dropped = (joined: boolean): SeamPassed<never> => ({ type: "passed", joined, parts: [], observations: [] });
+
+const ends = ({ calls, shows, terminal }: Observation): boolean => shows !== "nothing" || calls.length > 0 || terminal;
+
+class Join<P> implements SeamJoin<P> {
+  readonly #parts: PlainParts<P>;
+  readonly #verifier: SeamVerifier.SeamVerifier;
+  #joined = false;
+  /** How much new text has come and how much of it has left, in code units. */
+  #taken = 0;
+  #left = 0;
+  #waiting: Array<Waiting<P>> = [];
+  #last: { readonly part: P; readonly observation: Observation } | undefined;
+
+  constructor(parts: PlainParts<P>, verifier: SeamVerifier.SeamVerifier) {
+    this.#parts = parts;
+    this.#verifier = verifier;
+  }
+
+  readonly take = (part: P, observation: Observation): SeamPassed<P> => {
+    const text = this.#parts.text(part);
+    // an error ends the attempt as it came, and what is quiet shows nothing: neither waits for a seam
+    if (text === undefined && (observation.quiet || observation.failure !== undefined)) {
+      return { type: "passed", joined: this.#joined, parts: [part], observations: [observation] };
+    }
+    if (text === undefined) return this.#takeOther(part, observation);
+    this.#last = { part, observation };
+    this.#taken += text.length;
+    const step = this.#verifier.take(text);
+    const closes = ends({ ...observation, shows: "nothing" });
+    return this.#step(closes && step.type !== "unproven" ? this.#closed(observation, step) : step, {
+      part,
+      observation,
+      text: text.length,
+    });
+  };
+
+  readonly end = (): SeamPassed<P> => this.#step(this.#verifier.stop(), undefined);
+
+  #takeOther(part: P, observation: Observation): SeamPassed<P> {
+    const other: Waiting<P> = { part, observation, text: undefined };
+    if (ends(observation)) {
+      // reasoning in front of the seam is the second one of the answer, and is dropped
+      if (
+        !this.#joined &&
+        observation.shows === "reasoning" &&
+        observation.calls.length === 0 &&
+        !observation.terminal
+      ) {
+        return dropped(false);
+      }
+      return this.#step(this.#closed(observation, undefined), other);
+    }
+    if (!this.#joined) return dropped(false);
+    this.#waiting.push(other);
+    return { type: "passed", joined: true, ...this.#leave(0) };
+  }
+
+  /** Ends the text run, and gives its text with that of the step before it. */
+  #closed({ calls, terminal }: Observation, before: SeamVerifier.SeamStep | undefined): SeamVerifier.SeamStep {
+    const step = terminal && calls.length === 0 ? this.#verifier.stop() : this.#verifier.close();
+    return step.type === "joined" && before?.type === "joined" ? { ...step, text: before.text + step.text } : step;
+  }
+
+  #step(step: SeamVerifier.SeamStep, next: Waiting<P> | undefined): SeamPassed<P> {
+    if (step.type === "unproven") return step;
+    if (step.type === "wait") return dropped(false);
+    this.#joined = true;
+    const waiting = this.#waiting.reduce((sum, { text }) => sum + (text ?? 0), 0);
+    const behind = this.#taken - this.#verifier.cut - this.#left - waiting;
+    this.#left += step.text.length;
+    if (next?.text !== undefined) this.#waiting.push({ ...next, text: behind });
+    else if (next !== undefined) this.#waiting.push(next);
+    return { type: "passed", joined: true, ...this.#leave(step.text.length, step.text) };
+  }
+
+  /** Lets text leave in the parts that it came in, and what stands between them. */
+  #leave(
+    length: number,
+    text = "",
+  ): { readonly parts: ReadonlyArray<P>; readonly observations: ReadonlyArray<Observation> } {
+    const parts: Array<P> = [];
+    const observations: Array<Observation> = [];
+    const give = ({ observation, part }: Pick<Waiting<P>, "observation" | "part">, piece: string): void => {
+      parts.push(this.#parts.withText(part, piece));
+      observations.push({ ...observation, characters: piece.length });
+    };
+    let at = 0;
+    while (this.#waiting.length > 0) {
+      const first = this.#waiting[0];
+      if (first === undefined || (first.text !== undefined && first.text > 0 && at === length)) break;
+      if (first.text === undefined) {
+        parts.push(first.part);
+        observations.push(first.observation);
+      } else {
+        const piece = text.slice(at, at + first.text);
+        at += piece.length;
+        first.text -= piece.length;
+        if (piece !== "" || first.observation.calls.length > 0 || first.observation.terminal) give(first, piece);
+        if (first.text > 0) break;
+      }
+      this.#waiting.shift();
+    }
+    if (at < length && this.#last !== undefined) give(this.#last, text.slice(at));
+    return { parts, observations };
+  }
+}
+
+class Plain<P> implements TextSeam<P> {
+  readonly #parts: PlainParts<P>;
+  #run = "";
+  #characters = 0;
+  /** Calls that have left and that a request that goes on with a text cannot tell: the caller's, and hosted ones without an end. */
+  readonly #calls = new Set<string>();
+
+  constructor(parts: PlainParts<P>) {
+    this.#parts = parts;
+  }
+
+  readonly begins = (): void => {
+    this.#run = "";
+    this.#characters = 0;
+    this.#calls.clear();
+  };
+
+  readonly left = (part: P, observation: Observation): void => {
+    const text = this.#parts.text(part);
+    if (text !== undefined) {
+      this.#run += text;
+      this.#characters += text.length;
+    } else if (observation.shows !== "nothing") this.#run = "";
+    if (observation.calls.length > 0) this.#run = "";
+    for (const { choice, executor, ordinal, phase } of observation.calls) {
+      const call = `${choice}.${ordinal}`;
+      if (executor === "provider" && phase === "settled") this.#calls.delete(call);
+      else this.#calls.add(call);
+    }
+  };
+
+  readonly plan = (): SeamPlan | SeamRefusal => {
+    if (this.#calls.size > 0) return "not_text_last";
+    if (this.#characters > shownCharactersMax) return "too_long";
+    if (this.#run === "") return this.#characters > 0 ? "not_text_last" : "blank";
+    const anchor = anchorOf(this.#run);
+    return typeof anchor === "string" ? anchor : { proof: "anchor", at: this.#characters, quote: anchor.quote };
+  };
+
+  readonly joins = (plan: SeamPlan): SeamJoin<P> => {
+    const anchor = anchorOf(this.#run);
+    return typeof anchor === "string"
+      ? unproven("unwritable")
+      : new Join(this.#parts, SeamVerifier.make({ run: this.#run, anchor, proof: plan.proof }));
+  };
+
+  /** A plan of this seam has no prefill. */
+  readonly refused = (): void => {};
+}
+
+/** Nothing is joined to a text that has no anchor. */
+const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
+  take: () => ({ type: "unproven", fault }),
+  end: () => ({ type: "unproven", fault }),
+});
+
+/**
+ * Makes what one run goes on with.
+ *
+ * A part whose text is undefined ends the text run where it shows something or has calls. In front of the seam every part is
+ * dropped but quiet ones and errors; the part with the seam in it is split.
+ */
+export const make = <P>(parts: PlainParts<P>): TextSeam<P> => new Plain(parts);

@@ -1,0 +1,107 @@
+/**
+ * Stands behind a seam: holds what may become a repetition of the shown text, and says when it has become one.
+ */
+import type { Anchor } from "./Anchor.ts";
+import { AnchorAgain } from "./AnchorAgain.ts";
+import { isHighSurrogate } from "./Folding.ts";
+import { Repetition } from "./Repetition.ts";
+
+/** Most text that is held, in code units: white space without an end is let go. */
+const heldMax = 16 * 1024;
+
+/** What may leave of new text, and whether nothing further may. */
+export interface Guarded {
+  readonly text: string;
+  readonly repeats: boolean;
+}
+
+/** Guards the text of one continuation behind its seam. */
+export class RepetitionGuard {
+  #atOnce: ReadonlyArray<Repetition>;
+  readonly #again: AnchorAgain;
+  #open = true;
+  #held = "";
+  /** How much of what is held was shown: half a character. */
+  #shown = 0;
+  /** How much has come, in code units. */
+  #taken = 0;
+
+  /**
+   * @param run the shown text
+   * @param starts where sentences and lines begin in its end, and where the anchor does, ascending
+   */
+  constructor(run: string, anchor: Anchor, starts: ReadonlyArray<number>) {
+    // half a character was shown: a repetition may begin with the whole of it
+    const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
+    const before = starts.filter((at) => at < whole.length);
+    const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);
+    this.#atOnce = repetition();
+    this.#again = new AnchorAgain(run === whole ? anchor.text : anchor.text.slice(0, -1));
+    const half = run.slice(whole.length);
+    if (half === "") return;
+    this.#shown = half.length - this.take(half).text.length;
+    // it may begin without that half too
+    this.#atOnce = [...this.#atOnce, ...repetition()];
+    this.#open = true;
+  }
+
+  /** How much is held, in code units. */
+  get held(): number {
+    return this.#held.length - this.#shown;
+  }
+
+  take(text: string): Guarded {
+    return this.#without(this.#take(text));
+  }
+
+  #take(text: string): Guarded {
+    if (!this.#open) return { text, repeats: false };
+    const first = this.#taken - this.#held.length;
+    this.#held += text;
+    let left = first;
+    for (let at = 0; at < text.length && this.#open; at += 1) {
+      const place = this.#taken + at;
+      if (this.#repeats(text.charCodeAt(at), place)) {
+        this.#open = false;
+        return { text: this.#held.slice(0, left - first), repeats: true };
+      }
+      if (place - left >= heldMax) this.#atOnce = [];
+      if (this.#atOnce.length > 0) continue;
+      left = Math.max(left, this.#again.heldFrom ?? place + 1);
+      if (this.#again.over) this.#open = false;
+    }
+    this.#taken += text.length;
+    const free = this.#open ? this.#held.slice(0, left - first) : this.#held;
+    this.#held = this.#held.slice(free.length);
+    return { text: free, repeats: false };
+  }
+
+  /** The text ends here: gives what was held. */
+  end(): Guarded {
+    return this.#without(this.#end());
+  }
+
+  #end(): Guarded {
+    if (this.#open && this.#atOnce.some((one) => one.end() === "yes")) {
+      this.#open = false;
+      return { text: "", repeats: true };
+    }
+    this.#open = false;
+    const text = this.#held;
+    this.#held = "";
+    return { text, repeats: false };
+  }
+
+  #without({ repeats, text }: Guarded): Guarded {
+    const shown = Math.min(this.#shown, text.length);
+    this.#shown -= shown;
+    return { repeats, text: text.slice(shown) };
+  }
+
+  #repeats(unit: number, place: number): boolean {
+    const again = this.#again.take(unit, place);
+    const atOnce = this.#atOnce.map((one) => one.take(unit));
+    if (atOnce.includes("no")) this.#atOnce = this.#atOnce.filter((_, index) => atOnce[index] !== "no");
+    return again || atOnce.includes("yes");
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Finds where sentences and lines begin: the places from which a model says again what it has said.
+ */
+import { isSpace, lineEnd } from "./Folding.ts";
+
+const units = (characters: string): ReadonlySet<number> => new Set(Array.from(characters, (one) => one.charCodeAt(0)));
+
+/** Ends of sentences that white space follows. */
+const terminators = units(".!?…‽؟۔।॥։።។။");
+
+/** Ends of sentences of scripts that write no white space between sentences. */
+const wideTerminators = units("。！？｡");
+
+/** What may stand between the end of a sentence and the next one. */
+const closers = units("\"'”’)]}»›*_`」』）】》〉");
+
+/** Units in front of the first place that is asked for that are read too, so that the end of a sentence there is seen. */
+const lookBack = 64;
+
+/**
+ * Finds the starts of sentences and lines: each is the first character that is not white space.
+ *
+ * @param from the first place that is wanted
+ * @returns places in the text, ascending; the text's own beginning is one
+ */
+export const sentenceStarts = (text: string, from: number): ReadonlyArray<number> => {
+  const found: Array<number> = [];
+  let at = Math.max(0, from - lookBack);
+  let begins = at === 0;
+  let ended: "no" | "narrow" | "wide" = "no";
+  for (; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (isSpace(unit)) {
+      begins ||= unit === lineEnd || ended !== "no";
+      continue;
+    }
+    const terminates = wideTerminators.has(unit) ? "wide" : terminators.has(unit) ? "narrow" : "no";
+    const closes = closers.has(unit);
+    if (begins || (ended === "wide" && terminates === "no" && !closes)) {
+      if (at >= from) found.push(at);
+      begins = false;
+      ended = "no";
+    }
+    if (terminates !== "no") ended = terminates;
+    else if (!closes) ended = "no";
+  }
+  return found;
+};

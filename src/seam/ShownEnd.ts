@@ -1,0 +1,66 @@
+/**
+ * Holds the end of a shown text as tokens, so that new text can be compared with it from many places at once.
+ *
+ * A token is a character, or a run of white space. Carriage returns are none.
+ */
+import type { CodeFence } from "./CodeFences.ts";
+import { carriageReturn, fold, isSpace } from "./Folding.ts";
+
+/** The token of a run of white space. */
+export const space = -1;
+
+/** A text as tokens. The arrays are as long as each other. */
+export interface Tokens {
+  /** The character, folded unless it is exact, or `space`. */
+  readonly units: ReadonlyArray<number>;
+  /** Where each token begins in the text. */
+  readonly places: ReadonlyArray<number>;
+  /** Stands between code fences: nothing is folded there, and white space is the program's. */
+  readonly exact: ReadonlyArray<boolean>;
+  /** The runs of white space, by the index of their token, without carriage returns. */
+  readonly spaces: ReadonlyMap<number, string>;
+}
+
+/** Reads the tokens of a text from a place on. */
+export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeFence> = []): Tokens => {
+  const units: Array<number> = [];
+  const places: Array<number> = [];
+  const exact: Array<boolean> = [];
+  const spaces = new Map<number, string>();
+  let fence = 0;
+  const inFence = (at: number): boolean => {
+    while (fence < fences.length && (fences[fence]?.to ?? 0) <= at) fence += 1;
+    return at >= (fences[fence]?.from ?? Number.POSITIVE_INFINITY);
+  };
+  for (let at = from; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === carriageReturn) continue;
+    const last = units.length - 1;
+    const program = inFence(at);
+    if (isSpace(unit)) {
+      if (units[last] === space) {
+        spaces.set(last, (spaces.get(last) ?? "") + String.fromCharCode(unit));
+        // a run belongs to what follows it: indentation is the program's, an empty line in front of a fence is not
+        exact[last] = program;
+        continue;
+      }
+      spaces.set(last + 1, String.fromCharCode(unit));
+    }
+    units.push(isSpace(unit) ? space : program ? unit : fold(unit));
+    places.push(at);
+    exact.push(program);
+  }
+  return { units, places, exact, spaces };
+};
+
+/** The index of the first token that begins at a place or behind it. */
+export const tokenAt = ({ places }: Tokens, place: number): number => {
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((places[middle] ?? 0) < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};

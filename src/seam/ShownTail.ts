@@ -1,0 +1,60 @@
+/**
+ * Takes off the beginning of new text what stands at the end of the shown text already: carriage returns that no comparison
+ * reads and, of a prefill, white space that was not sent.
+ */
+import { carriageReturn, isSpace } from "./Folding.ts";
+
+const endOf = (run: string): string => {
+  let from = run.length;
+  while (from > 0 && isSpace(run.charCodeAt(from - 1))) from -= 1;
+  return run.slice(from);
+};
+
+/** Reads the new text of one continuation from the seam on. */
+export class ShownTail {
+  /** White space that may come again. */
+  #wanted: string;
+  /** Carriage returns at the very end. */
+  #returns: number;
+  /** Carriage returns that were read in front of a character that decides whether they stand in the shown text. */
+  #read = 0;
+  #over = false;
+
+  /** @param unsent the white space at the end of the run was not sent */
+  constructor(run: string, unsent: boolean) {
+    const end = endOf(run);
+    this.#wanted = unsent ? end.replaceAll("\r", "") : "";
+    this.#returns = end.length - end.replace(/\r+$/, "").length;
+  }
+
+  /** How much is held, in code units. */
+  get held(): number {
+    return this.#read;
+  }
+
+  take(text: string): string {
+    for (let at = 0; at < text.length && !this.#over; at += 1) {
+      const unit = text.charCodeAt(at);
+      if (unit === carriageReturn) {
+        if (this.#wanted !== "") this.#read += 1;
+        else if (this.#returns > 0) this.#returns -= 1;
+        else return this.#ends(text.slice(at));
+      } else if (this.#wanted !== "" && unit === this.#wanted.charCodeAt(0)) {
+        this.#wanted = this.#wanted.slice(1);
+        this.#read = 0;
+      } else return this.#ends(text.slice(at));
+    }
+    return this.#over ? text : "";
+  }
+
+  end(): string {
+    return this.#over ? "" : this.#ends("");
+  }
+
+  #ends(text: string): string {
+    this.#over = true;
+    const read = "\r".repeat(this.#read);
+    this.#read = 0;
+    return read + text;
+  }
+}
