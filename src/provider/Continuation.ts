@@ -3,12 +3,12 @@
  *
  * Pure: the caller gives the body that was sent, what it collected, what became of each call and the results that it has, and
  * gets a new body. In it every kept call has exactly one result, no call that was cut appears, nothing is asked to go on in
- * words while a call is open, and the last message is never the assistant's.
+ * words while a call is open, and the last message is never the assistant's but with the `seam` of a provider that takes a prefill.
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
 import * as Collector from "./continuation/Collector.ts";
-import { type ContinuationError, type ContinuationInput, prepare } from "./continuation/Input.ts";
+import { type ContinuationError, type ContinuationInput, prepare, refusal } from "./continuation/Input.ts";
 import { type ReceivedAnswer, receivedOf } from "./continuation/Received.ts";
 import * as Turn from "./continuation/Turn.ts";
 import { type ProtocolId, protocols, type WireProtocol } from "./Protocols.ts";
@@ -24,6 +24,7 @@ export {
   sentences,
 } from "./continuation/Input.ts";
 export { ReceivedItem } from "./continuation/Received.ts";
+export { seamWords } from "./continuation/SeamRequest.ts";
 export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Words.ts";
 
 /** What was received and kept of one response. */
@@ -44,9 +45,14 @@ export const build = (
 
 /** `build` in a protocol that need not be in the registry. */
 export const buildIn = (
-  { continuation, id }: WireProtocol,
+  { continuation, id, seamRefusal }: WireProtocol,
   input: ContinuationInput,
-): Result.Result<Json.JsonRecord, ContinuationError> => Result.flatMap(prepare(id, input), continuation.build);
+): Result.Result<Json.JsonRecord, ContinuationError> =>
+  Result.flatMap(prepare(id, input), (prepared) => {
+    // The body may be another one than that which the seam was planned for.
+    const refused = prepared.seam === undefined ? undefined : seamRefusal(prepared.body);
+    return refused === undefined ? continuation.build(prepared) : refusal("seam", "body", refused);
+  });
 
 /**
  * Adds what the user says behind a response. The words by which the last response was to be gone on with give way to it, and a

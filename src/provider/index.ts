@@ -9,6 +9,7 @@ export * as Continuation from "./Continuation.ts";
 export * as Gemini from "./gemini/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";
 export * as OpenAiResponses from "./openai-responses/Decode.ts";
+export * as ProtocolSeam from "./ProtocolSeam.ts";
 export type {
   AnyProtocolId,
   End,
@@ -19,6 +20,7 @@ export type {
   SseEvent,
   Tolerance,
 } from "./Protocols.ts";
+export { PrefillRule } from "./seam/Prefills.ts";
 export * as AnySse from "./stream/AnySse.ts";
 export type { Content } from "./stream/Content.ts";
 export * as Decoder from "./stream/Decoder.ts";

@@ -8,8 +8,9 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { budgeted, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { closingWords, freeText, idMaker, isSaid } from "../continuation/Words.ts";
+import { freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
 /** Where a message stands, and how it writes text. */
 export const turn: TurnForm = {
@@ -20,17 +21,33 @@ export const turn: TurnForm = {
 };
 
 /** Builds the body. */
-export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
+    const { body, items, seam, whole } = prepared;
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     const messages: ReadonlyArray<unknown> = body.messages;
     const { assistant, lostHosted, results } = blocksOf(items, messages);
     const spoken = assistant.length > 0 && results.length === 0;
     yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), structured(body));
-    const words = closingWords(items, { spoken, lostHosted, whole });
+    const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf });
     const user = [...results, ...(words === undefined ? [] : [{ type: "text", text: words }])];
-    const answered = assistant.length === 0 ? messages : withBlocks(messages, "assistant", assistant);
-    return { ...body, messages: user.length === 0 ? answered : withBlocks(answered, "user", user) };
+    const blocks = seam === undefined ? assistant : shownIn(assistant, seam.proof === "prefill");
+    const answered = blocks.length === 0 ? messages : withBlocks(messages, "assistant", blocks);
+    const next = { ...body, messages: user.length === 0 ? answered : withBlocks(answered, "user", user) };
+    return budgeted(next, seam, ["max_tokens"], Json.record(body.thinking)?.budget_tokens);
+  });
+
+const textOf = ({ json }: KeptItem): string => Json.string(json.text);
+
+/**
+ * The blocks of a response that goes on in its text. The API refuses white space at the end of a request, where that is the
+ * assistant's.
+ */
+const shownIn = (blocks: ReadonlyArray<Json.JsonRecord>, isLast: boolean): ReadonlyArray<Json.JsonRecord> =>
+  blocks.map((block, at) => {
+    if (at < blocks.length - 1 || block.type !== "text") return block;
+    const text = withoutHalf(Json.string(block.text));
+    return { ...block, text: isLast ? text.trimEnd() : text };
   });
 
 interface Blocks {

@@ -8,6 +8,8 @@ import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+import { seamRefusal } from "./Seam.ts";
+import { splice } from "./Splice.ts";
 
 const eventsOf = (message: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> => [
   { type: "message_start", message: { ...message, content: [] } },
@@ -25,9 +27,11 @@ export const anthropicMessages = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
+  seamRefusal,
   noOp,
   givenUp: { document, ending },
   takesComments: true,
   eventsOf,
   usage: { cachedApart: true, reasoningApart: false },
+  splice,
 });

@@ -5,6 +5,7 @@
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import * as Json from "../../domain/Json.ts";
+import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { ReceivedAnswer, type ReceivedItem } from "./Received.ts";
 
 /** Largest request body that is continued, as JSON, in UTF-16 code units. Anthropic takes 32 MB, the others less. */
@@ -17,7 +18,7 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
  * no protocol can go on with several responses at once. `structured_output`: a response that must be whole JSON cannot go on in
  * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`:
  * the provider keeps the conversation itself, so that its content is not known here. `contradiction`: a result for a call
- * that did not run, or two for one.
+ * that did not run, or two for one. `seam`: the kept response is not one that goes on behind the text that was shown.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
   reason: Schema.Literals([
@@ -29,6 +30,7 @@ export class ContinuationError extends Schema.TaggedError<ContinuationError>()("
     "not_text",
     "server_state",
     "contradiction",
+    "seam",
   ]),
   field: Schema.String,
   message: Schema.String,
@@ -61,6 +63,11 @@ export interface ContinuationInput {
   readonly calls: ReadonlyArray<CallOutcome>;
   /** The results of settled calls, as far as they are there. */
   readonly results: ReadonlyArray<CallResult>;
+  /**
+   * How the response goes on behind text that was shown: `AttemptContext.seam`. Left out, the model is asked for the rest in words
+   * that prove nothing.
+   */
+  readonly seam?: SeamPlan | undefined;
 }
 
 /** How a call is closed: by its result, or by a sentence that says why there is none. */
@@ -84,6 +91,7 @@ export interface Prepared {
   readonly items: ReadonlyArray<KeptItem>;
   /** The response came to its end. */
   readonly whole: boolean;
+  readonly seam: SeamPlan | undefined;
 }
 
 /** What the model reads of a call that has no result. */
@@ -131,7 +139,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
           closing: item.type === "call" && item.whole ? closingOf(results.get(key), outcomeOf(input, key)) : undefined,
         };
       });
-    return { body, items, whole };
+    return { body, items, whole, seam: input.seam };
   });
 
 const isUntold = ({ json, type }: ReceivedItem): boolean => type === "text" && json.untold === true;

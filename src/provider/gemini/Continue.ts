@@ -7,9 +7,12 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
+import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { budgeted, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { closingWords, freeText } from "../continuation/Words.ts";
+import { freeText } from "../continuation/Words.ts";
+import { fieldOf, nameIn } from "./Field.ts";
 
 /** Where a message stands, and how it writes text. Code Assist holds the request one level deeper. */
 export const turn: TurnForm = {
@@ -21,8 +24,9 @@ export const turn: TurnForm = {
 };
 
 /** Builds the body; one of Code Assist holds the request one level deeper. */
-export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
+    const { body, items, seam, whole } = prepared;
     const inner = body.contents === undefined ? Json.record(body.request) : undefined;
     const request = inner ?? body;
     const field = inner === undefined ? "contents" : "request.contents";
@@ -34,12 +38,29 @@ export const build = ({ body, items, whole }: Prepared): Result.Result<Json.Json
     const { answer, lostHosted, responses } = partsOf(items);
     const spoken = answer.length > 0 && responses.length === 0;
     yield* freeText(spoken && !whole, structured(config));
-    const words = closingWords(items, { spoken, lostHosted, whole });
+    const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf: ({ json }) => Json.string(json.text) });
     const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
-    const answered = answer.length === 0 ? contents : withParts(contents, "model", answer);
-    const next = { ...request, contents: user.length === 0 ? answered : withParts(answered, "user", user) };
+    const parts = seam === undefined ? answer : answer.map(shownPart);
+    const answered = parts.length === 0 ? contents : withParts(contents, "model", parts);
+    const next = withBudget(
+      { ...request, contents: user.length === 0 ? answered : withParts(answered, "user", user) },
+      seam,
+    );
     return inner === undefined ? next : { ...body, request: next };
   });
+
+const shownPart = (part: Json.JsonRecord): Json.JsonRecord =>
+  typeof part.text === "string" ? { ...part, text: withoutHalf(part.text) } : part;
+
+/** The request with what is left of its budget; the API reads each field in two spellings. */
+const withBudget = (request: Json.JsonRecord, seam: SeamPlan | undefined): Json.JsonRecord => {
+  const name = nameIn(request, "generationConfig");
+  const config = Json.record(request[name]);
+  if (config === undefined) return request;
+  const thinking = Json.record(fieldOf(config, "thinkingConfig")) ?? {};
+  const field = nameIn(config, "maxOutputTokens");
+  return { ...request, [name]: budgeted(config, seam, [field], fieldOf(thinking, "thinkingBudget")) };
+};
 
 interface Parts {
   readonly answer: ReadonlyArray<Json.JsonRecord>;

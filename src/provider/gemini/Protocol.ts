@@ -7,6 +7,8 @@ import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+import { seamRefusal } from "./Seam.ts";
+import { splice } from "./Splice.ts";
 
 /** Google Gemini. */
 export const googleGemini = wireProtocol(protocol, {
@@ -14,10 +16,12 @@ export const googleGemini = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
+  seamRefusal,
   noOp,
   givenUp: { document, ending },
   takesComments: false,
   usage: { cachedApart: false, reasoningApart: true },
   // A document has the form of a chunk.
   eventsOf: (document) => [document],
+  splice,
 });

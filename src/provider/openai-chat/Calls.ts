@@ -222,9 +222,9 @@ const inputText = (value: unknown): string =>
 
 /** Groq's compound systems run tools themselves and say so with the tool's kind, its arguments and, later, its output. */
 const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
-  const key = `hosted ${indexOf(entry.index) ?? Json.string(entry.id)}`;
+  const key = executedKey(entry);
   const type = Json.string(entry.type) || Json.string(entry.name);
-  const settled = [entry.output, entry.search_results, entry.code_results, entry.browser_results].some(isPresent);
+  const settled = isSettled(entry);
   const ordinal = gathering.calls.findIndex((call) => call.key === key);
   const known = gathering.calls[ordinal];
   const call: Call = known ?? {
@@ -242,6 +242,14 @@ const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonReco
   const next = { ...call, settled: call.settled || settled };
   gathering.calls = known === undefined ? [...gathering.calls, next] : gathering.calls.with(at, next);
 };
+
+/** What tells the calls apart that the provider runs. */
+export const executedKey = (entry: Json.JsonRecord): string =>
+  `hosted ${indexOf(entry.index) ?? Json.string(entry.id)}`;
+
+/** Whether a tool that the provider ran has said its result. */
+export const isSettled = (entry: Json.JsonRecord): boolean =>
+  [entry.output, entry.search_results, entry.code_results, entry.browser_results].some(isPresent);
 
 const isPresent = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
 

@@ -101,6 +101,12 @@ const addEntry = (found: Array<Content>, entry: unknown, choice: number): void =
     found.push({ kind: "media", choice, key: type, text: "" });
 };
 
+/** Whether an entry of a content list is reasoning. */
+export const isReasoningEntry = (entry: unknown): boolean => reasoningTypes.has(Json.string(Json.record(entry)?.type));
+
+/** Whether a field of a delta is reasoning, in any of its spellings: what signs it has the same beginning. */
+export const isReasoningField = (name: string): boolean => /^(?:reasoning|thinking)/.test(name);
+
 const reasoningTypes: ReadonlySet<string> = new Set(["thinking", "reasoning", "redacted_thinking"]);
 
 const reasoned = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "reasoning", text });
@@ -159,7 +165,8 @@ const readable = (value: unknown, depth = 0): string => {
   return "";
 };
 
-const isPresent = (value: unknown): boolean =>
+/** Whether a field says something: servers with typed languages fill those that do not. */
+export const isPresent = (value: unknown): boolean =>
   typeof value === "string" ? value !== "" : Array.isArray(value) ? value.length > 0 : hasKeys(Json.record(value));
 
 const hasKeys = (record: Json.JsonRecord | undefined): boolean =>

@@ -8,8 +8,9 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { budgeted, finalMessage, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { closingWords, freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
+import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 import { messageText } from "./Content.ts";
 
 /** Where a message stands, and how it writes text. */
@@ -21,22 +22,32 @@ export const turn: TurnForm = {
 };
 
 /** Builds the body. */
-export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
+    const { body, items, seam, whole } = prepared;
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
     if ((Json.natural(body.n) ?? 1) > 1) return yield* refusal("several_choices", "n", "expected one choice");
     const messages: ReadonlyArray<unknown> = body.messages;
-    const text = textIn(items);
+    const text = seam === undefined ? textIn(items) : withoutHalf(textIn(items));
     const { calls, results } = callsOf(items, messages);
     const spoken = isSaid(text) && results.length === 0;
     yield* freeText(spoken && !whole, structured(body));
-    const words = closingWords(items, { spoken, lostHosted: false, whole });
+    const words = yield* wordsBehind(prepared, {
+      spoken,
+      lostHosted: false,
+      textOf: ({ json }) => Json.string(json.text),
+    });
     const said = isSaid(text) || results.length > 0;
     const answer = { role: "assistant", content: isSaid(text) ? text : null, ...calls };
     const answered = said ? withAnswer(messages, answer) : messages;
     const told = words === undefined ? [] : [{ role: "user", content: words }];
-    return { ...body, messages: [...answered, ...results, ...told] };
+    const next = finalMessage({ ...body, messages: [...answered, ...results, ...told] }, seam, "messages");
+    return budgeted(next, seam, ["max_tokens", "max_completion_tokens"], thinkingBudget(body));
   });
+
+/** Of the budget what the model may think: OpenRouter's and LiteLLM's fields, which their servers hold against the whole. */
+const thinkingBudget = ({ reasoning, thinking }: Json.JsonRecord): unknown =>
+  Json.record(reasoning)?.max_tokens ?? Json.record(thinking)?.budget_tokens;
 
 /** The text of all deltas; what was stored before has the one message of a server that sends no deltas beside it. */
 const textIn = (items: ReadonlyArray<KeptItem>): string => {

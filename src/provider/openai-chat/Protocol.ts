@@ -7,6 +7,8 @@ import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+import { seamRefusal } from "./Seam.ts";
+import { splice } from "./Splice.ts";
 
 /** OpenAI Chat Completions. */
 export const openAiChat = wireProtocol(protocol, {
@@ -14,10 +16,12 @@ export const openAiChat = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
+  seamRefusal,
   noOp,
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
   // A document has the form of a chunk.
   eventsOf: (document) => [document],
+  splice,
 });

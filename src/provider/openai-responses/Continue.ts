@@ -8,8 +8,9 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
+import { budgeted, finalMessage, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { closingWords, freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
+import { freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
 
 /** Where a message stands, and how it writes text. */
 export const turn: TurnForm = {
@@ -20,8 +21,9 @@ export const turn: TurnForm = {
 };
 
 /** Builds the body. */
-export const build = ({ body, items, whole }: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
+export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
+    const { body, items, seam, whole } = prepared;
     if (body.conversation !== undefined && body.conversation !== null)
       return yield* refusal("server_state", "conversation", "which part of the response it holds is unknown");
     const input = inputOf(body.input);
@@ -29,11 +31,31 @@ export const build = ({ body, items, whole }: Prepared): Result.Result<Json.Json
     const { answer, lost, outputs } = itemsOf(items, input);
     const spoken = answer.length > 0 && outputs.length === 0;
     yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), structured(body));
-    const closing = closingWords(items, { spoken, lostHosted: lost.hosted, whole }) ?? "";
+    const closing = (yield* wordsBehind(prepared, { spoken, lostHosted: lost.hosted, textOf: textIn })) ?? "";
     const words = [...(lost.calls ? [lostCall] : []), closing].join(" ").trim();
     const told = words === "" ? [] : [{ type: "message", role: "user", content: words }];
-    return { ...body, input: [...input, ...answer, ...outputs, ...told] };
+    const kept = seam === undefined ? answer : answer.map(withoutHalves);
+    const next = finalMessage({ ...body, input: [...input, ...kept, ...outputs, ...told] }, seam, "input");
+    return budgeted(next, seam, ["max_output_tokens"], undefined);
   });
+
+/** The text of a message that was cut, or came whole. */
+const textIn = (item: KeptItem): string =>
+  Json.list(message(item)?.content)
+    .map((part) => Json.string(Json.record(part)?.text))
+    .join("");
+
+/** A message whose texts do not end with half a character. */
+const withoutHalves = (item: Json.JsonRecord): Json.JsonRecord =>
+  item.type !== "message"
+    ? item
+    : {
+        ...item,
+        content: Json.list(item.content).map((part) => {
+          const { text, ...rest } = Json.record(part) ?? {};
+          return typeof text === "string" ? { ...rest, text: withoutHalf(text) } : part;
+        }),
+      };
 
 const inputOf = (input: unknown): ReadonlyArray<unknown> | undefined => {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];

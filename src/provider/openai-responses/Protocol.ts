@@ -8,6 +8,8 @@ import { build, turn } from "./Continue.ts";
 import { protocol } from "./Decode.ts";
 import { opened } from "./Opening.ts";
 import { document, ending, noOp } from "./OwnEvents.ts";
+import { seamRefusal } from "./Seam.ts";
+import { splice } from "./Splice.ts";
 
 /** `GET …/responses/{id}?stream=true&starting_after=N`. */
 const resume: ResumeForm = {
@@ -25,6 +27,7 @@ export const openAiResponses = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
+  seamRefusal,
   noOp,
   givenUp: { document, ending },
   takesComments: true,
@@ -33,4 +36,5 @@ export const openAiResponses = wireProtocol(protocol, {
   eventsOf: (response) =>
     response.status === "queued" || response.status === "in_progress" ? [] : [{ type: "response.completed", response }],
   resume,
+  splice,
 });

@@ -4,8 +4,10 @@
  */
 import type * as Result from "effect/Result";
 import type * as Json from "../../domain/Json.ts";
+import type { SeamRefusal } from "../../domain/SeamWords.ts";
 import type { ContinuationError, Prepared } from "../continuation/Input.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
+import type { Splice } from "../seam/Splice.ts";
 import type { Protocol } from "../stream/Protocol.ts";
 import type { Verifier } from "../stream/Resume.ts";
 import type { Address } from "./Address.ts";
@@ -30,6 +32,10 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
   /** How a response is read on that `address.resumes` names. */
   readonly resume?: ResumeForm;
+  /** Why a request's response could not go on behind text that was shown; undefined where nothing of the request forbids it. */
+  readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;
+  /** Joins continuations to a response; a new one for each response. Left out: its text is never gone on with. */
+  readonly splice?: () => Splice;
 }
 
 /** How a response is read on that outlives its connection. */

@@ -13,6 +13,7 @@ export const toy = wireProtocol(protocol, {
   address,
   opened,
   continuation: { build, turn },
+  seamRefusal: () => undefined,
   noOp: () => ({ data: { t: "wait" } }),
   givenUp: {
     document: (message, code) => ({ error: message, ...(code === undefined ? {} : { code }) }),

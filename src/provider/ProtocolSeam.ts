@@ -1,0 +1,143 @@
+/**
+ * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the decoders
+ * of this package.
+ *
+ * It follows what leaves for the client with a fold of the protocol, so that the parts of a continuation have the content keys and
+ * the ordinals of calls that go on with it. One for each run.
+ */
+import * as Json from "../domain/Json.ts";
+import type { Observation, Usage } from "../domain/Observation.ts";
+import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../seam/TextSeam.ts";
+import { type ProtocolId, protocols, type WireProtocol } from "./Protocols.ts";
+import * as ResponseSeam from "./ResponseSeam.ts";
+import type { SplicedEvent } from "./seam/Splice.ts";
+import type { Spliced, SplicedJoin } from "./seam/SplicedJoin.ts";
+import type { Part, SseEvent } from "./stream/Protocol.ts";
+
+/** The request whose responses are gone on with. */
+export interface Options<Id extends string = ProtocolId> extends ResponseSeam.Options {
+  readonly protocol: Id;
+}
+
+/**
+ * Makes the seam of one run: `seam: () => ProtocolSeam.make({ protocol, body, url })`. `Continuation.build` makes the request of
+ * its plan, with `seam: context.seam`.
+ *
+ * @param options protocol, body and address of the run's first request
+ */
+export const make = <Id extends ProtocolId>(options: Options<Id>): TextSeam<Part<Id>> =>
+  // The registry gives the protocol of the very id that it is asked for.
+  makeIn(protocols.get(options.protocol) as unknown as WireProtocol<Id>, options);
+
+/** `make` in a protocol that need not be in the registry. */
+export const makeIn = <Id extends string>(
+  protocol: WireProtocol<Id>,
+  options: ResponseSeam.Options & {
+    /** How many choices the body asks for, where it is not read before something breaks. */
+    readonly choices?: number | undefined;
+  },
+): TextSeam<Part<Id>> => new PartSeam(protocol, options);
+
+class PartSeam<Id extends string> implements TextSeam<Part<Id>> {
+  readonly #protocol: WireProtocol<Id>;
+  readonly #response: ResponseSeam.ResponseSeam;
+  readonly #start: unknown;
+  /** The fold of everything that has left. It never changes in place, so that a continuation goes on with its own. */
+  #client: unknown;
+
+  constructor(protocol: WireProtocol<Id>, options: Parameters<typeof makeIn<Id>>[1]) {
+    this.#protocol = protocol;
+    this.#response = ResponseSeam.make(protocol, options);
+    const body = Json.record(options.body);
+    const choices = options.choices ?? (body && protocol.address.choices(body));
+    this.#start = protocol.initial(choices === undefined ? {} : { choices });
+    this.#client = this.#start;
+  }
+
+  readonly begins = (): void => {
+    this.#response.begins();
+    this.#client = this.#start;
+  };
+
+  readonly left = (part: Part<Id>, { failure, terminal }: Observation): void => {
+    // What the provider says of its own failure is no text, and the response goes on in front of it.
+    if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
+    this.#response.left(part);
+    [this.#client] = this.#protocol.step(this.#client, part.event);
+  };
+
+  readonly plan = () => this.#response.plan();
+
+  readonly refused = (plan: SeamPlan): void => this.#response.refused(plan);
+
+  readonly joins = (plan: SeamPlan): SeamJoin<Part<Id>> => {
+    const join = this.#response.joins(plan);
+    return join === undefined ? unproven() : new PartJoin(this.#protocol, this.#client, join);
+  };
+}
+
+/** A continuation of what has not left here proves nothing. */
+const unproven = <P>(): SeamJoin<P> => ({
+  take: () => ({ type: "unproven", fault: "differs" }),
+  end: () => ({ type: "unproven", fault: "differs" }),
+});
+
+class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
+  readonly #protocol: WireProtocol<Id>;
+  readonly #join: SplicedJoin;
+  #client: unknown;
+  /** What the attempt itself has told of its cost with parts that the client does not read. */
+  #usage: Usage | undefined;
+  #joined = false;
+
+  constructor(protocol: WireProtocol<Id>, client: unknown, join: SplicedJoin) {
+    this.#protocol = protocol;
+    this.#client = client;
+    this.#join = join;
+  }
+
+  readonly take = (part: Part<Id>, observation: Observation): SeamPassed<Part<Id>> => {
+    if (observation.usage !== undefined) this.#usage = { ...this.#usage, ...observation.usage };
+    return this.#passed(this.#join.take(part), part, observation);
+  };
+
+  readonly end = (): SeamPassed<Part<Id>> => this.#passed(this.#join.end(), undefined, undefined);
+
+  #passed(spliced: Spliced, part: Part<Id> | undefined, observation: Observation | undefined): SeamPassed<Part<Id>> {
+    if (spliced.type === "unproven") return spliced;
+    if (spliced.type === "failed")
+      return {
+        type: "passed",
+        joined: this.#joined,
+        parts: part === undefined ? [] : [part],
+        observations: observation === undefined ? [] : [observation],
+      };
+    this.#joined = spliced.joined;
+    const parts = spliced.events.map((event, at) => this.#decoded(event, at === 0 ? part : undefined));
+    const observations = parts.map((it, at) => this.#own(it.observation, at === parts.length - 1));
+    return { type: "passed", joined: this.#joined, parts, observations };
+  }
+
+  /** The event as the client reads it, with what it says behind everything that has left. */
+  #decoded({ event, json }: SplicedEvent, came: Part<Id> | undefined): Part<Id> {
+    const data = typeof json === "string" ? json : JSON.stringify(json);
+    const framed: SseEvent = {
+      event,
+      data,
+      ...(came?.event.id === undefined ? {} : { id: came.event.id }),
+      bytes: came?.event.bytes ?? 0,
+    };
+    const [client, part] = this.#protocol.step(this.#client, framed);
+    this.#client = client;
+    return part;
+  }
+
+  /** What an event proves of its own attempt: the client reads the usage of the whole response, and the attempt cost its own. */
+  #own(observation: Observation, isLast: boolean): Observation {
+    const { usage: _usage, ...rest } = observation;
+    const usage = isLast ? this.#usage : undefined;
+    if (usage === undefined) return rest;
+    this.#usage = undefined;
+    return { ...rest, usage };
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Says which requests of Gemini have responses that cannot go on. The API reads every field in two spellings.
+ *
+ * The mode `VALIDATED` forbids nothing: it lets the model choose between words and a call, as `AUTO` does.
+ */
+import * as Json from "../../domain/Json.ts";
+import type { SeamRefusal } from "../../domain/SeamWords.ts";
+import * as Refusals from "../seam/Refusals.ts";
+import { fieldOf, requestIn } from "./Field.ts";
+
+const rows: ReadonlyArray<Refusals.RefusalRow> = [
+  [
+    "structured_output",
+    (request) => {
+      const config = configOf(request);
+      const type = Json.string(fieldOf(config, "responseMimeType"));
+      return (
+        (type !== "" && type !== "text/plain") ||
+        ["responseSchema", "responseJsonSchema", "_responseJsonSchema", "responseFormat"].some((name) =>
+          Refusals.says(fieldOf(config, name)),
+        )
+      );
+    },
+  ],
+  ["several_choices", (request) => Refusals.isSeveral(fieldOf(configOf(request), "candidateCount"))],
+  [
+    "logprobs",
+    (request) => {
+      const config = configOf(request);
+      return Refusals.says(fieldOf(config, "responseLogprobs")) || Refusals.isCount(config.logprobs);
+    },
+  ],
+  [
+    "not_text",
+    (request) => {
+      const config = configOf(request);
+      return (
+        Refusals.isNotText(fieldOf(config, "responseModalities")) || Refusals.says(fieldOf(config, "speechConfig"))
+      );
+    },
+  ],
+  [
+    "forced_tool",
+    (request) => {
+      const tools = Json.record(fieldOf(request, "toolConfig")) ?? {};
+      const mode = fieldOf(Json.record(fieldOf(tools, "functionCallingConfig")) ?? {}, "mode");
+      return Json.string(mode).toUpperCase() === "ANY";
+    },
+  ],
+];
+
+const configOf = (request: Json.JsonRecord): Json.JsonRecord => Json.record(fieldOf(request, "generationConfig")) ?? {};
+
+/** Why the response to a request cannot go on; undefined where nothing of the request forbids it. */
+export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined =>
+  Refusals.refusalOf(rows, requestIn(body));

@@ -1,0 +1,104 @@
+/**
+ * Holds the items of a continuation: what each is, and where the client reads it.
+ */
+import * as Json from "../../domain/Json.ts";
+import type { Shift } from "./Annotations.ts";
+import type { ShownItem, ShownPart } from "./Shown.ts";
+import { itemsMax, keyOf } from "./Slots.ts";
+import type { Place } from "./Writer.ts";
+
+/** An item of the continuation. */
+export interface Slot {
+  readonly type: string;
+  readonly json: Json.JsonRecord;
+  readonly parts: Map<string, PartSlot>;
+  closed: boolean;
+  /** It is not written where it comes. */
+  dropped: boolean;
+  /** A message as its end told it. */
+  ended: Json.JsonRecord | undefined;
+  /** Where the client reads it; of a message the one that it is read as. */
+  at: Place | undefined;
+  message: ShownItem | undefined;
+}
+
+/** A content part of a message of the continuation. */
+export interface PartSlot {
+  readonly slot: Slot;
+  readonly json: Json.JsonRecord;
+  /** How much text of the continuation stands in front of it. */
+  readonly start: number;
+  /** The first one: with a prefill it begins at the seam, and goes on with the part that is open. */
+  readonly first: boolean;
+  /** Its text until the seam was proven. */
+  front: string;
+  /** Some of its text has come, and some of its annotations. */
+  spoken: boolean;
+  annotated: boolean;
+  waiting: Array<Json.JsonRecord>;
+  at: ShownPart | undefined;
+  shift: Shift | undefined;
+}
+
+/** The items of one continuation, in order. */
+export class ContinuationItems {
+  readonly #all: Array<Slot> = [];
+  readonly #byKey = new Map<string, Slot>();
+
+  get all(): ReadonlyArray<Slot> {
+    return this.#all;
+  }
+
+  /** An item begins; undefined past the limit. */
+  open(frame: Json.JsonRecord, item: Json.JsonRecord): Slot | undefined {
+    if (this.#all.length >= itemsMax) return undefined;
+    const slot: Slot = {
+      type: Json.string(item.type),
+      json: item,
+      parts: new Map(),
+      closed: false,
+      dropped: false,
+      ended: undefined,
+      at: undefined,
+      message: undefined,
+    };
+    this.#all.push(slot);
+    this.#byKey.set(String(keyOf(frame)), slot);
+    return slot;
+  }
+
+  /** The item of an event that is open; where two share an index their ids tell them apart. */
+  of(frame: Json.JsonRecord): Slot | undefined {
+    const id = frame.item_id ?? Json.record(frame.item)?.id;
+    const found = this.#byKey.get(String(keyOf(frame)));
+    if (found !== undefined && !found.closed) return found;
+    return this.#all.findLast((slot) => !slot.closed && id !== undefined && slot.json.id === id);
+  }
+
+  /** Items of the final response that no event told. Gateways leave some out and so move the others: then their number decides. */
+  untold(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
+    const items = output.map((value) => Json.record(value) ?? {});
+    const ids = new Set(this.#all.flatMap(({ json }) => [json.id, json.call_id]));
+    const count = (type: unknown) => items.filter((item) => item.type === type).length;
+    const known = (type: unknown) => this.#all.filter((slot) => slot.type === type).length;
+    const isKnown = (id: unknown) => id !== undefined && ids.has(id);
+    return items.filter(({ call_id, id, type }) => !isKnown(id) && !isKnown(call_id) && known(type) < count(type));
+  }
+
+  /**
+   * Items as the continuation's own final response has them, by their id on the wire.
+   *
+   * @param isWhole whether the client reads an item as an item of its own
+   */
+  told(output: ReadonlyArray<unknown>, isWhole: (slot: Slot) => boolean): ReadonlyMap<unknown, Json.JsonRecord> {
+    const items = output.map((value) => Json.record(value) ?? {});
+    const own = new Map(items.map((item) => [`${item.type} ${item.id}`, item]));
+    const found = new Map<unknown, Json.JsonRecord>();
+    for (const slot of this.#all) {
+      const item = slot.json.id === undefined ? undefined : own.get(`${slot.type} ${slot.json.id}`);
+      if (item !== undefined && slot.at !== undefined && isWhole(slot))
+        found.set(slot.at.id, { ...item, id: slot.at.id });
+    }
+    return found;
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Writes the events of a joined response: numbers them on, gives items their places, closes what is open.
+ */
+import * as Json from "../../domain/Json.ts";
+import { JoinedUsage } from "../seam/JoinedUsage.ts";
+import type { SplicedEvent } from "../seam/Splice.ts";
+import type { Shown, ShownItem, ShownPart } from "./Shown.ts";
+
+/** Where the events of an item stand on the wire. */
+export interface Place {
+  readonly index: unknown;
+  readonly id: unknown;
+}
+
+/** Writes on behind what has left. */
+export class Writer {
+  /** What the client has read when all that is written has left. */
+  readonly wire: Shown;
+  #written: Array<SplicedEvent> = [];
+
+  constructor(shown: Shown) {
+    this.wire = shown.copy();
+  }
+
+  /** What was written since the last time. */
+  taken(): ReadonlyArray<SplicedEvent> {
+    const written = this.#written;
+    this.#written = [];
+    return written;
+  }
+
+  write(event: string, frame: Json.JsonRecord): void {
+    const { sequence_number: _own, ...bare } = frame;
+    const number = this.wire.nextNumber;
+    const json = number === undefined ? bare : { ...bare, sequence_number: number };
+    this.wire.apply(json);
+    this.#written.push({ event, json });
+  }
+
+  /** The place of an item that begins. Servers that count their ids from 0 repeat those of the first response. */
+  placeOf(id: unknown): Place {
+    const taken = new Set(this.wire.items.map((item) => item.id));
+    let own = id;
+    for (let count = 2; typeof id === "string" && taken.has(own); count += 1) own = `${id}_${count}`;
+    return { index: this.wire.nextIndex, id: own };
+  }
+
+  /** Begins a message without text. */
+  beginMessage(event: string, frame: Json.JsonRecord, item: Json.JsonRecord): ShownItem | undefined {
+    const { id, index } = this.placeOf(item.id);
+    const type = "response.output_item.added";
+    this.write(event, { ...frame, type, output_index: index, item: { ...item, id, content: [] } });
+    return this.wire.lastItem;
+  }
+
+  beginPart(item: ShownItem, json: Json.JsonRecord): ShownPart | undefined {
+    const content_index = item.parts.size;
+    const lists = { ...(json.annotations === undefined ? {} : { annotations: [] }) };
+    const part = { ...json, ...lists, text: "" };
+    const type = "response.content_part.added";
+    this.write(type, { type, item_id: item.id, output_index: item.index, content_index, part });
+    return item.parts.get(String(content_index));
+  }
+
+  /** Says the end of a part's text. */
+  sayPart(item: ShownItem, part: ShownPart, frame: Json.JsonRecord = {}): void {
+    if (part.said) return;
+    const type = "response.output_text.done";
+    const whole = "logprobs" in frame ? { logprobs: [] } : {};
+    const at = { item_id: item.id, output_index: item.index, content_index: part.index };
+    this.write(type, { ...frame, ...whole, type, ...at, text: part.text });
+  }
+
+  endPart(item: ShownItem, part: ShownPart, frame: Json.JsonRecord = {}): void {
+    if (part.done) return;
+    const type = "response.content_part.done";
+    const at = { item_id: item.id, output_index: item.index, content_index: part.index };
+    this.write(type, { ...frame, type, ...at, part: partJson(part) });
+  }
+
+  /** Writes reasoning that is known whole. */
+  reasoning(item: Json.JsonRecord): void {
+    for (const event of reasoningEvents(item, this.placeOf(item.id))) this.write(Json.string(event.type), event);
+  }
+
+  /** Closes reasoning that the break has left open beside the text: it is what came of it. */
+  endReasoning(): void {
+    for (const item of this.wire.items) {
+      if (item.type !== "reasoning" || item.done) continue;
+      const { content: _content, id: _id, ...json } = item.json;
+      const whole = item.parts.size === 0 ? { ...json, id: item.id } : messageJson(item, {});
+      const type = "response.output_item.done";
+      this.write(type, { type, output_index: item.index, item: whole });
+    }
+  }
+
+  /** Closes a message and what is open in it. */
+  endMessage(
+    item: ShownItem,
+    json: Json.JsonRecord = {},
+    event = "response.output_item.done",
+    frame: Json.JsonRecord = {},
+  ): void {
+    if (item.done) return;
+    for (const part of item.parts.values()) {
+      // A server that never began a part does not end it either.
+      if (part.begun && !part.done) {
+        this.sayPart(item, part);
+        this.endPart(item, part);
+      }
+    }
+    const whole = messageJson(item, { status: "completed", ...json });
+    this.write(event, { ...frame, type: "response.output_item.done", output_index: item.index, item: whole });
+  }
+}
+
+/** A content part as the client has read it. */
+const partJson = ({ annotations, json, text }: ShownPart): Json.JsonRecord => ({
+  ...json,
+  ...(annotations.length === 0 ? {} : { annotations }),
+  text,
+});
+
+/** A message as the client has read it. */
+const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord => ({
+  ...item.json,
+  ...json,
+  id: item.id,
+  content: [...item.parts.values()].map(partJson),
+});
+
+// reasoning
+
+/** The events of a reasoning item that is known whole and goes elsewhere than where it came, without numbers. */
+const reasoningEvents = (item: Json.JsonRecord, { id, index }: Place): ReadonlyArray<Json.JsonRecord> => {
+  const whole = { ...item, id };
+  const { content, encrypted_content: _sealed, ...own } = item;
+  const at = { item_id: id, output_index: index };
+  const begun = { ...own, id, summary: [], ...(content === undefined ? {} : { content: [] }) };
+  return [
+    { type: "response.output_item.added", output_index: index, item: begun },
+    ...textsOf(item.summary).flatMap(({ part, text }, summary_index) => [
+      { type: "response.reasoning_summary_part.added", ...at, summary_index, part: { ...part, text: "" } },
+      { type: "response.reasoning_summary_text.delta", ...at, summary_index, delta: text },
+      { type: "response.reasoning_summary_text.done", ...at, summary_index, text },
+      { type: "response.reasoning_summary_part.done", ...at, summary_index, part },
+    ]),
+    ...textsOf(content).flatMap(({ part, text }, content_index) => [
+      { type: "response.content_part.added", ...at, content_index, part: { ...part, text: "" } },
+      { type: "response.reasoning_text.delta", ...at, content_index, delta: text },
+      { type: "response.reasoning_text.done", ...at, content_index, text },
+      { type: "response.content_part.done", ...at, content_index, part },
+    ]),
+    { type: "response.output_item.done", output_index: index, item: whole },
+  ];
+};
+
+const textsOf = (parts: unknown): ReadonlyArray<{ readonly part: Json.JsonRecord; readonly text: string }> =>
+  Json.list(parts).map((value) => {
+    const part = Json.record(value) ?? {};
+    return { part, text: Json.string(part.text) };
+  });
+
+// the end
+
+/** What is known of a joined response at its end. */
+export interface Ending {
+  readonly wire: Shown;
+  /** Items of the continuation as its own final response has them, by their id on the wire. */
+  readonly told: ReadonlyMap<unknown, Json.JsonRecord>;
+  /** Text and reasoning that had left before the seam, and text of the continuation in front of it, in UTF-16 code units. */
+  readonly before: number;
+  readonly cut: number;
+}
+
+/** The response that the last event carries. */
+export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.JsonRecord => {
+  const { created_at, id } = ending.wire.head;
+  const output = ending.wire.items.map((item) => ending.told.get(item.id) ?? itemJson(item));
+  return {
+    ...response,
+    ...(id === undefined ? {} : { id }),
+    ...(created_at === undefined ? {} : { created_at }),
+    output,
+    // Some servers say an empty one whatever they have said.
+    ...(Json.string(response.output_text) === "" ? {} : { output_text: textOf(output) }),
+    ...(Json.record(response.usage) === undefined ? {} : { usage: usageOf(response.usage, ending) }),
+  };
+};
+
+const itemJson = (item: ShownItem): Json.JsonRecord =>
+  item.type === "message" && !item.done ? messageJson(item, {}) : item.json;
+
+const textOf = (output: ReadonlyArray<Json.JsonRecord>): string =>
+  output
+    .flatMap((item) => Json.list(item.content).map(Json.record))
+    .map((part) => (part?.type === "output_text" ? Json.string(part.text) : ""))
+    .join("");
+
+/** Which fields say what a response cost. */
+const usage = new JoinedUsage({
+  input: ["input_tokens"],
+  output: ["output_tokens"],
+  total: "total_tokens",
+  ofInput: ["input_tokens_details"],
+  summed: ["output_tokens_details"],
+});
+
+/** The usage of one answer. A response that broke has told nothing, so what has left of it is counted. */
+const usageOf = (told: unknown, { before, cut }: Ending): Json.JsonRecord =>
+  usage.joined({ told: undefined, since: before }, Json.record(told) ?? {}, cut);

@@ -1,0 +1,302 @@
+/**
+ * Says which providers go on with a message of the assistant's that a request ends with (a prefill), as data with its sources.
+ *
+ * Where nothing is declared the continuation asks for the anchor, which needs nothing of the provider. A model that thinks is
+ * asked for the anchor too: none of the providers goes on with a text behind its own thoughts.
+ */
+import * as Schema from "effect/Schema";
+import * as Json from "../../domain/Json.ts";
+import { dropOldest } from "../../domain/Limits.ts";
+import { PrefillForm } from "../../domain/SeamWords.ts";
+
+/** When a model thinks: `never`, where the request says so (`asked`), or unless the request says that it must not (`unless_off`). */
+export const Thinking = Schema.Literals(["never", "asked", "unless_off"]);
+export type Thinking = typeof Thinking.Type;
+
+/**
+ * What is declared of the models of one origin.
+ *
+ * `origin` is scheme and host, and the path below which the rule counts where it names one; `model` is a model's name. In both
+ * `*` stands for any characters.
+ */
+export const PrefillRule = Schema.Struct({
+  /** Without a scheme it would fit nothing, and nobody would hear of that. */
+  origin: Schema.String.check(
+    Schema.makeFilter((origin) =>
+      origin === "*" || /^[^/]+:\/\/./.test(origin)
+        ? undefined
+        : "expected scheme and host, such as https://api.example, or *",
+    ),
+  ),
+  model: Schema.NonEmptyString,
+  /** How a request says it; `none` where the provider refuses it, or would start over. */
+  form: Schema.Union([PrefillForm, Schema.Literal("none")]),
+  /** The provider says the prefill once more before it goes on. Default false. */
+  echo: Schema.optionalKey(Schema.Boolean),
+  /** When the model thinks. Default `asked`. */
+  thinking: Schema.optionalKey(Thinking),
+});
+export type PrefillRule = typeof PrefillRule.Type;
+
+/** Rules that share their provider and their sources: a row of the table in the docs. */
+export interface DeclaredPrefills {
+  readonly provider: string;
+  readonly origins: ReadonlyArray<string>;
+  readonly models: ReadonlyArray<string>;
+  readonly form: PrefillRule["form"];
+  readonly echo?: boolean;
+  readonly thinking?: Thinking;
+  /** What is known, for people. */
+  readonly note: string;
+  readonly sources: ReadonlyArray<string>;
+}
+
+const anthropic = ["https://api.anthropic.com"];
+const gemini = ["https://generativelanguage.googleapis.com"];
+const dashscope = ["https://dashscope*.aliyuncs.com"];
+const moonshot = ["https://api.moonshot.ai", "https://api.moonshot.cn"];
+
+/**
+ * What is known of providers, late in 2026. The first row that fits counts; what fits none is asked for the anchor.
+ */
+export const declared: ReadonlyArray<DeclaredPrefills> = [
+  {
+    provider: "Claude to 4.5",
+    origins: anthropic,
+    models: [
+      "claude-3*",
+      "claude-haiku-4-5*",
+      "claude-sonnet-4-5*",
+      "claude-opus-4-5*",
+      "claude-*-4-20*",
+      "claude-opus-4-1*",
+    ],
+    form: "trailing",
+    note: "without white space at its end; not with thinking, not with an output format",
+    sources: ["claude-code#18731", "opencode#48846", "CLIProxyAPI#5319"],
+  },
+  {
+    provider: "Claude from 4.6 on",
+    origins: anthropic,
+    models: ["claude-*"],
+    form: "none",
+    note: "400 “does not support assistant message prefill”",
+    sources: ["platform.claude.com, migration guide", "QwenLM/qwen-code#8039", "CLIProxyAPI#5319"],
+  },
+  {
+    provider: "OpenAI",
+    origins: ["https://api.openai.com", "https://*.openai.azure.com"],
+    models: ["*"],
+    form: "none",
+    note: "accepted, but the model starts over",
+    sources: ["guidance#775", "sglang#3971"],
+  },
+  {
+    provider: "Gemini 3.5-flash-lite, 3.6-flash",
+    origins: gemini,
+    models: ["gemini-3.5-flash-lite*", "gemini-3.6-*"],
+    form: "none",
+    note: "400 “Requests ending with a model turn are not supported”",
+    sources: ["LibreChat-AI/agents#323", "pipecat#5821"],
+  },
+  {
+    provider: "Gemini 2.0",
+    origins: gemini,
+    models: ["gemini-2.0-flash*"],
+    form: "trailing",
+    thinking: "never",
+    note: "a trailing `model` turn, taken literally",
+    sources: ["LibreChat-AI/agents#323", "pipecat#5821"],
+  },
+  {
+    provider: "Gemini 2.5, 3-, 3.1-, 3.5-flash",
+    origins: gemini,
+    models: ["gemini-2.5-*", "gemini-3-flash*", "gemini-3.1-flash*", "gemini-3.5-flash*"],
+    form: "trailing",
+    thinking: "unless_off",
+    note: "a trailing `model` turn, taken literally",
+    sources: ["LibreChat-AI/agents#323", "pipecat#5821"],
+  },
+  {
+    provider: "DeepSeek, base address `/beta`",
+    origins: ["https://api.deepseek.com/beta"],
+    models: ["deepseek-chat", "deepseek-coder"],
+    form: "prefix",
+    note: "`prefix: true`; with thinking unclear",
+    sources: ["api-docs.deepseek.com, chat_prefix_completion", "opencode#27915"],
+  },
+  {
+    provider: "DeepSeek V4, base address `/beta`",
+    origins: ["https://api.deepseek.com/beta"],
+    models: ["deepseek-v*"],
+    form: "prefix",
+    thinking: "unless_off",
+    note: "`prefix: true`; not while it thinks",
+    sources: ["api-docs.deepseek.com, chat_prefix_completion", "opencode#27915"],
+  },
+  {
+    provider: "Mistral",
+    origins: ["https://api.mistral.ai"],
+    models: ["mistral-*", "open-mistral-*", "ministral-*", "codestral-*", "devstral-*", "pixtral-*"],
+    form: "prefix",
+    echo: true,
+    note: "`prefix: true`; says the prefill once more",
+    sources: ["SillyTavern#2557", "vercel/ai#3256"],
+  },
+  {
+    provider: "Qwen (Model Studio)",
+    origins: dashscope,
+    models: ["qwen*"],
+    form: "partial",
+    thinking: "unless_off",
+    note: "`partial: true`; with `enable_thinking: false` only",
+    sources: ["alibabacloud.com/help, partial mode"],
+  },
+  {
+    provider: "Kimi",
+    origins: moonshot,
+    models: ["moonshot-v1-*", "kimi-k2-0*", "kimi-k2-turbo*"],
+    form: "partial",
+    note: "`partial: true`; K2.5 and later think by default and are asked for the anchor",
+    sources: ["platform.moonshot.cn/docs/api/partial"],
+  },
+  {
+    provider: "OpenRouter",
+    origins: ["https://openrouter.ai"],
+    models: ["*"],
+    form: "none",
+    note: "depends on the server behind it: of one model, one takes it and one answers 400",
+    sources: ["llmgateway#3278"],
+  },
+];
+
+const shipped: ReadonlyArray<PrefillRule> = declared.flatMap(({ echo, form, models, origins, thinking }) =>
+  origins.flatMap((origin) =>
+    models.map((model) => ({
+      origin,
+      model,
+      form,
+      ...(echo === undefined ? {} : { echo }),
+      ...(thinking === undefined ? {} : { thinking }),
+    })),
+  ),
+);
+
+/** Where a request goes, and what it says of thinking. */
+export interface PrefillRequest {
+  /** The address of the request. */
+  readonly url: string;
+  readonly model: string;
+  readonly body: Json.JsonRecord;
+}
+
+/** How a request ends with the text that is to be gone on with. */
+export interface Prefill {
+  readonly form: PrefillForm;
+  readonly echo: boolean;
+}
+
+/**
+ * How the provider of a request is given a prefill.
+ *
+ * @param rules of the caller's own, which stand before those of the package: the first that fits counts
+ * @returns undefined where the anchor is asked for
+ */
+export const prefillOf = (request: PrefillRequest, rules: ReadonlyArray<PrefillRule> = []): Prefill | undefined => {
+  const rule = find(rules, request) ?? find(shipped, request);
+  if (rule === undefined || rule.form === "none") return undefined;
+  return thinks(request.body, rule.thinking ?? "asked") ? undefined : { form: rule.form, echo: rule.echo === true };
+};
+
+const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest): PrefillRule | undefined => {
+  const address = URL.parse(url);
+  if (address === null || model === "") return undefined;
+  const below = `${address.origin}${address.pathname}`;
+  return rules.find((rule) => fits(rule.model, model) && isBelow(rule.origin.replace(/\/+$/, ""), below));
+};
+
+/**
+ * A rule without a path counts for the whole origin. As many pieces between slashes are compared as the rule has, so that no path
+ * passes for a host.
+ */
+const isBelow = (origin: string, address: string): boolean => {
+  const depth = origin.split("/").length;
+  const parts = address.split("/");
+  return depth <= parts.length && fits(origin, parts.slice(0, depth).join("/"));
+};
+
+/** Whether a text is of a pattern in which `*` stands for any characters. */
+const fits = (pattern: string, text: string): boolean => {
+  const pieces = pattern.split("*");
+  const [first = ""] = pieces;
+  const last = pieces.at(-1) ?? "";
+  if (pieces.length === 1) return pattern === text;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const piece of pieces.slice(1, -1)) {
+    const found = text.indexOf(piece, at);
+    if (found === -1) return false;
+    at = found + piece.length;
+  }
+  return text.length - last.length >= at && text.endsWith(last);
+};
+
+/**
+ * Whether the model of a request thinks. What a request says of thinking is read in every spelling that one of the providers
+ * has, because servers take those of others: a word that is not known counts as thinking.
+ */
+const thinks = (body: Json.JsonRecord, thinking: Thinking): boolean => {
+  if (thinking === "never") return false;
+  const words = thinkingWords(body);
+  if (words.some((word) => word === "on")) return true;
+  return thinking === "unless_off" && !words.includes("off");
+};
+
+const thinkingWords = (body: Json.JsonRecord): ReadonlyArray<"on" | "off"> => {
+  const inner = Json.record(body.request) ?? body;
+  const config = Json.record(inner.generationConfig ?? inner.generation_config) ?? {};
+  const thinkingConfig = Json.record(config.thinkingConfig ?? config.thinking_config) ?? {};
+  const template = Json.record(body.chat_template_kwargs) ?? {};
+  const reasoning = Json.record(body.reasoning);
+  const said = [
+    Json.record(body.thinking)?.type,
+    body.enable_thinking,
+    template.enable_thinking,
+    template.thinking,
+    body.reasoning_effort,
+    body.prompt_mode,
+    reasoning?.enabled ?? reasoning?.effort ?? reasoning?.max_tokens,
+    thinkingConfig.thinkingBudget ?? thinkingConfig.thinking_budget,
+    thinkingConfig.thinkingLevel ?? thinkingConfig.thinking_level,
+  ];
+  return said.flatMap((word) => (word === undefined || word === null ? [] : [isOff(word) ? "off" : "on"]));
+};
+
+/** `minimal` is Gemini's word for a model that cannot be told to think nothing at all. */
+const isOff = (word: unknown): boolean =>
+  word === false || word === 0 || ["disabled", "none", "minimal", "off"].includes(String(word).toLowerCase());
+
+/** Most origins and models whose refusal of a prefill is remembered. */
+export const refusedPrefillsMax = 1_024;
+
+/** Remembers who has refused a prefill, so that it is asked for the anchor from then on. Bounded: the oldest is forgotten. */
+export class RefusedPrefills {
+  readonly #refused = new Set<string>();
+
+  /** A provider has refused a prefill. */
+  add(request: PrefillRequest): void {
+    const key = keyOf(request);
+    this.#refused.delete(key);
+    this.#refused.add(key);
+    dropOldest(this.#refused, refusedPrefillsMax);
+  }
+
+  has(request: PrefillRequest): boolean {
+    return this.#refused.has(keyOf(request));
+  }
+}
+
+/** What this process has learned. */
+export const refusedPrefills = new RefusedPrefills();
+
+const keyOf = ({ model, url }: PrefillRequest): string => `${URL.parse(url)?.origin ?? ""} ${model}`;

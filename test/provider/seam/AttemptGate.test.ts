@@ -1,0 +1,69 @@
+/**
+ * What a splice asks of its gate is asked in order, once for one end of text, and not behind a fault.
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { AttemptGate, bytesOf } from "../../../src/provider/seam/AttemptGate.ts";
+
+/** A gate that notes what it is asked; `joins` says from which question on the seam is proven. */
+const noted = (joins: number, cut = 0) => {
+  const asked: Array<string> = [];
+  const gate = new AttemptGate({
+    get joined() {
+      return asked.length >= joins;
+    },
+    cut,
+    text: (piece) => {
+      asked.push(piece);
+      return asked.length > joins ? piece : "";
+    },
+    close: () => {
+      asked.push("close");
+      return "";
+    },
+    fail: (fault) => asked.push(fault),
+  });
+  return { asked, gate };
+};
+
+describe("the gate of an attempt", () => {
+  it("is told of a call in front of the seam, and asked nothing behind that", () => {
+    const { asked, gate } = noted(9);
+    gate.text("anchor");
+    assert.isUndefined(gate.behindText());
+    assert.strictEqual(gate.text("more") + gate.close(), "");
+    gate.fail("unwritable");
+    assert.deepStrictEqual(asked, ["anchor", "close", "not_text"]);
+    assert.isTrue(gate.failed);
+  });
+
+  it("is closed once for each end of a text", () => {
+    const { asked, gate } = noted(1);
+    gate.text("anchor");
+    assert.strictEqual(gate.behindText(), "");
+    assert.strictEqual(gate.behindText(), "");
+    gate.text("more");
+    assert.strictEqual(gate.behindText(), "");
+    assert.deepStrictEqual(asked, ["anchor", "close", "more", "close"]);
+  });
+
+  it("knows the bytes that were cut off, and keeps no text for that once something has left", () => {
+    const { gate } = noted(2, 3);
+    gate.text("\u00e4");
+    gate.text("\ud83d\ude00x");
+    assert.strictEqual(gate.cutBytes, 2 + 4);
+    gate.text("y");
+    gate.text("z");
+    assert.strictEqual(gate.cutBytes, 2 + 4);
+  });
+
+  it("gives up a text that is no anchor and has no end", () => {
+    const { asked, gate } = noted(9);
+    for (let at = 0; at < 3; at++) gate.text(" ".repeat(64 * 1024));
+    assert.strictEqual(asked.at(-1), "unwritable");
+  });
+
+  it("counts bytes as UTF-8 has them", () => {
+    const text = "a\u00e4\u20ac\ud83d\ude00";
+    assert.strictEqual(bytesOf(text), new TextEncoder().encode(text).length);
+  });
+});
