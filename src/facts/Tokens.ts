@@ -3,9 +3,7 @@
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { type Failure, resolve } from "../domain/Failure.ts";
-
-/** Characters of text for a token: what OpenAI's and Google's documentation of tokens give as a rule of thumb for English. */
-export const charactersPerToken = 4;
+import { ofCharacters } from "../domain/Prices.ts";
 
 /**
  * Tokens of an image, whatever its size: the most that Anthropic's API counts for one ("Vision": width × height / 750, after a
@@ -29,9 +27,6 @@ export const sum = (one: number, other: number): number => Math.min(Number.MAX_S
 
 /** All tokens of a cost. */
 export const total = ({ input, output }: TokenCost): number => sum(input, output);
-
-/** Tokens of a text, as an estimate. */
-export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
 /** Characters of base64 in one piece that are a file and no text: a picture of 800 bytes has as many. */
 const fileCharactersMin = 1_024;

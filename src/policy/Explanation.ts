@@ -9,6 +9,7 @@ import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
 import { type Failure, isMalformed, type RejectedReason } from "../domain/Failure.ts";
 import * as FailureReading from "../domain/FailureReading.ts";
+import type { SeamFault } from "../domain/SeamWords.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
@@ -65,6 +66,8 @@ const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFa
     case "rejected":
       return `The model provider rejected the request: ${rejections[failure.reason]}${withStatus(failure)}`;
     case "protocol":
+      if (failure.reason === "seam_unproven")
+        return `The answer could not be joined to what was shown${fault(failure)}`;
       return failure.reason === "oversize"
         ? "The model provider sent more than may be held"
         : "The model provider's stream was damaged";
@@ -85,6 +88,21 @@ const whatHappened = (failure: Failure, { delivery, progress, shown }: AttemptFa
     case "unknown":
       return "The stream failed in a way that is not known";
   }
+};
+
+/** Why new text was not joined to what was shown, in words that go on from a colon. */
+export const seamFaults: Readonly<Record<SeamFault, string>> = {
+  differs: "the new text did not begin with the end of what was shown",
+  stopped: "the new text ended before the end of what was shown had come again",
+  not_text: "a tool call, a picture or a refusal came where the end of what was shown had to come again",
+  repeats: "behind the place where it goes on, something came again that had been shown",
+  unwritable: "what joins the two cannot be written in this protocol",
+};
+
+/** The code of such a failure is one of those words; another one came from outside. */
+const fault = ({ code }: Failure): string => {
+  const known: Readonly<Record<string, string>> = seamFaults;
+  return code !== undefined && Object.hasOwn(known, code) ? `: ${known[code]}` : "";
 };
 
 const stalls = {

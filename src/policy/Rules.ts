@@ -101,7 +101,10 @@ export const rules = {
     action: "ask_user",
     asks: "what_next",
     because: ({ run }) => ["retryable=false", `mode=${run.mode}`],
-    sentence: "the continuation was refused. What was settled before is kept.",
+    sentence: ({ failure }) =>
+      failure.kind === "protocol" && failure.reason === "seam_unproven"
+        ? "nothing of it was shown that is not proven to go on from there. What was shown before is kept."
+        : "the continuation was refused. What was settled before is kept.",
   },
   not_retryable: {
     action: "do_not_retry",

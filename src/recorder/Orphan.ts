@@ -78,11 +78,11 @@ export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean 
   resumes - resumes_at_answer >= resumesMax;
 
 /**
- * The attempts that read the run's last response: the one that asked for it, and those that resumed it. Empty where the
- * record has no attempt.
+ * The attempts that read the run's last response: the one that asked for it, those that resumed it, and those that join their text
+ * to it. Empty where the record has no attempt.
  */
 export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
-  const first = record.attempts.findLastIndex((attempt) => attempt.request !== "resume");
+  const first = record.attempts.findLastIndex(({ request, seam }) => request !== "resume" && seam === undefined);
   return record.attempts.slice(Math.max(first, 0));
 };
 

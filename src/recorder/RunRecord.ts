@@ -10,27 +10,11 @@ import { Choice, Rule } from "../domain/Decision.ts";
 import { callsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milliseconds } from "../domain/Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
-import { join } from "../facts/Growth.ts";
+import { SeamProof } from "../domain/SeamWords.ts";
+import { AttemptRecord, AttemptRequest, addAttempt, joinedAt, raise } from "./AttemptLog.ts";
 import { mark, openIncident, settle, settledBy } from "./IncidentLog.ts";
 
-/** Which request an attempt sends; a replay of a continuation is a `continue` again (law L3). */
-export const AttemptRequest = Schema.Literals(["first", "continue", "resume"]);
-export type AttemptRequest = typeof AttemptRequest.Type;
-
-/** One attempt as recorded: its facts as they stood at the last commit. */
-export const AttemptRecord = Schema.Struct({
-  attempt: Schema.Natural,
-  mode: AttemptMode,
-  /** Milliseconds since the run started. */
-  started_ms: Milliseconds,
-  facts: AttemptFacts,
-  request: Schema.optionalKey(AttemptRequest),
-  /** The run's side of a decision as it stood when the attempt started: a crash is decided on it. */
-  run: Schema.optionalKey(RunFacts),
-  /** The route that it went by; left out where the run has one alone. */
-  route: Schema.optionalKey(Label),
-});
-export type AttemptRecord = typeof AttemptRecord.Type;
+export { AttemptRecord, AttemptRequest, attemptsMax } from "./AttemptLog.ts";
 
 /** Whose word settled a call of unknown outcome: a person's, or that of the tool's own `verify`. */
 export const VerdictBy = Schema.Literals(["person", "verify"]);
@@ -88,9 +72,6 @@ export const EvidenceLog = Schema.Struct({
   omitted: Schema.Natural,
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
-
-/** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
-export const attemptsMax = 64;
 
 /** What a run waits for now. */
 export const RunWait = Schema.Struct({
@@ -160,9 +141,13 @@ export const Entry = Schema.TaggedUnion({
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
     route: Schema.optionalKey(Label),
+    /** Where its text has to join what was shown: `at` counts UTF-16 code units of that. */
+    seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
   /** The run begins or ends a wait: `waited_ms` is what it has waited before, `wait` the one that is open. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
+  /** The text of an attempt was joined to what was shown before. */
+  RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
   /** A runtime call is handed over whole; its facts come in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
@@ -194,7 +179,7 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended";
  * @param record the record so far; undefined before `RunStarted`
  * @param entry what happened
  * @returns the new record, or why the entry does not fit. A run has one terminal state (law L7): after `RunEnded` only
- *   late facts (tools run after their stream completed), late incidents, their evidence and marks are taken.
+ *   late facts (tools run after their stream completed), late seams, late incidents, their evidence and marks are taken.
  */
 export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
   if (record === undefined) return entry._tag === "RunStarted" ? started(entry) : "unknown_run";
@@ -216,6 +201,8 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       };
     case "FactsRaised":
       return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
+    case "RunContinued":
+      return { ...record, attempts: record.attempts.map((it) => joinedAt(it, entry)) };
     case "CallHandedOver":
     case "CallJudged":
       return { ...record, calls: callsWith(record.calls, entry) };
@@ -246,7 +233,7 @@ export const applyAll = (
   return folded;
 };
 
-/** Whether an entry was folded before. Facts, calls and incidents are joined to the record whenever they come. */
+/** Whether an entry was folded before. Facts, seams, calls and incidents are joined to the record whenever they come. */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":
@@ -387,29 +374,6 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   incidents_omitted: 0,
   questions: [],
 });
-
-/** Facts only grow on record too: the slower one of two writes takes nothing back (L1). */
-const raise = (it: AttemptRecord, entry: Extract<Entry, { readonly _tag: "FactsRaised" }>): AttemptRecord =>
-  it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
-
-const addAttempt = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "AttemptStarted" }>) => {
-  const attempt = {
-    attempt: entry.attempt,
-    mode: entry.mode,
-    started_ms: entry.at_ms,
-    facts: entry.facts,
-    ...(entry.request === undefined ? {} : { request: entry.request }),
-    ...(entry.run === undefined ? {} : { run: entry.run }),
-    ...(entry.route === undefined ? {} : { route: entry.route }),
-  };
-  const full = record.attempts.length >= attemptsMax;
-  return {
-    attempts: [...(full ? record.attempts.slice(1) : record.attempts), attempt],
-    // The calls of an attempt that is dropped go with it.
-    ...(full ? { calls: record.calls.filter((call) => call.attempt !== record.attempts[0]?.attempt) } : {}),
-    attempts_omitted: record.attempts_omitted + (full ? 1 : 0),
-  };
-};
 
 type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
 

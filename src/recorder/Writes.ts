@@ -55,6 +55,10 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
       { when: "A wait is over.", before: "Nothing waits for it.", away: "kept" },
     ],
   },
+  RunContinued: {
+    holds: "Attempt, how much text stands in front of the seam, and how the seam was proven.",
+    occasions: [{ when: "A continuation joins what was shown.", before: "Nothing waits for it.", away: "kept" }],
+  },
   FactsRaised: {
     holds: "All facts of one attempt. On record, too, facts only grow (L1).",
     occasions: [

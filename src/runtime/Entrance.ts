@@ -13,7 +13,7 @@ import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
-import { type RunOptions, routesMax } from "./contract/RunOptions.ts";
+import { lingerMsMax, type RunOptions, routesMax } from "./contract/RunOptions.ts";
 
 /**
  * Lets options in.
@@ -169,7 +169,7 @@ const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["attempt", "observe"] as const) {
     if (typeof options[name] !== "function") return `${name}: expected a function, got ${said(options[name])}`;
   }
-  for (const name of ["classify", "cursor", "sizeOf"] as const) {
+  for (const name of ["classify", "cursor", "seam", "sizeOf"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${said(it)}`;
   }
@@ -201,13 +201,17 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
   }
-  const { asks, continueText, holdMaxMs, ownRoute, requestTokens, reveal } = options;
+  const { asks, continueText, holdMaxMs, lingerMs, maxSeams, ownRoute, requestTokens, reveal } = options;
+  if (maxSeams !== undefined && !(Number.isSafeInteger(maxSeams) && maxSeams >= 0))
+    return `maxSeams: expected a whole number, not below 0, got ${said(maxSeams)}`;
   if (ownRoute !== undefined && typeof ownRoute !== "boolean" && ownRoute !== "credential")
     return `ownRoute: expected a boolean or credential, got ${said(ownRoute)}`;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${said(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
     return `holdMaxMs: expected milliseconds, not below 0, got ${said(holdMaxMs)}`;
+  if (lingerMs !== undefined && !(typeof lingerMs === "number" && lingerMs >= 0 && lingerMs <= lingerMsMax))
+    return `lingerMs: expected milliseconds from 0 to ${lingerMsMax}, got ${said(lingerMs)}`;
   return (
     (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??

@@ -9,9 +9,9 @@ import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
 import * as Layer from "effect/Layer";
 import * as Option from "effect/Option";
-import * as Random from "effect/Random";
 import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
@@ -19,10 +19,12 @@ import { label } from "../domain/Limits.ts";
 import { Breakers } from "../paths/Breakers.ts";
 import { Paths } from "../paths/Paths.ts";
 import { bounded } from "../recorder/BoundedRecorder.ts";
-import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import type { LingeringRun, Taken } from "./attach/LingeringRun.ts";
+import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import { Watchdog } from "./attempt/Watchdog.ts";
+import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
@@ -31,11 +33,12 @@ import * as Entrance from "./Entrance.ts";
 import { RetryGate } from "./pacing/RetryGate.ts";
 import { Throttle } from "./pacing/Throttle.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
+import { drawn, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
 import { late } from "./recovery/Incidents.ts";
 import { drive, revive } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Backlog } from "./run/Backlog.ts";
-import { Groups } from "./run/Groups.ts";
+import { type GroupMember, Groups } from "./run/Groups.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
 import type { Shared } from "./run/Shared.ts";
@@ -81,6 +84,19 @@ export class StreamProcessor extends Context.Service<
      * @deprecated `resume` is also a mode and a rule of the policy: call `takeUp`
      */
     resume<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
+    /**
+     * Attaches a reader to a run of this processor that goes on without its consumer (`RunOptions.lingerMs`), or is read by one that
+     * is to be replaced: that one ends with reason `attached_elsewhere`.
+     *
+     * @param runId the run; `P` is what its parts are, which only the caller knows
+     * @param options what the reader has already
+     * @returns exactly the events behind that: those that have left, then what was held meanwhile, then what still comes. It fails
+     *   with `AttachRefused`, whose reason says why, when there is nothing to attach to, and ends as `run` does.
+     */
+    attach<P = unknown>(
+      runId: string,
+      options?: AttachOptions,
+    ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused>;
     /** Cancels a run in its user's name, its running tools with it. Returns whether such a run was live. */
     cancel(runId: string): Effect.Effect<boolean>;
     /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
@@ -104,7 +120,7 @@ export class StreamProcessor extends Context.Service<
 }
 
 /** A run as the processor's register sees it. */
-type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "takenOver">;
+type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "takenOver"> & LiveRun;
 
 /** The paths that the context shares, or the processor's own. */
 const pathsHere = Effect.flatMap(
@@ -141,7 +157,7 @@ const makeProcessor = Effect.gen(function* () {
   const shared = yield* makeShared;
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Map<string, AnyRun>();
-  const register: Register = { live, closed: undefined, starts: 0 };
+  const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
   // The run hears of its loss now, and not at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
@@ -156,6 +172,7 @@ const makeProcessor = Effect.gen(function* () {
       register.closed ??= String(reason);
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
+      register.lingering.close();
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
       // Otherwise the entries that no store took would be lost with the processor.
       return Effect.andThen(ended, shared.backlog.close);
@@ -167,6 +184,8 @@ const makeProcessor = Effect.gen(function* () {
     parts: (options) => partsOf(stream(shared, register, options, false)),
     takeUp: (runId, options) => takenUp(shared, register, runId, options),
     resume: (runId, options) => takenUp(shared, register, runId, options),
+    attach: (runId, options) =>
+      register.lingering.attach(runId, options?.after, () => missing(live.get(runId), register.closed)),
     cancel: (runId) =>
       Effect.sync(() => {
         const run = live.get(runId);
@@ -185,13 +204,11 @@ const noCalls: ReadonlyArray<never> = [];
 
 interface Register {
   readonly live: Map<string, AnyRun>;
+  readonly lingering: LingeringRuns;
   closed: string | undefined;
   /** Runs that were begun here so far. */
   starts: number;
 }
-
-/** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
-const drawsMax = 3;
 
 const stream = <P, E, R>(
   shared: Shared,
@@ -212,10 +229,12 @@ const stream = <P, E, R>(
           Effect.suspend(() => {
             const known = taken(register, runId) ?? called(shared, runId);
             if (known !== undefined) return Effect.succeed(known);
-            return begin(register, new Run<P, E, R>(runId, options, discardable, shared, services, late), scope);
+            const { lingering, tapped } = register.lingering.readBy(options);
+            const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
+            return begin(register, { run, lingering, scope });
           }),
         );
-        if (typeof begun !== "string") return begun.handoff.take;
+        if (typeof begun !== "string") return begun;
         if (options.runId !== undefined || draw === drawsMax) return yield* refuse(runId, register, begun);
       }
     }),
@@ -235,22 +254,40 @@ const takenUp = <P, E, R>(
       const options = typeof admitted === "string" ? admitted : (taken(register, runId) ?? admitted);
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
-      const run = new Run<P, E, R>(runId, options, true, shared, services, late);
+      const { lingering, tapped } = register.lingering.readBy(options);
+      const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
       // One step: a caller that leaves in between would leave a run behind that is taken over and has no driver.
-      const refused = yield* Effect.uninterruptible(takeOver(register, run, scope, transcript, cursor));
-      return refused === undefined ? run.handoff.take : yield* refuse(runId, register, refused);
+      const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
+      return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
   );
 
-/** Takes a run over and goes on with it. Returns why it cannot. */
+/** A run with its first reader. */
+interface ReadRun<P, E, R> {
+  readonly run: Run<P, E, R>;
+  /** Its readers, where they may come and go. */
+  readonly lingering: LingeringRun<P> | undefined;
+  /** The consumer's. */
+  readonly scope: Scope.Scope;
+}
+
+/** The run goes on from here. Gives what its first reader pulls. */
+const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E, R>): Taken<P> => {
+  if (lingering === undefined) return run.handoff.take;
+  lingering.begins(run);
+  register.lingering.admit(run.runId, lingering);
+  return lingering.take(lingering.first);
+};
+
+/** Takes a run over and goes on with it. Returns what its reader pulls, or why it cannot. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
-    run: Run<P, E, R>,
-    scope: Scope.Scope,
+    read: ReadRun<P, E, R>,
     transcript: string,
     cursor: string | undefined,
-  ): Effect.fn.Return<string | undefined> {
+  ): Effect.fn.Return<string | Taken<P>> {
+    const { run } = read;
     // What has happened of the run is on record first: written behind its claim, it would park a run that is driven.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
@@ -262,13 +299,14 @@ const takeOver = Effect.fnUntraced(
     }
     run.keepsTranscript();
     run.shared.guard.enrol(run.runId, run.ledger);
-    yield* stoppedWith(register, run, scope);
-    yield* endsHold(run, scope);
+    yield* stoppedWith(register, read);
+    yield* endsHold(read);
+    const taken = readable(register, read);
     // On the caller's services, and no child of this fiber: the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
-    return undefined;
+    return taken;
   },
-  (effect, register, run) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
 
 /** Lets a claimed run into the register, so that a close waits for it. A claim may have taken long: returns why it is too late. */
@@ -278,28 +316,35 @@ const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undef
   return problem;
 };
 
-/** Stops a run when its consumer goes away, and forgets it once it has ended. */
-const stoppedWith = <P, E, R>(register: Register, run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
+/** Stops a run when its consumer goes away, unless it goes on without; and forgets it once it has ended. */
+const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   run.heed();
   const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
-  return Scope.addFinalizerExit(scope, (exit) => {
-    run.unheed();
-    if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
-    return Effect.andThen(
-      Deferred.await(run.done),
-      Effect.sync(() => {
-        if (member !== undefined) run.shared.groups.leave(member);
-        // The id of a run that was refused may stand for another run by now.
-        if (register.live.get(run.runId) !== run) return;
-        register.live.delete(run.runId);
-        run.shared.guard.release(run.runId);
-      }),
-    );
-  });
+  if (lingering === undefined)
+    return Scope.addFinalizerExit(scope, (exit) => {
+      run.unheed();
+      if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+      return forget(register, run, member);
+    });
+  const forgetting = Effect.runForkWith(run.services)(forget(register, run, member));
+  return Scope.addFinalizerExit(scope, (exit) =>
+    lingering.left(lingering.first, exit) ? Fiber.await(forgetting) : Effect.void,
+  );
 };
 
-/** Ends the hold of a whole response when its time is over, for as long as the run has its consumer. */
-const endsHold = <P, E, R>(run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect<void> => {
+/** Forgets a run once it has ended. Made only when the run is left: many runs wait at once. */
+const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
+  Effect.map(Deferred.await(run.done), () => {
+    run.unheed();
+    if (member !== undefined) run.shared.groups.leave(member);
+    // The id of a run that was refused may stand for another run by now.
+    if (register.live.get(run.runId) !== run) return;
+    register.live.delete(run.runId);
+    run.shared.guard.release(run.runId);
+  });
+
+/** Ends the hold of a whole response when its time is over, for as long as the run may be read. */
+const endsHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
   if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
   const over = Effect.sync(() => {
@@ -307,24 +352,23 @@ const endsHold = <P, E, R>(run: Run<P, E, R>, scope: Scope.Scope): Effect.Effect
     run.note(run.attempts, "shown", "hold_is_over");
     run.response.endHold();
   });
-  return Effect.asVoid(Effect.forkIn(Effect.delay(over, holdMaxMs), scope));
+  const waits = Effect.delay(over, holdMaxMs);
+  if (lingering === undefined) return Effect.asVoid(Effect.forkIn(waits, scope));
+  return Effect.asVoid(Effect.forkDetach(Effect.raceFirst(waits, Deferred.await(run.done))));
 };
 
 /**
  * Puts the run and its first attempt on record and starts it. While the store is away it runs unrecorded, and nothing is
  * retried.
  *
- * @returns the run, or why its id cannot be taken: then nothing was asked of the provider
+ * @returns what the run's reader pulls, or why its id cannot be taken: then nothing was asked of the provider
  */
 const begin = Effect.fnUntraced(
-  function* <P, E, R>(
-    register: Register,
-    run: Run<P, E, R>,
-    scope: Scope.Scope,
-  ): Effect.fn.Return<Run<P, E, R> | string> {
+  function* <P, E, R>(register: Register, read: ReadRun<P, E, R>): Effect.fn.Return<Taken<P> | string> {
+    const { run } = read;
     const { options, policy, runId, shared } = run;
     register.live.set(runId, run);
-    yield* stoppedWith(register, run, scope);
+    yield* stoppedWith(register, read);
     if (run.routes !== undefined) run.goesBy(run.routes.begins(run.budget.max_moves));
     const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
     const transcript = yield* digestOf(run);
@@ -355,12 +399,13 @@ const begin = Effect.fnUntraced(
     run.handoff.push(RunSnapshot.startedOf(run, first));
     // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
     first.whenEnded(() => void Effect.runForkWith(run.services)(drive(run, first)));
+    const taken = readable(register, read);
     run.start(first);
-    yield* endsHold(run, scope);
-    return run;
+    yield* endsHold(read);
+    return taken;
   },
   // A run that could not begin has ended: its finalizer would wait for it for ever.
-  (effect, register, run) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
 
 /** Forgets a run that did not begin. */
@@ -391,14 +436,6 @@ const taken = (register: Register, runId: string): string | undefined =>
 const called = ({ guard }: Shared, runId: string): string | undefined =>
   guard.knows(runId) ? onRecord(runId, "run_exists") : undefined;
 
-/** Why an id that is on record is refused: what it means, and what its caller can do. */
-const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
-  const found = `runId: expected a new id, got "${runId}", which is on record`;
-  if (reason === "corrupt") return `${found}, damaged. Take a new id`;
-  if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
-  return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
-};
-
 const refuse = (runId: unknown, register: Register, problem: string) =>
   new RunInterrupted({
     reason: "refused",
@@ -408,21 +445,3 @@ const refuse = (runId: unknown, register: Register, problem: string) =>
     attempts: 0,
     message: problem,
   });
-
-/** 128 bits of the machine's own randomness, as hex: a seed of Random does not seed this. */
-const drawn = (): string =>
-  Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
-    "",
-  );
-
-/** 96 random bits, so that ids of several processes that share a store do not meet. */
-const makeRunId: Effect.Effect<string> = Effect.map(Effect.all([Random.next, Random.next, Random.next]), (parts) =>
-  [
-    "run_",
-    ...parts.map((part) =>
-      Math.floor(part * 2 ** 32)
-        .toString(36)
-        .padStart(7, "0"),
-    ),
-  ].join(""),
-);

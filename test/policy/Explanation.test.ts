@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import { type Decision, Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
+import { SeamFault } from "../../src/domain/SeamWords.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 
 const decision = (rule: Rule) => ({ action: "ask_user", rule, delay_ms: 0, policy_version: "2", because: [] }) as const;
@@ -62,6 +63,28 @@ describe("explain", () => {
       `${plain} It goes when the wait is over that the provider has announced.`,
     );
     assert.strictEqual(said({ route: "next" }), `${plain} It goes to the next route.`);
+  });
+
+  it("says why new text was not joined to what was shown, and that nothing unproven was shown", () => {
+    const unproven = (code?: string): Failure => ({
+      kind: "protocol",
+      reason: "seam_unproven",
+      retryable: false,
+      ...(code === undefined ? {} : { code }),
+    });
+    const said = SeamFault.literals.map((fault) => explain(decision("recovery_refused"), unproven(fault), facts));
+    assert.strictEqual(new Set(said).size, SeamFault.literals.length);
+    for (const message of said)
+      assert.match(message, /^The answer could not be joined to what was shown: [^;]+; nothing of it/);
+    for (const code of [undefined, "planted-code", "toString", "constructor"]) {
+      assert.match(
+        explain(decision("recovery_refused"), unproven(code), facts),
+        /^The answer could not be joined to what was shown; nothing of it was shown that is not proven/,
+      );
+    }
+    // Another failure of a continuation is another thing.
+    const refused = explain(decision("recovery_refused"), { kind: "rejected", reason: "invalid_request" }, facts);
+    assert.include(refused, "; the continuation was refused. What was settled before is kept.");
   });
 
   it("repeats nothing that came from outside", () => {

@@ -118,6 +118,7 @@ export const failures: ReadonlyArray<Failure> = [
   { kind: "overloaded", in_band: true, not_processed: false },
   { kind: "rejected", reason: "auth" },
   { kind: "rejected", reason: "invalid_request" },
+  { kind: "protocol", reason: "seam_unproven" },
   { kind: "invalid_tool_input" },
   { kind: "empty", retryable: false },
   { kind: "cancelled", by: "provider" },

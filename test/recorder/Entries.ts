@@ -6,6 +6,7 @@ import { type AttemptFacts, fresh as freshFacts, type ToolRow } from "../../src/
 import type { Choice } from "../../src/domain/Decision.ts";
 import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import { type Evidence, type RunEnd, type RunIncident, schemaVersion } from "../../src/domain/RunIncident.ts";
+import type { SeamProof } from "../../src/domain/SeamWords.ts";
 import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
 import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
@@ -49,6 +50,14 @@ export const raised = (number: number, more: Partial<AttemptFacts> = {}): RunRec
 export const noted = (at_ms: number, event: Evidence["event"] = "progress", detail?: string): RunRecord.Entry => ({
   _tag: "EvidenceNoted",
   evidence: { at_ms, attempt: 1, event, ...(detail === undefined ? {} : { detail }) },
+});
+
+/** The text of an attempt was joined to what was shown before. */
+export const joined = (number: number, at: number, proof: SeamProof = "anchor"): RunRecord.Entry => ({
+  _tag: "RunContinued",
+  attempt: number,
+  at,
+  proof,
 });
 
 /** An incident as a policy decides it. */

@@ -40,7 +40,7 @@ export type Step =
   | { readonly never: true }
   | { readonly finalizer: Effect.Effect<unknown> };
 
-const part = (name: string, says: Observation.Observation): Step => ({ part: { name, says } });
+export const part = (name: string, says: Observation.Observation): Step => ({ part: { name, says } });
 
 export const start = part("start", Observation.lifecycle);
 export const ping = part("ping", Observation.ping);
@@ -122,6 +122,8 @@ export const line = (event: RunEvent<ScriptedPart>): string => {
       return event.part.name;
     case "CallVerified":
       return `verified ${event.attempt}/${event.call} ${event.verdict}`;
+    case "Continued":
+      return `continued ${event.attempt} at ${event.at} by ${event.proof}`;
     case "AttemptDiscarded":
       return `discard ${event.attempt} after ${event.keep_through}`;
     case "RetryScheduled":

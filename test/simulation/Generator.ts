@@ -17,7 +17,11 @@ export const generate = (seed: number): Scenario => {
   const consumer: Scenario["consumer"] = dice.chance(0.12)
     ? { kind: "impatient", n: dice.between(1, 40), ms: dice.pick([1, 2, 15, 400]) }
     : scenario.consumer;
-  const world = { ...worldOf(dice), routes: routesOf(new Dice(seed ^ routesSeed)) };
+  const world = {
+    ...worldOf(dice),
+    routes: routesOf(new Dice(seed ^ routesSeed)),
+    seam: seamOf(new Dice(seed ^ seamSeed)),
+  };
   // Whether an id is on record cannot be known while the store takes nothing: ids come back to a store that works.
   const recorder = world.again === null ? scenario.recorder : { ...scenario.recorder, fails: [], dies: [] };
   return { ...scenario, consumer, recorder, world };
@@ -36,6 +40,18 @@ const routesSeed = 0x2a_0e_5b;
 
 const routesOf = (dice: Dice): Scenario["world"]["routes"] =>
   dice.chance(0.5) ? { further: dice.between(1, 2), own: dice.chance(0.3) } : null;
+
+/** Seams came with the fourth version. */
+const seamSeed = 0x5e_a1_07;
+
+const seamOf = (dice: Dice): Scenario["world"]["seam"] =>
+  dice.chance(0.75)
+    ? {
+        anchor: dice.between(0, 3),
+        behind: dice.chance(0.25) ? dice.between(0, 3) : null,
+        proof: dice.chance(0.2) ? "prefill" : "anchor",
+      }
+    : null;
 
 const calmSeed = 0x0c_a1_3e;
 

@@ -39,7 +39,7 @@ export type Happened =
   | {
       readonly what: "opened";
       readonly context: Pick<AttemptContext, "attempt" | "mode" | "request" | "cursor" | "calls"> &
-        Partial<Pick<AttemptContext, "route">>;
+        Partial<Pick<AttemptContext, "route" | "seam">>;
     }
   | { readonly what: "closed"; readonly attempt: number }
   | { readonly what: "emitted"; readonly attempt: number; readonly parts: ReadonlyArray<Part> }

@@ -153,6 +153,12 @@ export interface World {
   readonly calmAt: number | null;
   /** Further routes of the run, and whether the first one refuses what is its own; null where it has one route alone. */
   readonly routes: { readonly further: number; readonly own: boolean } | null;
+  /** What joins texts: how many parts of a continuation are the anchor, and behind how many more it is found to be wrong; null: nothing does. */
+  readonly seam: {
+    readonly anchor: number;
+    readonly behind: number | null;
+    readonly proof: "anchor" | "prefill";
+  } | null;
 }
 
 /** A world without faults of its own. */
@@ -165,6 +171,7 @@ export const plainWorld: World = {
   freezes: [],
   calmAt: null,
   routes: null,
+  seam: null,
 };
 
 /** Whether a part of the scenario may wait for ever by design: then the run ends only when it is cancelled. */

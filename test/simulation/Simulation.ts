@@ -20,6 +20,7 @@ import { consume, type Surface } from "./world/Consumer.ts";
 import * as FreezingClock from "./world/FreezingClock.ts";
 import { policyOf } from "./world/Policies.ts";
 import { cursorOf, type ProviderBroke, provider } from "./world/Provider.ts";
+import { seamOf } from "./world/Seam.ts";
 import { Store } from "./world/Store.ts";
 import { runId, Tools } from "./world/Tools.ts";
 import { pass, pause, layer as virtualTime } from "./world/VirtualTime.ts";
@@ -111,7 +112,7 @@ const optionsOf = (
 ): RunOptions<Part, ProviderBroke, never> => {
   const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming } = scenario.options;
   const edges = new Edges(scenario.world.edges);
-  const { routes } = scenario.world;
+  const { routes, seam } = scenario.world;
   const attempt = provider(scenario, journal, calm);
   const observe = (part: Part) => edges.observed(part.says);
   return {
@@ -130,6 +131,7 @@ const optionsOf = (
       if (scenario.classifyThrows) throw new Error("classify threw");
       return error.failure;
     },
+    ...(seam === null ? {} : { seam: seamOf(seam) }),
     ...{ reveal, canContinue, continueText, emptyIsFailure, streaming },
     clocks: { ...scenario.options.clocks, ...edges.numbers("clocks") },
     budget: { ...scenario.options.budget, ...edges.numbers("budget") },

@@ -11,6 +11,7 @@ import { Failure } from "../../domain/Failure.ts";
 import { Milliseconds } from "../../domain/Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd } from "../../domain/RunIncident.ts";
+import { SeamProof } from "../../domain/SeamWords.ts";
 import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "../RunRecord.ts";
 import { nameCharactersMax } from "./ExportLabel.ts";
 
@@ -103,6 +104,8 @@ export const RunExport = Schema.Struct({
       facts: AttemptFacts,
       request: Schema.optionalKey(AttemptRequest),
       run: Schema.optionalKey(RunFacts),
+      /** After how many UTF-16 code units of shown text this attempt's text was to join it, how, and whether that was proven. */
+      seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
     }),
   ),
   attempts_omitted: Schema.Natural,

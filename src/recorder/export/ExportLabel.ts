@@ -10,6 +10,7 @@
 import { Choice, Rule } from "../../domain/Decision.ts";
 import { ClockName, kinds } from "../../domain/Failure.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
+import { SeamFault, SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
 // The table makes its codes known when it loads; without it such a code is numbered.
 import "../../failure/tables/ProviderErrors.ts";
@@ -99,6 +100,7 @@ const reported: ReadonlySet<string> = new Set([
   ...AttemptMode.literals,
   ...ClockName.literals,
   ...Object.keys(kinds),
+  ...[...SeamProof.literals, ...SeamRefusal.literals, ...SeamFault.literals],
   ...["accepted_partial", "record_failed", "consumer_finished", "caller_failed", "completed", "defect"],
   ...["not_started", "not_resumable"],
 ]);

@@ -18,7 +18,7 @@ export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, 
 
 /** An attempt. */
 export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
-  const { request, run } = it;
+  const { request, run, seam } = it;
   return {
     attempt: it.attempt,
     mode: it.mode,
@@ -26,6 +26,7 @@ export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["att
     facts: Values.facts(it.facts, labels),
     ...(request === undefined ? {} : { request }),
     ...(run === undefined ? {} : { run: Values.run(run) }),
+    ...(seam === undefined ? {} : { seam: { at: seam.at, proof: seam.proof, proven: seam.proven } }),
   };
 };
 

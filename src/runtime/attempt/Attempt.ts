@@ -10,25 +10,28 @@ import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
-import type * as Scope from "effect/Scope";
-import * as Stream from "effect/Stream";
 import { Delivery } from "../../domain/AttemptFacts.ts";
 import type { ClockName, Failure } from "../../domain/Failure.ts";
-import { none, type Observation } from "../../domain/Observation.ts";
+import { isProgress, type Observation } from "../../domain/Observation.ts";
 import * as ObservationReading from "../../domain/ObservationReading.ts";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { AttemptPath } from "../../paths/Path.ts";
+import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
+import type { ReaderWord } from "../contract/Presence.ts";
 import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall } from "../tools/ToolLedger.ts";
-import { type AsyncSource, sourceOf } from "./AsyncSource.ts";
-import { type AttemptEnd, endOf, failed, pathLost } from "./AttemptEnd.ts";
+import { sourceOf } from "./AsyncSource.ts";
+import { type AttemptEnd, endOf, failed, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
 import type { AttemptHost, ErrorReader } from "./AttemptHost.ts";
+import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
-import type { Carried, Reveal } from "./Reveal.ts";
+import { type PartReader, readDirectly, readStream } from "./PartReader.ts";
+import type { Batch, Carried, Reveal } from "./Reveal.ts";
+import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
 
 /** What makes one attempt of a run different from the next. */
@@ -39,6 +42,8 @@ export interface AttemptSetup<P> {
   readonly request: AttemptContext["request"];
   readonly calls: ReadonlyArray<SettledCall>;
   readonly cursor: string | undefined;
+  /** How it goes on with text that was shown. */
+  readonly seam: SeamPlan | undefined;
   readonly discarded: ReadonlyArray<Withdrawn>;
   /** The route that it goes by; undefined for the run's own first one. */
   readonly route: string | undefined;
@@ -48,29 +53,32 @@ export interface AttemptSetup<P> {
   readonly carried: Carried<P> | undefined;
 }
 
+/** How far an attempt comes: its source is opened, read, has a head, gives its first part. */
+const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
+
 /** One attempt of a run. */
-export class Attempt<P> implements FlowOwner, WatchListener {
+export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly setup: AttemptSetup<P>;
-  readonly fence = new Fence();
+  #fence: Fence | undefined;
   readonly facts: FactsFold;
   readonly path: string;
   readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
-  #started = false;
-  #responded = false;
-  #answered = false;
-  #over = false;
+  /** How far it has come, as `steps` counts: one number, because many runs wait at once. */
+  #step: number = steps.made;
+  over = false;
   /** How the attempt has ended; set once its run has taken note of it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
-  #pulled = false;
   #reports = false;
   #terminalAtEnd = false;
-  /** While the whole response is held: the finish of a marker that has come before the protocol's last event. */
-  #marker: { readonly finish: string | undefined } | undefined;
+  /** Made where a marker is told apart from its protocol's last event. */
+  #marker: HeldMarker | undefined;
+  readonly #stage: SeamStage<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
+  /** None where a seam joins: it may keep back the end of the very part that says one (L4). */
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -80,11 +88,21 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     this.facts = setup.facts;
     this.path = host.path;
     this.cursor = setup.cursor;
-    this.flow = new PartFlow<P>(host, this);
+    this.flow = new PartFlow<P>(host, this, setup.reveal);
+    this.#stage =
+      setup.seam &&
+      host.seams &&
+      new SeamStage(host.seams.joins(setup.seam), { facts: setup.facts, continued: () => host.continued(this) });
   }
 
   get number(): number {
     return this.setup.number;
+  }
+
+  /** What its calls pass. Made with the first look at it: many runs wait at once, and few of them call anything yet. */
+  get fence(): Fence {
+    this.#fence ??= new Fence();
+    return this.#fence;
   }
 
   /** What a continuation keeps: text, and the calls that have settled. */
@@ -105,14 +123,14 @@ export class Attempt<P> implements FlowOwner, WatchListener {
    */
   start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
-    this.#started = true;
+    this.#step = steps.started;
     const read = Effect.suspend(() => {
       const made = this.#guarded(() => options.attempt(this.#context()));
       // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
-      const stream = this.#over ? undefined : made;
+      const stream = this.over ? undefined : made;
       const source = stream === undefined ? undefined : sourceOf(stream);
-      if (source !== undefined) return this.#decided(this.#readDirectly(source, options), errors);
-      const pulled = stream === undefined ? Effect.void : this.#read(stream, options);
+      if (source !== undefined) return this.#decided(readDirectly(source, this, options), errors);
+      const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
       // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
       return Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
         this.#host.attach(this.path, way),
@@ -127,18 +145,18 @@ export class Attempt<P> implements FlowOwner, WatchListener {
    * @param go starts the attempt or decides its end
    */
   waits(go: Effect.Effect<void>, services: Context.Context<never>): void {
-    this.#started = true;
+    this.#step = steps.started;
     this.#fiber = Effect.runForkWith(services)(go);
   }
 
   /** The run has heard that the head of a response has come. */
   get isAnswered(): boolean {
-    return this.#answered;
+    return this.#step >= steps.answered;
   }
 
   #headCame(): void {
-    if (this.#answered) return;
-    this.#answered = true;
+    if (this.#step >= steps.answered) return;
+    this.#step = steps.answered;
     this.#host.answered();
   }
 
@@ -146,9 +164,24 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
     return Effect.onExit(reading, (exit) =>
       Effect.sync(() => {
-        if (!this.#over) this.#guarded(() => this.decide(endOf(exit, errors.classifying())));
+        if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
       }),
     );
+  }
+
+  /** The source has ended: a clean end behind the marker releases what the seam still kept back. */
+  #endedBy(end: AttemptEnd): AttemptEnd {
+    if (this.#stage === undefined || end._tag === "failed") return end;
+    // Without a marker the response was cut: it proves nothing about the seam, and what is held may be half a repetition.
+    if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
+    const rest = this.#stage.end();
+    if (typeof rest === "string") return unproven(rest);
+    // A finish that counts with the clean end alone was kept back for that end, and is what the response says of it (L5).
+    const last = rest.observations.at(-1);
+    if (last !== undefined) this.#terminalAtEnd = last.terminal_at_end === true;
+    this.finish = last?.finish ?? this.finish;
+    this.flow.handOver(this.flow.pass(rest));
+    return end;
   }
 
   toolStarted(): void {
@@ -185,8 +218,8 @@ export class Attempt<P> implements FlowOwner, WatchListener {
 
   /** Decides how the attempt ends. Only the first call counts; it freezes everything in the same step. */
   decide(end: AttemptEnd): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.over) return false;
+    this.over = true;
     this.fence.suspend();
     const frozen = this.#frozen(end);
     this.#host.ended(this, frozen);
@@ -214,7 +247,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       if (!this.#isCut(end)) this.countMarker();
       this.flow.freeze(this.setup.reveal.release());
       if (end._tag === "ended" && this.#terminalAtEnd) this.facts.decoded(terminalAtCleanEnd);
-      if (this.#pulled && !this.#reports) this.facts.delivery("ambiguous");
+      if (this.#step >= steps.pulled && !this.#reports) this.facts.delivery("ambiguous");
       return end;
     } catch (cause) {
       return failed({ kind: "caller_failed" }, cause);
@@ -227,25 +260,33 @@ export class Attempt<P> implements FlowOwner, WatchListener {
    * @returns whether there was such a marker
    */
   countMarker(): boolean {
-    if (this.#marker === undefined) return false;
-    this.#marker = undefined;
+    if (this.#marker?.take() !== true) return false;
     this.facts.decoded(terminalAtCleanEnd);
     return true;
   }
 
+  /** The observation as it counts: where the whole response is held, its marker waits for the protocol's last event. */
+  #due(observation: Observation): Observation {
+    this.#marker ??= new HeldMarker();
+    return this.#marker.due(observation, this.setup.reveal.holdsAll, () => this.#watch?.terminal());
+  }
+
   /** A marker has come, and the protocol's last event has not. */
   get awaitsLast(): boolean {
-    return this.#marker !== undefined;
+    return this.#marker?.awaitsLast === true;
   }
 
   /** Holds the whole response no longer: what may be shown of it is handed over now, and the rest as it comes. */
   endHold(): void {
     const { reveal } = this.setup;
-    if (this.#over || !reveal.holdsAll) return;
-    this.#guarded(() => {
-      const passed = reveal.endHold(this.countMarker());
-      if (passed.parts.length > 0) this.flow.offer(passed);
-    });
+    if (this.over || !reveal.holdsAll) return;
+    this.#guarded(() => this.flow.handOver(reveal.endHold(this.countMarker())));
+  }
+
+  /** Hears of the run's reader; the attempt reads on while it is away. */
+  reader(word: ReaderWord): void {
+    if (!this.over) this.#guarded(() => this.flow.reader(word));
+    if (word === "left") this.#unpark?.();
   }
 
   /** The connection broke before the protocol's last event: what is held may be asked for again, unseen. */
@@ -254,87 +295,30 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
-  /** The observation as it counts: where the whole response is held, its marker waits for the protocol's last event. */
-  #due(observation: Observation): Observation {
-    const { closes, failure, finish, terminal } = observation;
-    if (closes === undefined) return observation;
-    if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {
-      this.#marker = { finish };
-      this.#watch?.terminal();
-      return { ...observation, terminal: false };
-    }
-    if (closes !== "now" || this.#marker === undefined) return observation;
-    const marker = this.#marker;
-    this.#marker = undefined;
-    return { ...observation, terminal: true, ...(marker.finish === undefined ? {} : { finish: marker.finish }) };
-  }
-
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
       const fiber = this.#fiber;
       // A source that ends in its very first step ends before its fiber is known, and is closed like any other.
       if (fiber === undefined) {
-        return this.#started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
+        return this.#step >= steps.started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
       }
       fiber.interruptUnsafe();
       return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
     });
   }
 
-  /** The read loop: parked while the slot is full, else reading. */
-  #read<E, R>(
-    stream: Stream.Stream<P, E, R>,
-    options: RunOptions<P, E, R>,
-  ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> {
-    return Effect.flatMap(Stream.toPull(stream), (pull) => {
-      const parked = this.#parked();
-      this.#pulled = true;
-      return Effect.whileLoop({
-        while: () => !this.#over,
-        body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (this.flow.full ? parked : pull),
-        step: (parts) => {
-          if (parts.length > 0) this.#guarded(() => this.#arrived(parts, options));
-        },
-      });
-    });
+  arrive<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
+    this.#guarded(() => this.#arrived(parts, options));
   }
 
-  /** Reads a source without a fiber in between: it hands its chunks over in the step in which they arrive. */
-  #readDirectly<E, R>(source: AsyncSource<P, E>, options: RunOptions<P, E, R>): Effect.Effect<void, E | Cause.Done> {
-    return Effect.callback((resume) => {
-      const reader = source.open();
-      this.#pulled = true;
-      const step = (): void => {
-        let polled = this.#over ? undefined : reader.poll();
-        while (polled?._tag === "chunk") {
-          const { chunk } = polled;
-          this.#guarded(() => this.#arrived(chunk, options));
-          if (this.flow.full) {
-            this.#park(step);
-            return;
-          }
-          polled = this.#over ? undefined : reader.poll();
-        }
-        if (this.#over || polled?._tag === "end") resume(Effect.void);
-        else if (polled?._tag === "error") resume(Effect.fail(source.onError(polled.error)));
-        else reader.wait(step);
-      };
-      step();
-      return Effect.sync(() => reader.close());
-    });
+  /** A pull or a poll begins: something may have been sent. */
+  pulls(): void {
+    this.#step = Math.max(this.#step, steps.pulled);
   }
 
-  /** Waits until the reader has taken the slot. The clocks stand still: a slow caller is never a stalled provider. */
-  #parked(): Effect.Effect<ReadonlyArray<P>> {
-    return Effect.callback((resume) => {
-      if (!this.flow.full) return resume(Effect.succeed([]));
-      return this.#park(() => resume(Effect.succeed([])));
-    });
-  }
-
-  /** Stops the clocks until the slot is taken. */
-  #park(free: () => void): void {
+  /** Stops the clocks until the slot is taken: a slow caller is never a stalled provider. */
+  park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
     this.#unpark = () => {
       this.#watch?.release(this.#host.now());
@@ -363,9 +347,10 @@ export class Attempt<P> implements FlowOwner, WatchListener {
       calls: setup.calls,
       discarded: setup.discarded,
       route: setup.route,
+      seam: setup.seam,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery, status) => {
-        if (this.#over) return;
+        if (this.over) return;
         this.#reports = true;
         // A word that is not known means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
@@ -374,7 +359,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
         if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
       },
       bytes: (count) => {
-        if (this.#over) return;
+        if (this.over) return;
         this.facts.bytes(ObservationReading.count(count));
         this.#watch?.bytes(this.#host.now());
       },
@@ -382,21 +367,45 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   #arrived<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
-    if (this.#over) {
+    if (this.over) {
       this.#host.note(this.number, "late_part_refused");
       return;
     }
-    if (!this.#responded) {
-      this.#responded = true;
+    if (this.#step < steps.responded) {
       this.#headCame();
+      this.#step = steps.responded;
       this.#host.responded();
     }
+    if (this.#stage === undefined) this.#take(parts, options);
+    else {
+      const joined = this.#joined(this.#stage, parts, options);
+      // What the source said last holds for its end, also where the stage keeps that back.
+      const isAtEnd = this.#terminalAtEnd;
+      if (joined !== undefined) this.#take(joined.parts, options, joined.observations);
+      this.#terminalAtEnd = isAtEnd;
+    }
+  }
+
+  /** Joins parts to what was shown; undefined where that cannot be proven, which ends the attempt. */
+  #joined<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
+    const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
+    // What the stage keeps back was heard all the same.
+    for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
+    this.#watch?.arrived(this.#host.now(), observations.some(isProgress));
+    this.#terminalAtEnd = observations.at(-1)?.terminal_at_end === true;
+    const joined = stage.take({ parts, observations });
+    if (typeof joined !== "string") return joined;
+    this.decide(unproven(joined));
+    return undefined;
+  }
+
+  #take<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>): void {
     const observations: Array<Observation> = [];
-    const broken = this.#observe(parts, options, observations);
+    const broken = this.#observe(parts, options, observations, said);
     const seen = observations.length === parts.length ? parts : parts.slice(0, observations.length);
-    const passed = this.setup.reveal.pass({ parts: seen, observations });
+    const passed = this.flow.pass({ parts: seen, observations });
     if (broken === undefined) {
-      if (passed.parts.length > 0) this.flow.offer(passed);
+      this.flow.handOver(passed);
       return;
     }
     // What came before the error was seen, in order, and waits for the decision.
@@ -408,15 +417,21 @@ export class Attempt<P> implements FlowOwner, WatchListener {
   }
 
   /** Observes parts up to the first that carries an error, and tells the clocks. */
-  #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, observations: Array<Observation>) {
+  #observe<E, R>(
+    parts: ReadonlyArray<P>,
+    options: RunOptions<P, E, R>,
+    observations: Array<Observation>,
+    said?: ReadonlyArray<Observation>,
+  ) {
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
     for (const part of parts) {
-      const observation = this.#due(ObservationReading.read(options.observe(part)));
+      const read = said?.[observations.length] ?? ObservationReading.read(options.observe(part));
+      const observation = read.closes === undefined ? read : this.#due(read);
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
       // A finish that is malformed is the marker too, and goes with what came before it.
       if (broken !== undefined && !observation.terminal) break;
-      if (observation.progress === "output" || observation.progress === "reasoning") progress = true;
+      if (isProgress(observation)) progress = true;
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
       if (observation.terminal) {
@@ -424,7 +439,7 @@ export class Attempt<P> implements FlowOwner, WatchListener {
         this.#watch?.terminal();
       }
       this.#terminalAtEnd = observation.terminal_at_end === true;
-      if (options.cursor !== undefined) this.cursor = cursorOf(options.cursor(part)) ?? this.cursor;
+      if (this.#stage === undefined) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
       observations.push(observation);
       if (broken !== undefined) break;
     }
@@ -432,12 +447,3 @@ export class Attempt<P> implements FlowOwner, WatchListener {
     return broken;
   }
 }
-
-/** Gemini's marker is its last finishReason and a clean end: it is a fact of the end, not of a part. */
-const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
-
-/** A cursor is a text; null and undefined say that a part has none. */
-const cursorOf = (given: string | null | undefined): string | undefined => {
-  if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
-  throw new TypeError("cursor: expected a text or undefined");
-};

@@ -9,6 +9,7 @@ import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import { Failure } from "../../domain/Failure.ts";
 import * as FailureReading from "../../domain/FailureReading.ts";
+import { none, type Observation } from "../../domain/Observation.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 
@@ -25,6 +26,9 @@ export const failed = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag:
 
 /** The code of an attempt whose path was found lost while nothing came from it. */
 export const pathLost = "path_lost";
+
+/** Gemini's marker is its last finishReason and a clean end: it is a fact of the end, not of a part. */
+export const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
 
 /** How errors become failures. */
 export interface Classifying<E> {

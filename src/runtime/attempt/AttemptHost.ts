@@ -3,7 +3,8 @@
  */
 import type * as Effect from "effect/Effect";
 import type { PathWay } from "../../paths/Path.ts";
-import type { Rewrite } from "../contract/Taps.ts";
+import type { TextSeam } from "../../seam/TextSeam.ts";
+import type { Taps } from "../contract/Taps.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { AttemptEnd, Classifying } from "./AttemptEnd.ts";
 import type { Handoff } from "./Handoff.ts";
@@ -16,7 +17,9 @@ export interface AttemptHost<P, A> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  readonly rewrite: Rewrite<P> | undefined;
+  /** What joins the run's texts, where its caller has given it. */
+  readonly seams: Pick<TextSeam<P>, "left" | "joins"> | undefined;
+  readonly taps: Taps<P> | undefined;
   readonly now: () => number;
   /**
    * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
@@ -33,6 +36,8 @@ export interface AttemptHost<P, A> {
   readonly responded: () => void;
   /** Called once, in the step that decided the end. Must not block. */
   readonly ended: (attempt: A, end: AttemptEnd) => void;
+  /** Called once, when the text of an attempt is proven to go on with what was shown. Must not block. */
+  readonly continued: (attempt: A) => void;
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 

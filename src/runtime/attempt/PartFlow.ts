@@ -7,20 +7,23 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { none } from "../../domain/Observation.ts";
+import type { TextSeam } from "../../seam/TextSeam.ts";
+import type { ReaderWord } from "../contract/Presence.ts";
 import type { PartEvent } from "../contract/RunEvent.ts";
-import type { Rewrite } from "../contract/Taps.ts";
+import type { Taps } from "../contract/Taps.ts";
 import type { ReadyCall } from "../contract/ToolCall.ts";
 import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "../tools/ToolLedger.ts";
 import type { Handoff, Slot } from "./Handoff.ts";
-import type { Batch, Carried } from "./Reveal.ts";
+import type { Batch, Carried, Reveal } from "./Reveal.ts";
 
 /** What the flow needs of its run. */
 export interface FlowHost<P> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  /** The rewrite of the run's output, where one is set. */
-  readonly rewrite: Rewrite<P> | undefined;
+  /** Follows what leaves, where text may go on. */
+  readonly seams: Pick<TextSeam<P>, "left"> | undefined;
+  readonly taps: Taps<P> | undefined;
 }
 
 /** What the flow needs of its attempt. */
@@ -45,6 +48,7 @@ interface Transit<P> extends Batch<P> {
 export class PartFlow<P> {
   readonly #host: FlowHost<P>;
   readonly #owner: FlowOwner;
+  readonly #reveal: Reveal<P>;
   #ordinal = 0;
   #lastTextOrdinal = 0;
   #inSlot: Transit<P> | undefined;
@@ -54,9 +58,10 @@ export class PartFlow<P> {
   /** The write that is under way. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
-  constructor(host: FlowHost<P>, owner: FlowOwner) {
+  constructor(host: FlowHost<P>, owner: FlowOwner, reveal: Reveal<P>) {
     this.#host = host;
     this.#owner = owner;
+    this.#reveal = reveal;
   }
 
   /**
@@ -79,9 +84,52 @@ export class PartFlow<P> {
     return this.#lastTextOrdinal;
   }
 
-  /** Whether parts wait for the reader: nothing more is read meanwhile. */
+  /** Whether parts wait for the reader: nothing more is read meanwhile. A reader that is away keeps nothing from being read. */
   get full(): boolean {
-    return this.#inSlot !== undefined;
+    return this.#inSlot !== undefined && this.#host.taps?.presence?.isAway !== true;
+  }
+
+  /** Hears of the run's reader. What is held passes on exactly as it would have, once a reader is there again. */
+  reader(word: ReaderWord): void {
+    if (word === "left") {
+      this.#reveal.readerLeft(this.#untaken());
+    } else if (word === "evicted") {
+      this.#throwAway(this.#reveal.release());
+    } else {
+      if (this.#inSlot !== undefined) this.#put(this.#inSlot);
+      this.handOver(this.#reveal.readerCameBack());
+    }
+  }
+
+  /** What of these parts may be handed over now. A run that no reader can have any more only counts what it sees. */
+  pass(batch: Batch<P>): Batch<P> {
+    if (this.#host.taps?.presence?.isEvicted !== true) return this.#reveal.pass(batch);
+    this.#throwAway(batch);
+    return { parts: [], observations: [] };
+  }
+
+  /** Hands over what has passed. What does not fit while the reader is away cannot be, nor what was held before it (L11). */
+  handOver(passed: Batch<P>): void {
+    if (this.#reveal.isOverfull) this.#host.taps?.presence?.evict();
+    else if (passed.parts.length > 0) this.#offer(passed);
+  }
+
+  /** What the reader has not taken. What waits for a write that was begun for it stays here, out of its reach (L8). */
+  #untaken(): Batch<P> {
+    this.#host.handoff.clear();
+    const isOwed = this.#inSlot?.counted !== "no";
+    const untaken = [isOwed ? undefined : this.#inSlot, this.#next].flatMap((transit) => transit ?? []);
+    if (!isOwed) this.#inSlot = undefined;
+    this.#next = undefined;
+    return {
+      parts: untaken.flatMap((transit) => transit.parts),
+      observations: untaken.flatMap((transit) => transit.observations),
+    };
+  }
+
+  /** No reader will have these parts: they were seen, not shown (L4). */
+  #throwAway(batch: Batch<P>): void {
+    this.#countDecoded({ ...batch, counted: "no" });
   }
 
   /** Waits for a write that an interrupted pull has left behind, so that later entries stand behind it. */
@@ -92,7 +140,7 @@ export class PartFlow<P> {
   }
 
   /** Hands parts to a reader that waits, or leaves them in the slot. */
-  offer(batch: Batch<P>): void {
+  #offer(batch: Batch<P>): void {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     if (this.#inSlot !== undefined) {
       this.#next = this.#next === undefined ? transit : joined(this.#next, transit);
@@ -151,6 +199,18 @@ export class PartFlow<P> {
     this.#frozen = firstOf(this.#frozen, from);
     if (from === parts.length) return content ? { parts: [], observations: [], begun: true } : undefined;
     return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
+  }
+
+  /**
+   * Takes out all that is frozen: while the reader is away the attempt that resumes the response holds it.
+   *
+   * @param begun content of the response was handed over before
+   */
+  takeAll(begun: boolean): Carried<P> | undefined {
+    const parts = this.#frozen.flatMap((transit) => transit.parts);
+    const observations = this.#frozen.flatMap((transit) => transit.observations);
+    this.#frozen = noParts;
+    return parts.length === 0 && !begun ? undefined : { parts, observations, begun };
   }
 
   /**
@@ -242,10 +302,11 @@ export class PartFlow<P> {
     transit.counted = "handed_over";
   }
 
-  #events(counted: Transit<P>): Array<PartEvent<P>> {
-    const { ledger, rewrite, runId } = this.#host;
+  #events(transit: Transit<P>): Array<PartEvent<P>> {
+    const { ledger, runId, seams, taps } = this.#host;
     const owner = this.#owner;
-    const transit = rewrite === undefined ? counted : rewritten(counted, rewrite, owner.number);
+    if (seams !== undefined)
+      for (const [index, part] of transit.parts.entries()) seams.left(part, transit.observations[index] ?? none);
     const attempt = owner.number;
     const events: Array<PartEvent<P>> = [];
     let index = 0;
@@ -259,8 +320,10 @@ export class PartFlow<P> {
         observation === undefined || observation.calls.length === 0
           ? noCalls
           : ledger.handedOver(owner, runId, ordinal, observation.calls);
-      if (calls.length === 0) events.push({ _tag: "Part", attempt, ordinal, part });
-      else events.push({ _tag: "Part", attempt, ordinal, part, calls });
+      const event: PartEvent<P> =
+        calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
+      if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
+      events.push(event);
     }
     return events;
   }
@@ -273,17 +336,6 @@ export class PartFlow<P> {
 }
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
-
-/** The parts as the reader gets them. What the provider's part proves stays with the last part that stands in its place. */
-const rewritten = <P>({ observations, parts }: Batch<P>, rewrite: Rewrite<P>, attempt: number): Batch<P> => {
-  const given = parts.flatMap((part, index) => {
-    const observation = observations[index] ?? none;
-    const instead = rewrite(part, observation, attempt);
-    const kept = instead.length === 0 && wholeCalls(observation.calls).length > 0 ? [part] : instead;
-    return kept.map((it, at) => ({ part: it, observation: at === kept.length - 1 ? observation : none }));
-  });
-  return { parts: given.map(({ part }) => part), observations: given.map(({ observation }) => observation) };
-};
 
 /** Parts that were not counted yet, behind each other. */
 const joined = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({

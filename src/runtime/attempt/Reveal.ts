@@ -6,8 +6,12 @@
  * the caller never sees two starts, and everything from the first tool call on. Where a finish may count as a failure, both hold a
  * response with nothing in it beyond its marker, until its end is known. What is held is bounded per run and per process;
  * beyond, holding ends and the parts are handed over.
+ *
+ * While the reader is away nothing passes, whatever the mode: what the mode lets through waits for the reader, in order, and the mode
+ * goes on holding the rest. The same bounds hold for both together; what does not fit then cannot be handed over, and is `isOverfull`.
  */
 import type { Observation } from "../../domain/Observation.ts";
+import type { Presence } from "../contract/Presence.ts";
 
 /** What is held back: nothing, everything, or what a caller that cannot discard must not receive early. */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
@@ -60,6 +64,21 @@ export const modeOf = (
   return discardable ? "live" : "undiscardable";
 };
 
+/** What is held back beside what the mode says. */
+interface RevealOptions<P> {
+  /** Parts that an interrupted attempt of the same response held: they come first. */
+  readonly carried?: Carried<P> | undefined;
+  /**
+   * Whether the caller can throw away what it was shown (the default): if not, holding that ends at the bound goes on as
+   * `undiscardable` does.
+   */
+  readonly discardable?: boolean;
+  /** The finish of a response that shows nothing may count as a failure. */
+  readonly holdsEnd?: boolean;
+  /** Whether somebody reads the run; left out, its reader is always there. */
+  readonly presence?: Pick<Presence, "isAway" | "keptBytes"> | undefined;
+}
+
 /** Holds back the parts of one attempt. */
 export class Reveal<P> {
   #mode: RevealMode;
@@ -75,29 +94,34 @@ export class Reveal<P> {
   #begun = false;
   /** The marker has come, or the bound was reached: nothing is held any more. */
   #done = false;
+  /** What may be handed over and waits for the reader; undefined while the reader is there. */
+  #waiting: Filling<P> | undefined;
+  #waitingBytes = 0;
+  readonly #presence: Pick<Presence, "keptBytes"> | undefined;
+  #isOverfull = false;
 
-  /**
-   * @param carried parts that an interrupted attempt of the same response held: they come first
-   * @param discardable whether the caller can throw away what it was shown: if not, holding that ends at the bound goes on as
-   *   `undiscardable` does
-   * @param holdsEnd the finish of a response that shows nothing may count as a failure
-   */
   constructor(
     mode: RevealMode,
     pool: HeldPool,
     sizeOf: (part: P, observation: Observation) => number,
-    carried?: Carried<P>,
-    discardable = true,
-    holdsEnd = false,
+    { carried, discardable = true, holdsEnd = false, presence }: RevealOptions<P> = {},
   ) {
+    this.#presence = presence;
     this.#discardable = discardable;
     this.#holdsEnd = holdsEnd;
     this.#mode = mode;
     this.#pool = pool;
     this.#sizeOf = sizeOf;
     this.#begun = carried?.begun === true;
-    const openEnd = mode === "undiscardable" && this.#begun && carried?.parts.length === 0;
+    const isAway = presence?.isAway === true;
+    const openEnd = mode === "undiscardable" && this.#begun && (isAway || carried?.parts.length === 0);
     this.#holding = mode !== "live" && !openEnd;
+    if (isAway) {
+      this.#waiting = { parts: [], observations: [] };
+      // Nothing of it has passed yet, also what the mode does not hold.
+      if (carried !== undefined) this.pass(carried);
+      return;
+    }
     for (const [index, part] of (carried?.parts ?? []).entries()) {
       const observation = carried?.observations[index];
       if (observation !== undefined) this.#hold(part, observation);
@@ -109,12 +133,57 @@ export class Reveal<P> {
     return this.#mode === "on_complete" && this.#holding;
   }
 
+  /** Something came that does not fit while the reader is away: all that is held has to be thrown away. */
+  get isOverfull(): boolean {
+    return this.#isOverfull;
+  }
+
+  /**
+   * The reader goes away: nothing passes until it comes back.
+   *
+   * @param untaken what has passed, and was not taken
+   */
+  readerLeft(untaken: Batch<P>): void {
+    this.#waiting ??= { parts: [], observations: [] };
+    this.#given(untaken);
+  }
+
+  /** A reader is there again. Gives what may be handed over now, in order. */
+  readerCameBack(): Batch<P> {
+    const waiting = this.#waiting ?? { parts: [], observations: [] };
+    this.#waiting = undefined;
+    this.#pool.used -= this.#waitingBytes;
+    this.#waitingBytes = 0;
+    return waiting;
+  }
+
   /**
    * Takes what has arrived and gives what may be handed over now, in order.
    *
    * @param batch parts as they came
    */
   pass(batch: Batch<P>): Batch<P> {
+    return this.#given(this.#passed(batch));
+  }
+
+  /** Hands over what has passed, or lets it wait for the reader. */
+  #given(batch: Batch<P>): Batch<P> {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return batch;
+    for (const [index, part] of batch.parts.entries()) {
+      const observation = batch.observations[index];
+      if (observation === undefined) continue;
+      const size = this.#sizeOf(part, observation);
+      this.#isOverfull ||= !this.#hasRoom(size, this.#presence?.keptBytes);
+      this.#waitingBytes += size;
+      this.#pool.used += size;
+      waiting.parts.push(part);
+      waiting.observations.push(observation);
+    }
+    return { parts: [], observations: [] };
+  }
+
+  #passed(batch: Batch<P>): Batch<P> {
     if (this.#mode === "live") return batch;
     const out: Filling<P> = { parts: [], observations: [] };
     for (const [index, part] of batch.parts.entries()) {
@@ -132,7 +201,11 @@ export class Reveal<P> {
    * @returns what may be handed over now, in order
    */
   endHold(proven: boolean): Batch<P> {
-    const held = this.release();
+    return this.#given(this.#endHold(proven));
+  }
+
+  #endHold(proven: boolean): Batch<P> {
+    const held = this.#released();
     this.#mode = this.#discardable ? "live" : "undiscardable";
     if (this.#discardable || proven) {
       this.#begun = true;
@@ -151,8 +224,18 @@ export class Reveal<P> {
     return { parts: held.parts.slice(0, from), observations: held.observations.slice(0, from) };
   }
 
-  /** Gives everything that is held and holds nothing more. */
+  /** Gives everything that is held, or waits for the reader, and holds nothing more. */
   release(): Batch<P> {
+    const waiting = this.readerCameBack();
+    const held = this.#released();
+    if (waiting.parts.length === 0) return held;
+    return {
+      parts: [...waiting.parts, ...held.parts],
+      observations: [...waiting.observations, ...held.observations],
+    };
+  }
+
+  #released(): Batch<P> {
     const held = this.#held ?? { parts: [], observations: [] };
     this.#pool.used -= this.#heldBytes;
     this.#heldBytes = 0;
@@ -203,14 +286,18 @@ export class Reveal<P> {
   }
 
   #empty(out: Filling<P>): void {
-    const held = this.release();
-    out.parts.push(...held.parts);
-    out.observations.push(...held.observations);
+    const held = this.#released();
+    for (const part of held.parts) out.parts.push(part);
+    for (const observation of held.observations) out.observations.push(observation);
   }
 
   #fits(part: P, observation: Observation): boolean {
-    const size = this.#sizeOf(part, observation);
-    return this.#heldBytes + size <= heldBytesMax && this.#pool.used + size <= heldBytesProcessMax;
+    return this.#hasRoom(this.#sizeOf(part, observation));
+  }
+
+  #hasRoom(size: number, keptBytes = 0): boolean {
+    const own = this.#heldBytes + this.#waitingBytes + keptBytes;
+    return own + size <= heldBytesMax && this.#pool.used + size <= heldBytesProcessMax;
   }
 
   #hold(part: P, observation: Observation): void {

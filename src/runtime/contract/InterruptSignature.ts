@@ -29,6 +29,9 @@ export const stopFailure = (by: Stopper): Failure => {
 /** The parties that may sign an interrupt. */
 type Signer = "user" | "lifecycle";
 
+/** How an interrupt was signed: `client_gone` by Effect's HTTP server. */
+type Signature = Signer | "client_gone";
+
 /**
  * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An interrupt without it, a
  * shutdown, a timeout or a lost race around us, is `caller_interrupted`.
@@ -47,16 +50,33 @@ class ClientAbort extends Context.Service<ClientAbort, true>()("effect/http/Http
 export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
   if (Exit.isSuccess(exit)) return "consumer_finished";
   if (!Cause.hasInterrupts(exit.cause)) return "caller_failed";
-  const signers = exit.cause.reasons.map((reason) => signerOf(Cause.reasonAnnotations(reason)));
-  if (signers.includes("user")) return "user";
-  return signers.includes("lifecycle") ? "lifecycle" : "caller";
+  const signatures = signaturesOf(exit.cause);
+  if (signatures.has("user") || signatures.has("client_gone")) return "user";
+  return signatures.has("lifecycle") ? "lifecycle" : "caller";
 };
 
-const signerOf = (annotations: Context.Context<never> | undefined): Signer | undefined => {
+/**
+ * Whether a consumer that went away so may come back: it had not all that it wanted, and nobody has signed a cancel. A client that left
+ * Effect's HTTP server may have lost its network.
+ */
+export const departs = (exit: Exit.Exit<unknown, unknown>): boolean => {
+  if (Exit.isSuccess(exit)) return false;
+  const signatures = signaturesOf(exit.cause);
+  return !signatures.has("user") && !signatures.has("lifecycle");
+};
+
+const signaturesOf = (cause: Cause.Cause<unknown>): ReadonlySet<Signature> =>
+  new Set(cause.reasons.flatMap((reason) => signatureOf(Cause.reasonAnnotations(reason)) ?? []));
+
+const signatureOf = (annotations: Context.Context<never> | undefined): Signature | undefined => {
   if (annotations === undefined) return undefined;
   const signer = Context.getOrUndefined(annotations, InterruptSignature);
-  return signer ?? (Context.getOrUndefined(annotations, ClientAbort) === undefined ? undefined : "user");
+  return signer ?? (Context.getOrUndefined(annotations, ClientAbort) === undefined ? undefined : "client_gone");
 };
+
+/** The annotation of an interrupt that is signed so. */
+const annotationOf = (signature: Signature): Context.Context<never> =>
+  signature === "client_gone" ? Context.make(ClientAbort, true) : Context.make(InterruptSignature, signature);
 
 /** How a fiber is interrupted; the same function stands in the prototype of every fiber. */
 interface Interruptible {
@@ -79,17 +99,19 @@ export const passSignaturesOn = (fiber: Fiber.Fiber<unknown, unknown>): void => 
   const prototype: Interruptible = Object.getPrototypeOf(fiber);
   if (passing.has(prototype)) return;
   passing.add(prototype);
-  const signed = new WeakMap<object, Signer>();
+  const signed = new WeakMap<object, Signature>();
   const { interruptUnsafe } = prototype;
   prototype.interruptUnsafe = function (this: Fiber.Fiber<unknown, unknown>, fiberId, annotations) {
-    const own = signerOf(annotations);
+    const own = signatureOf(annotations);
     const current = Fiber.getCurrent();
     const inherited = current === undefined ? undefined : signed.get(current);
     const signer = own ?? inherited;
-    // The first signature of a fiber is the one that is passed on, but for the user's, which is.
-    if (signer !== undefined && signed.get(this) !== "user") signed.set(this, signer);
+    // The first signature of a fiber is the one that is passed on, but for the user's, which is, and then its client's.
+    const before = signed.get(this);
+    const isOutdone = before === undefined || signer === "user" || (signer === "client_gone" && before !== "user");
+    if (signer !== undefined && isOutdone) signed.set(this, signer);
     if (own !== undefined || inherited === undefined) return interruptUnsafe.call(this, fiberId, annotations);
-    const signature = Context.make(InterruptSignature, inherited);
+    const signature = annotationOf(inherited);
     const all = annotations === undefined ? signature : Context.merge(annotations, signature);
     return interruptUnsafe.call(this, fiberId, all);
   };

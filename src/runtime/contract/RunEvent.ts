@@ -15,6 +15,7 @@ import { Choice, Decision, Rule } from "../../domain/Decision.ts";
 import { Failure, Fingerprint } from "../../domain/Failure.ts";
 import { Milliseconds } from "../../domain/Limits.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
+import { SeamProof } from "../../domain/SeamWords.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import type { Question } from "../../recorder/Question.ts";
 import type { ReadyCall } from "./ToolCall.ts";
@@ -96,6 +97,18 @@ export interface CallVerified {
   readonly verdict: "it_ran" | "it_did_not_run";
 }
 
+/**
+ * The text that was shown goes on: the seam is proven, and what this attempt hands over stands directly behind it. It comes before
+ * the first part of such an attempt.
+ */
+export interface Continued {
+  readonly _tag: "Continued";
+  readonly attempt: number;
+  /** How much text of the response stands in front of the seam, in UTF-16 code units. */
+  readonly at: number;
+  readonly proof: SeamProof;
+}
+
 /** The response is whole, by the provider's own terminal marker. */
 export interface RunCompleted {
   readonly _tag: "RunCompleted";
@@ -119,6 +132,7 @@ export type RunEvent<P> =
   | QuestionAsked
   | QuestionAnswered
   | CallVerified
+  | Continued
   | RunCompleted;
 
 const ReadyCallSchema = Schema.Struct({
@@ -173,6 +187,7 @@ const ownEvents = [
     tool: Schema.String,
     verdict: Schema.Literals(["it_ran", "it_did_not_run"]),
   }),
+  Schema.TaggedStruct("Continued", { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof }),
   Schema.TaggedStruct("RunCompleted", {
     run_id: Schema.String,
     attempts: Schema.Natural,
@@ -242,6 +257,8 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
     "parked",
     /** Another process drives the run now. */
     "taken_over",
+    /** Another reader has taken the place of this one. The run goes on. */
+    "attached_elsewhere",
   ]),
   run_id: Schema.String,
   rule: Rule,

@@ -11,6 +11,7 @@ import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { FinishFailure } from "../../failure/tables/FinishWords.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
+import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { ClockOptions } from "./Clocks.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
@@ -43,6 +44,11 @@ export interface AttemptContext {
   readonly discarded: ReadonlyArray<Withdrawn>;
   /** The route that the attempt goes by: the `id` of one of `routes`; undefined for the run's own first one. */
   readonly route: string | undefined;
+  /**
+   * The seam that the continuation has to prove: its request quotes the end of what was shown, or gives it as a prefill. With request
+   * `continue` only, where text is gone on with.
+   */
+  readonly seam: SeamPlan | undefined;
   /** The cursor to resume from; with request `resume` only. */
   readonly cursor: string | undefined;
   /**
@@ -147,8 +153,18 @@ export interface RunOptions<P, E, R> {
   readonly discardable?: boolean;
   /** The runtime can build a request from its settled transcript. Default false. */
   readonly canContinue?: boolean;
-  /** Whether a continuation after shown text needs a question first. Default `ask`. */
+  /**
+   * Whether text that was shown may go on without a question, where `seam` proves that nothing comes twice or is missing.
+   * Default `ask`; without `seam` every such break asks.
+   */
   readonly continueText?: "ask" | "auto";
+  /**
+   * Joins the text of a continuation to what was shown. One for each run: `ProtocolSeam.make` for decoded events, `PlainSeam.make`
+   * for parts of the caller's own.
+   */
+  readonly seam?: () => TextSeam<P>;
+  /** Times that the run goes on behind text that was shown, each a paid request. Default 2. */
+  readonly maxSeams?: number;
   /** Reads from a part the cursor that would resume this very response behind it. */
   readonly cursor?: (part: P) => string | undefined;
   /** Renews the credentials after a `rejected.auth`; tried once a run. */
@@ -164,6 +180,12 @@ export interface RunOptions<P, E, R> {
   readonly clocks?: ClockOptions;
   /** What the run may spend; left-out fields have the defaults. */
   readonly budget?: Partial<Budget>;
+  /**
+   * How long the run goes on without its consumer, in milliseconds, at most `lingerMsMax`. A consumer that goes away without a signed
+   * cancel may come back by `StreamProcessor.attach` for so long, and for as long behind the run's end; then the run is cancelled in
+   * its user's name. What `attempt` uses must outlive its consumer. Default 0: the run ends with its consumer.
+   */
+  readonly lingerMs?: number;
   /** Another policy than the default one. */
   readonly policy?: RecoveryPolicy;
   /** @internal The taps of the run's output. */
@@ -171,6 +193,9 @@ export interface RunOptions<P, E, R> {
   /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
+
+/** Longest time for which a run goes on without its consumer, in milliseconds: a day. */
+export const lingerMsMax = 86_400_000;
 
 /** Most routes of a run, the first one included. */
 export const routesMax = 16;

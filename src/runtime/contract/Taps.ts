@@ -3,22 +3,14 @@
  *
  * Everything that leaves a run takes one straight way, and each tap has its place on it:
  *
- *     attempt → Reveal (hold) → PartFlow (count, then rewrite) → Handoff (tee) → reader
+ *     attempt → seam (join) → Reveal (hold) → PartFlow (count) → Handoff (tee) → reader
  *
- * The hold keeps parts back until they may be shown. The rewrite changes what a part looks like to the reader, and nothing of
- * what the run knows: facts and record speak of the part that the provider sent. The tee sees what leaves, in order and once.
+ * The seam joins the parts of a continuation to what was shown. The hold keeps parts back until they may be shown, and all of them
+ * while the reader is away. The tee sees what leaves, in order and once.
  */
 import type { Observation } from "../../domain/Observation.ts";
-import type { RunEvent } from "./RunEvent.ts";
-
-/**
- * Rewrites a part in the step in which it is handed over, and so never one that is withdrawn unseen. It must not throw.
- *
- * @param attempt the attempt that the part is of
- * @returns what the reader gets in place of the part: nothing, one part or more. A part that makes a call whole cannot be left
- *   out: its caller has to hear of the call.
- */
-export type Rewrite<P> = (part: P, observation: Observation, attempt: number) => ReadonlyArray<P>;
+import type { Presence } from "./Presence.ts";
+import type { PartEvent, RunEvent } from "./RunEvent.ts";
 
 /**
  * Sees events in the very step in which they leave the run, without an effect in between. It must not throw.
@@ -29,8 +21,13 @@ export type Rewrite<P> = (part: P, observation: Observation, attempt: number) =>
  */
 export type Tee<P> = (events: ReadonlyArray<RunEvent<P>>) => boolean;
 
-/** The taps that are set for one run; the hold is always there. */
+/** Hears what a part proves in the step in which its event is made, before the event leaves. It must not throw. */
+export type Weighed<P> = (event: PartEvent<P>, observation: Observation) => void;
+
+/** The taps that are set for one run; seam and hold are always there. */
 export interface Taps<P> {
-  readonly rewrite?: Rewrite<P>;
   readonly tee?: Tee<P>;
+  readonly weighed?: Weighed<P>;
+  /** Whether somebody reads the run; left out, its reader is always there. */
+  readonly presence?: Presence;
 }

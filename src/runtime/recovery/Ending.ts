@@ -209,13 +209,22 @@ export const handOverResumed = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
 ): Effect.Effect<Carried<P> | undefined> => {
-  if (run.discardable) return Effect.as(handOverFrozen(run, attempt, false), undefined);
+  if (run.discardable && !run.isAway) return Effect.as(handOverFrozen(run, attempt, false), undefined);
   return Effect.suspend(() => {
     const begun = run.chain?.links.some((link) => link.flow.ordinal > 0) === true;
+    // Nothing is handed over while the reader is away (L4).
+    if (run.isAway) return Effect.succeed(attempt.flow.takeAll(begun));
     const carried = attempt.flow.takeHeld(begun);
     return Effect.as(handOverFrozen(run, attempt, false), carried);
   });
 };
+
+/** Hands over what was frozen in front of the first call, and drops the rest: the text goes on behind it. */
+export const handOverText = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    attempt.flow.takeHeld(true);
+    return handOverFrozen(run, attempt, false);
+  });
 
 /**
  * Hands over frozen parts; what they show is on record before (L8).

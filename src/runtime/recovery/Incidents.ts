@@ -79,6 +79,14 @@ const inputOf = <P, E, R>(
     };
   });
 
+/** Says why text that was shown is not gone on with. */
+const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
+  const plan = run.seams?.plan() ?? "no_seam";
+  if (typeof plan !== "string") return;
+  run.note(attempt.number, "seam_refused", plan);
+  run.telemetry.seam("refused", plan);
+};
+
 const record = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
@@ -104,6 +112,7 @@ const record = <P, E, R>(
     run.shared.groups.take(RunSnapshot.memberOf(run), run.now());
   }
   run.note(attempt.number, "decision", decision.rule);
+  if (decision.rule === "text_shown" && run.options.continueText === "auto") refused(run, attempt);
   run.telemetry.decided(incident);
   return Effect.map(
     run.write([

@@ -34,8 +34,9 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   incident: RunIncident,
 ): Effect.fn.Return<Next<P>> {
   const chain = run.chain ?? new Chain(broken.attempt);
-  const { carried, discards, setup } = yield* prepared(run, chain, broken, mode);
-  if (run.stopper !== undefined) return "again";
+  const ready = yield* prepared(run, chain, broken, mode, incident);
+  if (ready === "again" || run.stopper !== undefined) return "again";
+  const { carried, discards, setup } = ready;
   run.response.withdraw(discards);
   const next = run.prepare(setup, carried);
   const recorded = yield* run.writeIntent([
@@ -48,12 +49,15 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
     return yield* Ending.stop(run, broken, { decision: incident.decision, incident, recorded }, "record_failed");
   }
   goesOn(run, broken, setup.request === "resume");
-  if (setup.request === "resume") run.response.resumes(next, broken.attempt);
+  const inResponse = setup.request === "resume" || setup.seam !== undefined;
+  if (inResponse) run.response.resumes(next, broken.attempt);
   else run.response.begins(next);
+  if (!inResponse) run.seams?.begins();
+  else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.goesOn(broken);
   const started = RunSnapshot.startedOf(run, next);
   // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);
-  if (setup.mode === "replay") run.telemetry.discarded(setup.request === "resume" ? [broken.attempt] : chain.links);
+  if (setup.mode === "replay") run.telemetry.discarded(inResponse ? [broken.attempt] : chain.links);
   run.start(next);
   return next;
 });
@@ -68,7 +72,8 @@ const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse
 };
 
 interface Prepared<P> {
-  readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">;
+  readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor"> &
+    Partial<Pick<AttemptSetup<P>, "seam">>;
   /** What the caller has to throw away. */
   readonly discards: ReadonlyArray<AttemptDiscarded>;
   /** Parts of the same response that are still held back. */
@@ -81,25 +86,23 @@ const prepared = Effect.fnUntraced(function* <P, E, R>(
   chain: Chain<P>,
   { attempt, cursorRefused }: BrokenAttempt<P>,
   mode: LaunchMode,
-): Effect.fn.Return<Prepared<P>> {
-  const { calls, cursor, request } = attempt.setup;
+  incident: RunIncident,
+): Effect.fn.Return<Prepared<P> | "again"> {
+  const { calls, carried, cursor, request, seam } = attempt.setup;
   if (mode === "resume") {
     const carried = yield* Ending.handOverResumed(run, attempt);
     chain.open();
     return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
   }
-  if (mode === "continue") {
-    const discards = yield* keepSettled(run, chain);
-    return {
-      setup: { mode, request: mode, calls: run.ledger.calls(), cursor: undefined },
-      discards,
-      carried: undefined,
-    };
-  }
+  if (mode === "continue") return yield* continued(run, chain, incident);
   if (mode === "replay" && request === "resume" && !cursorRefused) {
     const discards = withdraw(new Chain(attempt));
     chain.open();
-    return { setup: { mode, request, calls, cursor }, discards, carried: attempt.setup.carried };
+    return { setup: { mode, request, calls, cursor }, discards, carried };
+  }
+  if (mode === "replay" && seam !== undefined) {
+    const discards = withdraw(new Chain(attempt));
+    return { setup: { mode, request, calls, cursor: undefined, seam }, discards, carried };
   }
   const first = chain.first.setup;
   // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
@@ -114,14 +117,57 @@ const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
   return chain.withdrawn();
 };
 
+/** What the request of a continuation goes on with: what has settled, and text that is open where a seam can be proven. */
+const continued = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  chain: Chain<P>,
+  { facts, run: asked }: RunIncident,
+): Effect.fn.Return<Prepared<P> | "again"> {
+  const { seams } = run;
+  const isOpen = RunSnapshot.isTextOpen(facts);
+  if (isOpen && typeof seams?.plan() === "object") {
+    // Nothing is handed over while the reader is away (L4): the continuation goes on behind what the reader has.
+    if (run.isAway) chain.discardFrozen();
+    // Only whole text may stand in front of a seam: what was frozen behind its first call is dropped.
+    for (const link of chain.links) yield* Ending.handOverText(run, link);
+    yield* ranAtFence(run, chain);
+    if (run.stopper !== undefined) return "again";
+    // What was handed over just now is a part of the text.
+    const seam = seams.plan();
+    if (typeof seam === "object") {
+      const setup = {
+        mode: "continue",
+        request: "continue",
+        calls: run.ledger.calls(),
+        cursor: undefined,
+        seam,
+      } as const;
+      return { setup, discards: [], carried: begun };
+    }
+  }
+  // The policy has relied on a seam, and there is none any more.
+  if (isOpen && asked.continue_text === "auto") return "again";
+  const discards = yield* keepSettled(run, chain);
+  const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;
+  return { setup, discards, carried: undefined };
+});
+
+/** The client has begun to read the response. */
+const begun = { parts: [], observations: [], begun: true } as const;
+
 /** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
 const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
+  if (run.isAway) chain.discardFrozen();
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
   for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
+  yield* ranAtFence(run, chain);
+  return chain.leftOpen();
+});
+
+/** Lets calls that waited at the fence pass it and run to their end; then it is sealed. */
+const ranAtFence = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   chain.open();
-  // Calls that waited at the fence pass it now, before it is sealed.
   yield* Effect.yieldNow;
   yield* drained(run);
   chain.seal();
-  return chain.leftOpen();
 });

@@ -9,10 +9,12 @@
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { RunFacts } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
+import { joined } from "../../facts/Growth.ts";
 import { finishFailure } from "../../failure/tables/FinishWords.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
@@ -85,6 +87,8 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   yield* attempt.flow.written;
   const broken = brokenBy(run, attempt, end);
   if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
+  // No reader could have the response: nothing is asked for again, and no person is asked.
+  if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
   yield* drained(run);
@@ -143,7 +147,7 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
     failure,
     cause,
     cursorRefused: false,
-    facts: () => attempt.facts.snapshot(),
+    facts: () => factsOf(attempt),
   });
   if (end._tag === "ended") {
     if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
@@ -153,6 +157,8 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
   }
   // A connection that breaks behind the marker takes nothing from the response; one with nothing in it stays empty.
   if (behindMarker.has(end.failure.kind) && saysNothing(run, attempt)) return broken({ kind: "empty" }, end.cause);
+  const atSeam = seamBroken(run, attempt, end);
+  if (atSeam !== undefined) return atSeam;
   const { brokeFirst, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && end.failure.kind === "rejected";
   if (!refused || brokeFirst === undefined) {
@@ -163,6 +169,47 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
   // A refused cursor says nothing about the response: that is decided as a whole, on what interrupted it first (R3).
   return { ...brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
+
+/** Whatever is shown behind a seam stands behind text: nothing of it is asked for again as if there were none. */
+const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
+  const own = facts.snapshot();
+  return setup.seam === undefined || own.shown === "nothing" ? own : { ...own, shown: "text" };
+};
+
+/**
+ * What broke where an attempt was to go on with shown text and did not come so far: the response that it was to go on with is
+ * decided again, as it was interrupted. A caller that cannot discard is asked about the continuation.
+ */
+const seamBroken = <P, E, R>(
+  run: Run<P, E, R>,
+  attempt: Attempt<P>,
+  { cause, failure }: Extract<AttemptEnd, { readonly _tag: "failed" }>,
+): BrokenAttempt<P> | undefined => {
+  const { seams } = run;
+  const { seam } = attempt.setup;
+  const before = seams?.interrupted;
+  if (seam === undefined || before === undefined) return undefined;
+  const showedNothing = attempt.facts.snapshot().shown === "nothing";
+  // What the continuation has done counts too, but its marker is not that of the response.
+  const own = () => ({ ...attempt.facts.snapshot(), terminal_seen: false });
+  const again = { ...before, facts: () => joined([before.facts(), own()]) };
+  if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
+    seams?.refused(seam);
+    run.spending.gaveBack();
+    return again;
+  }
+  if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") return undefined;
+  seams?.giveUp();
+  const fault = failure.code ?? "differs";
+  run.note(attempt.number, "seam", fault);
+  run.telemetry.seam("unproven", fault);
+  if (run.discardable && showedNothing) return again;
+  // All of the response stands, so that nothing of it may be asked for again. Why it broke is what the caller has to hear of (L12).
+  return { ...again, attempt, failure, cause: cause ?? before.cause };
+};
+
+/** Statuses by which a provider says that it does not take the form of a request. */
+const refusesForm: ReadonlySet<number | undefined> = new Set([400, 422]);
 
 const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalled", "truncated", "protocol"]);
 

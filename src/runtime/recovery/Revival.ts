@@ -137,6 +137,7 @@ export const restore = <P, E, R>(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
     Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
   );
+  run.seams?.restored(record.attempts.filter(({ mode, seam }) => seam !== undefined && mode === "continue").length);
   if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
@@ -170,6 +171,7 @@ const attemptOf = <P, E, R>(
     discarded: [],
     route,
     reveal: new Reveal<P>("live", run.shared.pool, () => 0),
+    seam: undefined,
     carried: undefined,
   });
   revived.fence.seal();

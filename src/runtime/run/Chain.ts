@@ -23,19 +23,27 @@ export interface BrokenAttempt<P> {
   readonly facts: () => AttemptFacts;
 }
 
+/** Shared by all responses that no attempt has resumed. */
+const none: ReadonlyArray<never> = [];
+
 /** The attempts of one response, in the order in which they read it. */
 export class Chain<P> {
   readonly first: Attempt<P>;
-  readonly links: ReadonlyArray<Attempt<P>>;
+  readonly #resumed: ReadonlyArray<Attempt<P>>;
 
-  constructor(first: Attempt<P>, resumed: ReadonlyArray<Attempt<P>> = []) {
+  constructor(first: Attempt<P>, resumed: ReadonlyArray<Attempt<P>> = none) {
     this.first = first;
-    this.links = [first, ...resumed];
+    this.#resumed = resumed;
+  }
+
+  /** All of them. A response that never breaks has one, and holds no list. */
+  get links(): ReadonlyArray<Attempt<P>> {
+    return [this.first, ...this.#resumed];
   }
 
   /** The chain with one more attempt that goes on in the same response. */
   resumedBy(attempt: Attempt<P>): Chain<P> {
-    return new Chain(this.first, [...this.links.slice(1), attempt]);
+    return new Chain(this.first, [...this.#resumed, attempt]);
   }
 
   /** The facts of the response as far as it was read, over all its attempts. */

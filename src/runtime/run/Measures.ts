@@ -72,6 +72,12 @@ export const unrecorded = counter("unrecorded", "Writes of runs that the store d
 /** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
 export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
 
+/**
+ * Text that was shown and broke, by what became of it (`stream_recovery.outcome`: joined, unproven, refused) and how or why
+ * (`stream_recovery.reason`: a proof, a fault, a refusal).
+ */
+export const seams = counter("seams", "Texts that were shown and broke, by what became of them");
+
 /** Waits of runs before a request, by what they wait for (`stream_recovery.for`: path, cooldown). */
 export const waits = counter("waits", "Waits of runs for a path or for the end of a cooldown");
 

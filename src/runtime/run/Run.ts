@@ -5,7 +5,7 @@
  * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
  *
  * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
- * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`
+ * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`; Presence: `reader`
  * - ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
  * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
  *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
@@ -26,7 +26,6 @@ import { label } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import type { Evidence, RunEnd } from "../../domain/RunIncident.ts";
 import { type SideEffects, snapshot } from "../../domain/SideEffects.ts";
-import * as Facts from "../../facts/Facts.ts";
 import type { PathWay } from "../../paths/Path.ts";
 import type { Scope } from "../../paths/Paths.ts";
 import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
@@ -36,10 +35,12 @@ import { Attempt, type AttemptSetup } from "../attempt/Attempt.ts";
 import type { AttemptEnd, Classifying } from "../attempt/AttemptEnd.ts";
 import type { AttemptHost } from "../attempt/AttemptHost.ts";
 import { attach, Departure, isUp, scopeOf, tell } from "../attempt/Departure.ts";
+import { emptyFacts } from "../attempt/EmptyFacts.ts";
 import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
+import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { Chain } from "./Chain.ts";
@@ -47,6 +48,7 @@ import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
 import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
+import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
@@ -54,7 +56,7 @@ import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One run while it lives. */
-export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>>, LedgerRun {
+export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
   readonly runId: string;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
@@ -74,6 +76,8 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   readonly #clocks: RunClocks;
   #attempts = 0;
   #incidents = 0;
+  /** What joins the run's texts, where its caller has given it. */
+  readonly seams: Seams<P> | undefined;
   /** The routes of a run that has more than one. */
   readonly routes: Routes<P, E, R> | undefined;
   #departure: Departure | undefined;
@@ -90,7 +94,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     services: Context.Context<R>,
     late: Late<P, E, R>,
   ) {
-    super();
+    super(options.taps);
     this.runId = runId;
     this.#options = options;
     this.#discardable = discardable;
@@ -105,10 +109,12 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
+    this.seams = options.seam && new Seams(options.seam, options.maxSeams);
     this.routes = Routes.of(options, this);
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
     this.#late = late;
     attach(shared, options.path);
+    options.taps?.presence?.tells(this);
   }
 
   get provider(): Runs.Provider {
@@ -127,8 +133,11 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
     attach(this.shared, options.path);
   }
 
-  get rewrite(): AttemptHost<P, Attempt<P>>["rewrite"] {
-    return this.#options.taps?.rewrite;
+  /** Hears of the reader, and lets the attempt that reads hear of it; one that starts hears how it stands. */
+  reader(word: ReaderWord): void {
+    if (this.ledger.ended) return;
+    this.note(this.attempts, "reader", word);
+    this.response.live?.reader(word);
   }
 
   /** Whether the caller can throw away what it was shown. */
@@ -186,23 +195,21 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   }
 
   /** Prepares the next attempt; `start` runs it. */
-  prepare(setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor">, carried?: Carried<P>): Attempt<P> {
+  prepare(
+    setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor"> & Partial<Pick<AttemptSetup<P>, "seam">>,
+    carried?: Carried<P>,
+  ): Attempt<P> {
     this.#attempts += 1;
-    const { discardable, options, shared, sideEffects } = this;
-    const facts = Facts.make({
-      // A resumed response exposes nothing anew: its calls were counted by the attempt that it resumes.
-      sideEffects: setup.request !== "resume" ? sideEffects : { ...snapshot([], false), guarded: sideEffects.guarded },
-      discardable,
-      boundaries: options.tools,
-      guarded: sideEffects.guarded,
-    });
+    const { discardable, options, shared, taps } = this;
     const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
+    const held = { carried, discardable, holdsEnd: raisesFinish(options), presence: taps?.presence };
     return new Attempt<P>(this, {
       number: this.#attempts,
+      seam: undefined,
       ...setup,
       route: this.routes?.id,
-      facts,
-      reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), carried, discardable, raisesFinish(options)),
+      facts: emptyFacts(this, options.tools, setup.request),
+      reveal: new Reveal<P>(mode, shared.pool, weigherOf(options.sizeOf), held),
       carried,
       discarded: this.response.withdrawn,
     });
@@ -222,6 +229,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   /** Starts an attempt as soon as its request may go; one that was stopped in the meantime ends, and its source is never opened. */
   start(attempt: Attempt<P>): void {
     this.response.starts(attempt);
+    if (this.taps?.presence !== undefined) attempt.reader(this.isAway ? "left" : "back");
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
     } else if (this.#departure?.mayGo ?? this.shared.paths.isOpen(this.scope)) this.#goes(attempt);
@@ -262,6 +270,16 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
   answered(): void {
     this.shared.paths.answered(this.scope);
     this.#departure?.leave();
+  }
+
+  /** The text of an attempt is proven to go on with what was shown. Nothing waits for the store here. */
+  continued({ number, setup }: Attempt<P>): void {
+    if (setup.seam === undefined) return;
+    const joined = { attempt: number, at: setup.seam.at, proof: setup.seam.proof };
+    this.note(number, "seam", setup.seam.proof);
+    this.telemetry.seam("joined", setup.seam.proof);
+    this.handoff.push({ _tag: "Continued", ...joined });
+    Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", ...joined }]));
   }
 
   /** The provider has responded, or never will: the next retry may have the place (U3). */
@@ -416,6 +434,7 @@ export class Run<P, E, R> extends RunGroups implements AttemptHost<P, Attempt<P>
       this.unheed();
       this.#options = letGo(this.#options);
       this.routes?.ended();
+      this.seams?.ended();
       this.responded();
       this.note(this.attempts, "end", end.reason);
       // The caller hears of the end now, also where the store takes it later. A run that was lost has another end (L7).

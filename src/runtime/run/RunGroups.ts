@@ -6,17 +6,29 @@
 import * as Deferred from "effect/Deferred";
 import type * as Effect from "effect/Effect";
 import type { Stopper } from "../contract/InterruptSignature.ts";
+import type { Taps } from "../contract/Taps.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
 import type { Loss } from "./RunWriter.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 
-/** What a run has spent, why it stops, its question, and whether it is done. */
-export class RunGroups {
+/** What a run has spent, why it stops, its question, and whether it is done; and the taps of its output. */
+export class RunGroups<P> {
+  /** They stay when the run has ended: its last events are taken later. */
+  readonly taps: Taps<P> | undefined;
   #spending: Spending | undefined;
   #stopping: RunStop | undefined;
   #question: OpenQuestion | undefined;
   #done: Deferred.Deferred<void> | undefined;
+
+  constructor(taps: Taps<P> | undefined) {
+    this.taps = taps;
+  }
+
+  /** Nobody reads the run now. */
+  get isAway(): boolean {
+    return this.taps?.presence?.isAway === true;
+  }
 
   /** What was spent of the budget. */
   get spending(): Spending {

@@ -1,6 +1,7 @@
 /**
  * Says how a run stands: what a decision takes of it, and what the start of an attempt puts on record.
  */
+import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { RunFacts } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
@@ -27,11 +28,12 @@ export const factsOf = <P, E, R>(
   const { options, shared } = run;
   const { credential_refreshes, ...retries } = run.spent;
   return {
-    mode: attempt.setup.mode,
+    // A repeat of a continuation that joins texts is one too: what refuses it leaves what was shown standing.
+    mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
     user_cancelled: run.userCancelled,
     lifecycle_closed: run.lifecycleClosed,
-    can_continue: options.canContinue ?? false,
-    continue_text: options.continueText ?? "ask",
+    can_continue: canContinue(run, attempt),
+    continue_text: continueTextOf(run, attempt),
     resumable: resumable && attempt.cursor !== undefined,
     discardable: run.discardable,
     can_refresh_credentials: options.refreshCredentials !== undefined,
@@ -44,6 +46,31 @@ export const factsOf = <P, E, R>(
     ...shared.groups.facts(memberOf(run), run.now()),
   };
 };
+
+/** A caller that cannot discard would read a continuation as the next words of its text: so it has to be joined. */
+const canContinue = <P, E, R>({ chain, discardable, options, seams }: Run<P, E, R>, attempt: Attempt<P>): boolean => {
+  if (options.canContinue !== true) return false;
+  if (discardable || seams === undefined || !isTextOpen(chain?.facts() ?? attempt.facts.snapshot())) return true;
+  return typeof seams.plan() === "object";
+};
+
+/** Whether nothing came behind the text that was shown, so that its next words would stand directly behind it. */
+export const isTextOpen = ({
+  call_through,
+  settled_through,
+  shown,
+  side_effects,
+  text_through,
+}: AttemptFacts): boolean =>
+  shown === "text" &&
+  text_through >= settled_through &&
+  !(side_effects?.guarded === true && text_through < call_through);
+
+/** Text goes on by itself only where a seam can be proven, and never behind a marker: it was not cut then. */
+const continueTextOf = <P, E, R>({ options, seams }: Run<P, E, R>, { facts }: Attempt<P>): RunFacts["continue_text"] =>
+  options.continueText === "auto" && !facts.snapshot().terminal_seen && typeof seams?.plan() === "object"
+    ? "auto"
+    : "ask";
 
 /** What broken responses have cost, and what the next attempt would repeat: as an attempt was told it, else as the caller says. */
 const tokensOf = <P, E, R>(
@@ -60,8 +87,10 @@ const tokensOf = <P, E, R>(
 /** What a broken response has cost so far, over all attempts that read it. */
 export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenAttempt<P>): Tokens.TokenCost => {
   const links = run.chain?.links ?? [attempt];
+  // What stands before the newest seam was counted when the run went on from there.
+  const from = links.findLastIndex(({ setup }) => setup.seam !== undefined);
   return Tokens.ofResponse(
-    links.map(({ facts }) => facts.snapshot()),
+    links.slice(Math.max(0, from)).map(({ facts }) => facts.snapshot()),
     failure,
     run.options.requestTokens,
   );
@@ -93,9 +122,18 @@ export const startOf = <P, E, R>(
     path: "up",
     cooldown_ms: 0,
     route_failures: run.routes?.failures ?? 0,
+    // What a process that takes the run up knows of the text decides whether it can be joined.
+    continue_text: run.seams === undefined ? "ask" : (run.options.continueText ?? "ask"),
   },
   ...routeOf(attempt),
+  ...seamOf(attempt),
 });
+
+/** The seam that an attempt has to prove. */
+const seamOf = <P>({
+  setup: { seam },
+}: Attempt<P>): Pick<Extract<Entry, { readonly _tag: "AttemptStarted" }>, "seam"> =>
+  seam === undefined ? {} : { seam: { at: seam.at, proof: seam.proof } };
 
 /** The start of an attempt, as the caller hears of it. */
 export const startedOf = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>): AttemptStarted => ({

@@ -1,7 +1,7 @@
 /**
  * Counts what a run has spent of its budget.
  *
- * S1 A number only grows; a person's retry alone begins all of them anew.
+ * S1 A number only grows; a person's retry alone begins all of them anew. A prefill that the provider does not take is no retry.
  * S2 Time counts from the first failure on: what a response takes that never broke is no recovery. The wait of a retry always
  *    counts, also where the response had ended without an error, before its marker.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
@@ -97,6 +97,11 @@ export class Spending {
     this.#autoRetries += 1;
     if (isAfterShown) this.#retriesAfterShown += 1;
     if (isAfterStall) this.#retriesAfterStall += 1;
+  }
+
+  /** What the newest retry asked for is not to be had in that form, and the provider has done nothing: it costs none of the budget. */
+  gaveBack(): void {
+    this.#autoRetries = Math.max(0, this.#autoRetries - 1);
   }
 
   /** The run tries to renew its credentials: the try counts, whether it works or not. */

@@ -132,6 +132,15 @@ export class RunTelemetry<R> {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
+  /** Text that was shown has broken: it goes on, could not be joined, or is not gone on with. */
+  seam(outcome: "joined" | "unproven" | "refused", reason: string): void {
+    this.#safely(() => {
+      const attributes = { "stream_recovery.outcome": outcome, "stream_recovery.reason": reason };
+      this.#measure(Measures.seams, 1, attributes);
+      this.#event(this.#span, "stream_recovery.seam", attributes);
+    });
+  }
+
   /** A retry was scheduled: the run recovers by itself. */
   retrying(incident: RunIncident): void {
     this.#log("debug", incident.message, logAnnotations(incident));

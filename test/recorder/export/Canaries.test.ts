@@ -58,7 +58,12 @@ const rich = (): RunRecord => {
     retry_of: "another run",
     parked: "answered",
     calls: [{ attempt: 1, call: "0.0", id: "call", tool: "bash", verdict: "it_ran", verdict_by: "verify" }],
-    attempts: record.attempts.map((attempt) => ({ ...attempt, request: "continue", run: freshRun })),
+    attempts: record.attempts.map((attempt) => ({
+      ...attempt,
+      request: "continue",
+      run: freshRun,
+      seam: { at: 7, proof: "anchor", proven: true },
+    })),
     questions: record.questions.map((question) => ({
       ...question,
       attempt: 1,

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Rule } from "../../../src/domain/Decision.ts";
 import { kinds } from "../../../src/domain/Failure.ts";
+import { SeamFault, SeamProof, SeamRefusal } from "../../../src/domain/SeamWords.ts";
 import { ExportIds, ExportLabels, isPublic } from "../../../src/recorder/export/ExportLabel.ts";
 import { seeded } from "../../Seeded.ts";
 import { canaries, canary } from "./Planted.ts";
@@ -28,6 +29,7 @@ const publicNames: Readonly<Record<string, ReadonlyArray<string>>> = {
   ),
   policies: words("default strict default+stricter strict+stricter 1 2.1"),
   rules: Rule.literals,
+  seams: [...SeamProof.literals, ...SeamRefusal.literals, ...SeamFault.literals],
   kinds: Object.keys(kinds),
 };
 

@@ -130,6 +130,39 @@ describe("IncidentExport", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
   });
 
+  it("says where a text goes on, how that was proven and why it was refused, and nothing of the text", () => {
+    const failure = { kind: "protocol", reason: "seam_unproven", code: "differs", retryable: false } as const;
+    const record = {
+      ...E.folded([
+        E.begun("r"),
+        E.attempt(1),
+        E.attempt(2, "continue"),
+        E.joined(2, 412),
+        E.noted(20, "seam", "anchor"),
+        E.noted(30, "seam_refused", "repeats_itself"),
+        E.opened("r", 1, { failure }),
+      ]),
+    };
+    const secret = "sk-live-of-the-shown-text";
+    // A store that others write to may hold more than the schema names.
+    const attempts = record.attempts.map((it) => ({ ...it, ...(it.seam && { seam: { ...it.seam, quote: secret } }) }));
+    const run = exportRun({ ...record, attempts });
+    assert.deepStrictEqual(
+      run.attempts.map(({ seam }) => seam),
+      [undefined, { at: 412, proof: "anchor", proven: true }],
+    );
+    assert.deepStrictEqual(
+      run.evidence.first.map(({ detail, event }) => [event, detail]),
+      [
+        ["seam", "anchor"],
+        ["seam_refused", "repeats_itself"],
+      ],
+    );
+    assert.deepInclude(run.incidents[0]?.failure, failure);
+    assert.notInclude(encode(run), secret);
+    assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
+  });
+
   it("is what the documentation shows", () => {
     const page = readFileSync(new URL("../../../docs/incident-export.md", import.meta.url), "utf8");
     const [, json] = /```json\n([^`]*)```/.exec(page) ?? [];

@@ -48,6 +48,8 @@ const unreadable: Readonly<Record<string, readonly [RunRecord.Entry, RegExp]>> =
     /FactsRaised\.facts\.tools\[0\]\.phase: expected/,
   ],
   "evidence of 129 characters": [E.noted(1, "progress", "x".repeat(129)), /EvidenceNoted\.evidence\.detail: expected/],
+  "a seam in front of the text": [E.joined(1, -1), /RunContinued\.at: expected/],
+  "a seam that nothing proves": [E.joined(1, 3, "overlap" as "anchor"), /RunContinued\.proof: expected/],
   "an incident's jitter": [E.opened("r", 1, { jitter: Number.NaN }), /IncidentOpened\.incident\.jitter: expected/],
   "an end of 300 characters": [E.ended({ reason: "f".repeat(300) }), /RunEnded\.end\.reason: expected/],
   "an entry of no kind": [entry({ _tag: "RunPaused" }), /RunPaused/],

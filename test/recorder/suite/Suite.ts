@@ -74,6 +74,36 @@ const records = (test: Test): void => {
       );
     }));
 
+  test("says where an attempt's text joins what was shown, and how that was proven; the first word stays", (recorder) =>
+    Effect.gen(function* () {
+      const seams = Effect.map(record(recorder, "r"), ({ attempts }) => attempts.map(({ seam }) => seam));
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.attempt(2, "continue"), E.attempt(3, "continue")]);
+      yield* recorder.write("r", [E.joined(2, 412)]);
+      assert.deepStrictEqual(yield* seams, [undefined, { at: 412, proof: "anchor", proven: true }, undefined]);
+      // A write whose outcome is not known is made again; what differs comes of a program that errs.
+      yield* recorder.write("r", [E.joined(2, 412)]);
+      yield* recorder.write("r", [E.joined(2, 7, "prefill"), E.joined(3, 900, "prefill")]);
+      assert.deepStrictEqual(yield* seams, [
+        undefined,
+        { at: 412, proof: "anchor", proven: true },
+        { at: 900, proof: "prefill", proven: true },
+      ]);
+    }));
+
+  test("a seam of an attempt that is not on record changes nothing, and refuses nothing that is written with it", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      const before = yield* record(recorder, "r");
+      yield* recorder.write("r", [E.joined(9, 3)]);
+      assert.deepStrictEqual(yield* record(recorder, "r"), before);
+      yield* recorder.write("r", [E.joined(9, 3), E.attempt(9, "continue"), E.joined(9, 4)]);
+      assert.deepStrictEqual((yield* record(recorder, "r")).attempts.at(-1)?.seam, {
+        at: 4,
+        proof: "anchor",
+        proven: true,
+      });
+    }));
+
   test("an incident that is written again is there once, in its place and with what became of it", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [
@@ -142,6 +172,16 @@ const endings = (test: Test): void => {
         ["ended", 4, "late_settle", 1],
       );
       assert.strictEqual(late.incidents[0]?.status, "late");
+    }));
+
+  test("a seam that comes late is taken: the store was away while the run went on", (recorder) =>
+    Effect.gen(function* () {
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.attempt(2, "continue"), E.ended({ attempts: 2 })]);
+      const before = yield* record(recorder, "r");
+      yield* recorder.write("r", [E.joined(2, 60, "prefill")]);
+      const late = yield* record(recorder, "r");
+      assert.deepStrictEqual(late.attempts[1]?.seam, { at: 60, proof: "prefill", proven: true });
+      assert.deepStrictEqual([late.state, late.end, late.questions], [before.state, before.end, before.questions]);
     }));
 
   test("of a completed run every broken attempt is recovered and none is final", (recorder) =>

@@ -127,6 +127,7 @@ const randomEntries = (runId: string, random: () => number, packet: number): Rea
   const any: ReadonlyArray<() => RunRecord.Entry> = [
     () => E.attempt(pick(5), "replay"),
     () => E.raised(pick(5), { shown: random() < 0.5 ? "text" : "reasoning", text_through: pick(9) }),
+    () => E.joined(pick(5), pick(999), random() < 0.5 ? "anchor" : "prefill"),
     () => E.noted(pick(1_000), random() < 0.2 ? "terminal_candidate" : "progress"),
     () => E.opened(runId, pick(8)),
     () => E.marked(runId, pick(8), "acted_on", "retry"),

@@ -1,4 +1,4 @@
-/** The taps of a run's output: what a rewrite changes and what it leaves alone, what a tee sees, takes and refuses. */
+/** The tee of a run's output: what it sees, takes and refuses. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { none } from "../../../src/domain/Observation.ts";
@@ -9,9 +9,6 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
 const named = (name: string): S.ScriptedPart => ({ name, says: none });
-
-const overloaded = S.errorEvent({ kind: "overloaded" });
-const bash = { name: "bash", executor: "runtime", effect: "read_only" } as const;
 
 const whole = ["attempt 1 first", "start", "one", "two", "three", "done", "completed"];
 
@@ -25,68 +22,6 @@ const teed = (tee: Tee<S.ScriptedPart>, onEvent?: (event: RunEvent<S.ScriptedPar
     );
     return { seen, end: (yield* S.recordOf("r")).end?.state };
   });
-
-describe("a rewrite", () => {
-  it.effect("leaves out, changes and adds parts, in order, and never meets a part that is withdrawn unseen", () =>
-    Effect.gen(function* () {
-      const met: Array<string> = [];
-      const rewrite = (part: S.ScriptedPart, _: unknown, attempt: number): ReadonlyArray<S.ScriptedPart> => {
-        met.push(`${attempt} ${part.name}`);
-        if (part.name === "start") return [];
-        return part.name === "hello" ? [named("HELLO"), named("!")] : [part];
-      };
-      const provider = S.scripted(
-        [S.start, S.together(S.text("half"), overloaded)],
-        [S.start, S.text("hello"), S.done],
-      );
-      const seen = yield* S.played(
-        (yield* StreamProcessor).run(S.options(provider, { runId: "r", taps: { rewrite } })),
-      );
-      assert.deepStrictEqual(seen.lines, [
-        "attempt 1 first",
-        "retry replay nothing_shown",
-        "attempt 2 replay",
-        "HELLO",
-        "!",
-        "done",
-        "completed",
-      ]);
-      const ordinals = seen.events.flatMap((event) => (event._tag === "Part" ? [event.ordinal] : []));
-      assert.deepStrictEqual(ordinals, [1, 2, 3]);
-      assert.deepStrictEqual(met, ["1 start", "2 start", "2 hello", "2 done"]);
-    }).pipe(Effect.provide(S.processor())),
-  );
-
-  it.effect("changes nothing of what the run knows: facts and record speak of the provider's parts", () =>
-    Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.text("hello"), S.reset]);
-      const run = (yield* StreamProcessor).run(S.options(provider, { runId: "r", taps: { rewrite: () => [] } }));
-      const seen = yield* S.played(run);
-      assert.deepStrictEqual(
-        seen.events.filter(({ _tag }) => _tag === "Part"),
-        [],
-      );
-      const facts = (yield* S.recordOf("r")).incidents[0]?.facts;
-      assert.strictEqual(facts?.shown, "text");
-      assert.strictEqual(facts?.counters.characters, 5);
-    }).pipe(Effect.provide(S.processor())),
-  );
-
-  it.effect("cannot leave out a part that makes a call whole", () =>
-    Effect.gen(function* () {
-      const provider = S.scripted([S.start, S.callReady("bash"), S.done]);
-      const run = (yield* StreamProcessor).run(
-        S.options(provider, { runId: "r", tools: [bash], taps: { rewrite: () => [] } }),
-      );
-      const seen = yield* S.played(run);
-      const calls = seen.events.flatMap((event) => (event._tag === "Part" ? (event.calls ?? []) : []));
-      assert.deepStrictEqual(
-        calls.map(({ tool }) => tool),
-        ["bash"],
-      );
-    }).pipe(Effect.provide(S.processor())),
-  );
-});
 
 describe("a tee", () => {
   it.effect("that keeps a copy sees every event once, in order, and the reader sees them all", () =>

@@ -28,6 +28,7 @@ const contextOf = () => ({
   calls: [],
   discarded: [],
   cursor: undefined,
+  seam: undefined,
   route: undefined,
   delivery: () => undefined,
   bytes: () => undefined,

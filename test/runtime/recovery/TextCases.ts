@@ -3,6 +3,7 @@
  */
 import { Effect } from "effect";
 import * as S from "../Scripted.ts";
+import { scriptedSeam } from "../ScriptedSeam.ts";
 import { bash, hosted, type RuleCase } from "./RuleBench.ts";
 
 const { done, fail, reset, start, text } = S;
@@ -55,9 +56,20 @@ export const texts: ReadonlyArray<RuleCase> = [
   {
     rule: "continue_text",
     when: "text was shown and a continuation needs no question",
-    attempts: [[text("hi"), S.wait(1), reset], second],
-    play: () => ({ options: { canContinue: true, continueText: "auto" } }),
-    lines: ["attempt 1 first", "hi", "retry continue continue_text", "attempt 2 continue", "start", ...whole],
+    attempts: [
+      [text("hi"), S.wait(1), reset],
+      [start, text("hi"), text(" there"), done],
+    ],
+    play: () => ({ options: { canContinue: true, continueText: "auto", seam: scriptedSeam() } }),
+    lines: [
+      "attempt 1 first",
+      "hi",
+      "retry continue continue_text",
+      "attempt 2 continue",
+      "continued 2 at 2 by anchor",
+      " there",
+      ...whole,
+    ],
   },
   {
     rule: "text_shown",

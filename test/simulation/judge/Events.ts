@@ -131,22 +131,34 @@ export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): Readon
     const [response, number] = splitSerial(part.serial);
     numbers.set(response, [...(numbers.get(response) ?? []), number]);
   }
+  const joined = seamResponses(trace);
   for (const [response, found] of numbers) {
     holds(new Set(found).size === found.length, () => `twice in response ${response}: ${found.join(" ")}`);
     if (accepted || cut) continue;
+    // What a continuation says again stands in front of its seam, and is not handed over.
+    const before = joined.has(response) ? (trace.scenario.world.seam?.anchor ?? 0) : 0;
     holds(
-      found.every((number, index) => number === index + 1),
+      found.every((number, index) => number === before + index + 1),
       () => `missing in response ${response}: ${found.join(" ")}`,
     );
   }
   return violations;
 };
 
+/** The continuations that join their text to what was shown. */
+const seamResponses = ({ journal }: Pick<Trace, "journal">): ReadonlySet<string> => {
+  const joins = new Set(
+    journal.flatMap((it) => (it.what === "opened" && it.context.seam !== undefined ? [it.context.attempt] : [])),
+  );
+  const emitted = journal.flatMap((it) => (it.what === "emitted" && joins.has(it.attempt) ? it.parts : []));
+  return new Set(emitted.flatMap(({ serial }) => (serial === undefined ? [] : [splitSerial(serial)[0]])));
+};
+
 /** I13: for callers that cannot discard. */
 export const plainParts = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I13");
   // A part beyond the limit of what may be held ends the holding.
-  const heavy = trace.scenario.world.edges.some(({ field }) => field === "sizeOf");
+  const heavy = trace.scenario.world.edges.some(({ field }) => field === "sizeOf" || field === "part.characters");
   const got = new Set<string>();
   const marked = new Set<number>();
   let attempt = 0;
@@ -178,7 +190,7 @@ export const sameRequest = (trace: Pick<Trace, "journal">): ReadonlyArray<Violat
   for (const [index, context] of opened.entries()) {
     const before = opened[index - 1];
     if (before === undefined || context.mode !== "replay") continue;
-    const origin = opened.slice(0, index).findLast((it) => it.request !== "resume") ?? before;
+    const origin = opened.slice(0, index).findLast((it) => it.request !== "resume" && it.seam === undefined) ?? before;
     const own = [before, origin].some(
       (it) =>
         it.request === context.request &&

@@ -32,6 +32,7 @@ export const invariants = {
   I24: "a call whose handler runs is not settled as one that did not run (L8)",
   I25: "a run moves to another route by a replay of its first request alone, with nothing shown and nothing done, and never goes back to one",
   I26: "a run that has moved ends with the last failure of the first route that it tried (L12)",
+  I27: "text that was shown goes on by itself only behind a seam, at most twice, and nothing of such an attempt comes in front of its seam",
 } as const;
 
 export type Invariant = keyof typeof invariants;

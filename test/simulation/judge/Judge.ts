@@ -6,6 +6,7 @@ import * as Events from "./Events.ts";
 import type { Violation } from "./Invariants.ts";
 import * as Records from "./Record.ts";
 import * as Routes from "./Routes.ts";
+import * as Seams from "./Seams.ts";
 import * as World from "./World.ts";
 
 const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
@@ -27,6 +28,7 @@ const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   End.withinBudget,
   Routes.whatCrosses,
   Routes.whoseFailure,
+  Seams.onlyBySeams,
   World.everyEntryDecodes,
   World.recordAgrees,
   World.noWriteHolds,

@@ -37,13 +37,13 @@ export const provider = (scenario: Scenario, journal: Journal, calm: Calm) => {
   let continuations = 0;
   let request = "first";
   return (context: AttemptContext): Stream.Stream<Part, ProviderBroke> => {
-    const { attempt, mode, cursor, calls, route } = context;
+    const { attempt, mode, cursor, calls, route, seam } = context;
     if (context.request === "first") request = "first";
     if (context.request === "continue" && mode === "continue") request = `continuation ${++continuations}`;
     if (context.request === "continue" && mode === "replay") request = `continuation ${continuations}`;
     const [of, read] = context.request === "resume" && cursor !== undefined ? splitSerial(cursor) : [request, 0];
     const script = (calm.isOn ? undefined : scenario.attempts[attempt - 1]) ?? whole;
-    journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls, route } });
+    journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls, route, seam } });
     if (script.factoryThrows) {
       const error = new Error("the factory threw");
       journal.add({ what: "source_ended", attempt, end: { how: "factory_threw", error } });

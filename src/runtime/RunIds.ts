@@ -1,0 +1,37 @@
+/**
+ * Draws the ids of runs, and says what is wrong with one that is another run's.
+ */
+import * as Effect from "effect/Effect";
+import * as Random from "effect/Random";
+import type { RecorderError } from "../recorder/RecorderError.ts";
+
+/** 128 bits of the machine's own randomness, as hex: a seed of Random does not seed this. */
+export const drawn = (): string =>
+  Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );
+
+/** 96 random bits, so that ids of several processes that share a store do not meet. */
+export const makeRunId: Effect.Effect<string> = Effect.map(
+  Effect.all([Random.next, Random.next, Random.next]),
+  (parts) =>
+    [
+      "run_",
+      ...parts.map((part) =>
+        Math.floor(part * 2 ** 32)
+          .toString(36)
+          .padStart(7, "0"),
+      ),
+    ].join(""),
+);
+
+/** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
+export const drawsMax = 3;
+
+/** Why an id that is on record is refused: what it means, and what its caller can do. */
+export const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
+  const found = `runId: expected a new id, got "${runId}", which is on record`;
+  if (reason === "corrupt") return `${found}, damaged. Take a new id`;
+  if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
+  return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
+};

@@ -1,0 +1,340 @@
+/** Plays what a run makes of text that was shown and broke, where a seam can be proven and where it cannot. */
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber, Stream } from "effect";
+import { TestClock } from "effect/testing";
+import { none } from "../../../src/domain/Observation.ts";
+import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as S from "../Scripted.ts";
+import { scriptedSeam } from "../ScriptedSeam.ts";
+
+const { done, reset, start, text } = S;
+type Options = Partial<RunOptions<S.ScriptedPart, S.ProviderBroke, never>>;
+type Script = ReadonlyArray<S.Step>;
+
+const runId = "seams";
+
+/** Plays a run whose text may go on, and gives its lines, its record and what its provider was asked. */
+const played = (
+  attempts: ReadonlyArray<Script>,
+  more: Options | "without" = {},
+  answers: Parameters<typeof S.processor>[0] = ["stop"],
+) =>
+  Effect.gen(function* () {
+    const provider = S.scripted(...attempts);
+    const { run } = yield* StreamProcessor;
+    const heard: Array<string> = [];
+    const options = S.options(provider, {
+      runId,
+      canContinue: true,
+      continueText: "auto",
+      ...(more === "without" ? {} : { seam: scriptedSeam({ heard }), ...more }),
+    });
+    const seen = yield* S.played(run(options));
+    return { ...seen, provider, heard, record: yield* S.recordOf(runId) };
+  }).pipe(Effect.provide(S.processor(answers)));
+
+/** What the provider was asked to go on with, attempt by attempt. */
+const asked = (provider: ReturnType<typeof S.scripted>) =>
+  provider.attempts.map(({ request, seam }) =>
+    seam === undefined ? request : `${request} ${seam.proof} ${seam.quote}`,
+  );
+
+const broken = [start, text("one "), text("two"), S.wait(1), reset];
+const rest = [start, text("one two"), text(" three"), done];
+const head = ["attempt 1 first", "start", "one ", "two", "retry continue continue_text", "attempt 2 continue"];
+
+describe("Text that was shown and broke", () => {
+  it.effect("goes on where the new text begins with the end of the old one", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, rest]);
+      assert.deepStrictEqual(it.lines, [...head, "continued 2 at 7 by anchor", " three", "done", "completed"]);
+      assert.deepStrictEqual(asked(it.provider), ["first", "continue anchor one two"]);
+      assert.deepStrictEqual(
+        it.record.attempts.map(({ seam }) => seam),
+        [undefined, { at: 7, proof: "anchor", proven: true }],
+      );
+    }),
+  );
+
+  it.effect("goes on in one part that holds the end of the old text and the beginning of the new one", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one two three"), done]]);
+      assert.deepStrictEqual(it.lines.slice(-3), [" three", "done", "completed"]);
+    }),
+  );
+
+  it.effect("L4: is handed on to a caller of plain parts without a character twice or missing", () =>
+    Effect.gen(function* () {
+      const provider = S.scripted(broken, rest);
+      const { parts } = yield* StreamProcessor;
+      const stream = parts(
+        S.options(provider, { runId, canContinue: true, continueText: "auto", seam: scriptedSeam() }),
+      );
+      const fiber = yield* Effect.forkChild(Stream.runCollect(stream));
+      yield* TestClock.adjust("10 minutes");
+      const got = yield* Fiber.join(fiber);
+      assert.strictEqual(got.map(({ name }) => name).join("|"), "start|one |two| three|done");
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("tells the seam each part that leaves, once and in order", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, rest]);
+      assert.deepStrictEqual(it.heard, ["start", "one ", "two", " three", "done"]);
+    }),
+  );
+
+  it.effect("is repeated by the ordinary rows where the continuation breaks before its seam", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one "), S.wait(1), reset], rest]);
+      assert.deepStrictEqual(it.lines, [
+        ...head,
+        "retry replay nothing_shown",
+        "attempt 3 replay",
+        "continued 3 at 7 by anchor",
+        " three",
+        "done",
+        "completed",
+      ]);
+      assert.deepStrictEqual(asked(it.provider).slice(1), ["continue anchor one two", "continue anchor one two"]);
+    }),
+  );
+
+  it.effect("is repeated so where the continuation ends without its marker", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one ")], rest]);
+      assert.deepStrictEqual(it.lines.slice(6, 9), [
+        "retry replay nothing_shown",
+        "attempt 3 replay",
+        "continued 3 at 7 by anchor",
+      ]);
+    }),
+  );
+
+  it.effect(
+    "shows nothing of what was held where the continuation ends without its marker: it may become a repetition",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* played([
+          broken,
+          [start, text("one two"), text(" three"), text("maybe")],
+          [start, text("one two three four"), done],
+        ]);
+        assert.deepStrictEqual(it.heard, ["start", "one ", "two", " three", " four", "done"]);
+        const last = S.part("end", { ...none, terminal_at_end: true, finish: "stop" });
+        const whole = yield* played([broken, [start, text("one two"), text(" three"), text("maybe"), last]]);
+        assert.deepStrictEqual(whole.heard, ["start", "one ", "two", " three", "end", "maybe"]);
+      }),
+  );
+
+  it.effect("L5: is whole with a finish that was kept back for the clean end, and is the marker for the client", () =>
+    Effect.gen(function* () {
+      const finish = S.part("finish", { ...none, terminal_at_end: true, finish: "stop" });
+      const it = yield* played([broken, [start, text("one two"), text(" three"), finish]]);
+      assert.deepStrictEqual(it.lines, [...head, "continued 2 at 7 by anchor", " three", "finish", "completed"]);
+    }),
+  );
+
+  it.effect("goes on a second time behind its own seam, and asks the third time", () =>
+    Effect.gen(function* () {
+      const again = (words: string, next: string) => [start, text(words), text(next), S.wait(1), reset];
+      const it = yield* played([broken, again("one two", " three"), again("one two three", " four")]);
+      assert.deepStrictEqual(it.lines.slice(6), [
+        "continued 2 at 7 by anchor",
+        " three",
+        "retry continue continue_text",
+        "attempt 3 continue",
+        "continued 3 at 13 by anchor",
+        " four",
+        "ask text_shown",
+        "answer stop",
+        "end stopped text_shown",
+      ]);
+      const why = [...it.record.evidence.first, ...it.record.evidence.last].filter(
+        ({ event }) => event === "seam_refused",
+      );
+      assert.deepStrictEqual(
+        why.map(({ detail }) => detail),
+        ["seams_spent"],
+      );
+    }),
+  );
+
+  it.effect("is asked about at once where the run may have no seam", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken], { maxSeams: 0 });
+      assert.strictEqual(it.lines.at(-1), "end stopped text_shown");
+    }),
+  );
+
+  for (const [why, more] of [
+    ["the caller has given nothing that joins texts", "without"],
+    ["the seam refuses it", { seam: scriptedSeam({ refusal: "structured_output" }) }],
+    [
+      "the seam throws",
+      {
+        seam: () => {
+          throw new Error("no seam");
+        },
+      },
+    ],
+  ] as const) {
+    it.effect(`asks as ever where ${why}, and the record says so`, () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken], more);
+        assert.deepStrictEqual(it.lines.slice(-3), ["ask text_shown", "answer stop", "end stopped text_shown"]);
+        const noted = [...it.record.evidence.first, ...it.record.evidence.last].filter(
+          ({ event }) => event === "seam_refused",
+        );
+        assert.lengthOf(noted, 1);
+      }),
+    );
+  }
+});
+
+describe("A seam that cannot be proven", () => {
+  const wrong: ReadonlyArray<readonly [string, Script]> = [
+    ["other words", [start, text("Sure, one two three"), done]],
+    ["a stop inside the anchor", [start, text("one "), done]],
+    ["a call before the anchor is whole", [start, text("one "), S.callReady("bash"), done]],
+  ];
+
+  for (const [name, script] of wrong) {
+    it.effect(`${name}: the interrupted response is decided again, and a retry withdraws all of it`, () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken, script, S.hello], {}, ["retry"]);
+        assert.deepStrictEqual(it.lines, [
+          ...head,
+          "ask text_shown",
+          "answer retry",
+          "discard 1 after 0",
+          "attempt 3 replay",
+          "start",
+          "hello",
+          "done",
+          "completed",
+        ]);
+        assert.strictEqual(it.record.incidents.at(-1)?.failure.code, "ECONNRESET");
+      }),
+    );
+
+    it.effect(`${name}: a caller that cannot discard is asked, and hears why the response broke (L12)`, () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken, script], { discardable: false });
+        assert.deepStrictEqual(it.lines.slice(-3), [
+          "ask recovery_refused",
+          "answer stop",
+          "end stopped recovery_refused",
+        ]);
+        const error = S.errorOf(it.exit);
+        assert.instanceOf(error?.cause, S.ProviderBroke);
+        assert.deepInclude(error?.failure, { kind: "protocol", reason: "seam_unproven" });
+      }),
+    );
+  }
+
+  it.effect("is asked about too where it is a repeat of a continuation that had broken", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one "), S.wait(1), reset], [start, text("No."), done]], {
+        discardable: false,
+      });
+      assert.strictEqual(it.lines.at(-1), "end stopped recovery_refused");
+    }),
+  );
+
+  it.effect(
+    "is no further question's retry for a caller that cannot discard: the same would be paid for without end",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken, [start, text("No."), done]], { discardable: false }, ["retry"]);
+        assert.strictEqual(it.lines.at(-1), "end stopped recovery_refused");
+        assert.deepStrictEqual(it.record.questions.at(-1)?.choices, ["accept", "stop"]);
+      }),
+  );
+
+  it.effect("is not looked for behind the provider's own marker: that text was not cut", () =>
+    Effect.gen(function* () {
+      const malformed = S.errorEvent({ kind: "invalid_tool_input" });
+      const it = yield* played([[start, text("one"), done, malformed]]);
+      assert.deepStrictEqual(asked(it.provider), ["first"]);
+      assert.strictEqual(it.lines.at(-1), "completed");
+    }),
+  );
+
+  it.effect("behind its seam has handed over what stood before the repetition, and is asked about", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one two"), text(" three"), text("again"), done]]);
+      assert.deepStrictEqual(it.lines.slice(6), [
+        "continued 2 at 7 by anchor",
+        " three",
+        "ask recovery_refused",
+        "answer stop",
+        "end stopped recovery_refused",
+      ]);
+    }),
+  );
+
+  it.effect("is tried once: after a person's continue the text goes on in the caller's own way", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("No."), done], [start, text("three"), done]], {}, ["continue"]);
+      assert.deepStrictEqual(it.lines.slice(6), [
+        "ask text_shown",
+        "answer continue",
+        "attempt 3 continue",
+        "start",
+        "three",
+        "done",
+        "completed",
+      ]);
+      assert.deepStrictEqual(asked(it.provider), ["first", "continue anchor one two", "continue"]);
+    }),
+  );
+
+  it.effect("does not make a whole response of its marker (L5)", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text("one "), done]]);
+      assert.isFalse(it.lines.includes("completed"));
+    }),
+  );
+});
+
+describe("A prefill", () => {
+  const refused = [S.fail({ kind: "rejected", reason: "invalid_request", status: 400 })];
+  const prefilled = { seam: scriptedSeam({ proof: "prefill" }) };
+
+  it.effect("goes on directly behind what was shown", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, [start, text(" three"), done]], prefilled);
+      assert.deepStrictEqual(it.lines.slice(6), [
+        "continued 2 at 7 by prefill",
+        "start",
+        " three",
+        "done",
+        "completed",
+      ]);
+    }),
+  );
+
+  it.effect("that the provider does not take falls back to the anchor, and costs no retry", () =>
+    Effect.gen(function* () {
+      const it = yield* played([broken, refused, rest], { ...prefilled, budget: { max_auto_retries: 1 } });
+      assert.deepStrictEqual(it.lines.slice(6), [
+        "retry continue continue_text",
+        "attempt 3 continue",
+        "continued 3 at 7 by anchor",
+        " three",
+        "done",
+        "completed",
+      ]);
+    }),
+  );
+
+  it.effect("refused for another reason than its form is no word about prefills", () =>
+    Effect.gen(function* () {
+      const auth = [S.fail({ kind: "rejected", reason: "permission", status: 403 })];
+      const it = yield* played([broken, auth], prefilled);
+      assert.strictEqual(it.lines.at(-1), "end stopped recovery_refused");
+    }),
+  );
+});
