@@ -19,6 +19,7 @@ import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
+import { Attachments } from "./attach/Attachments.ts";
 import {
   GatewayError,
   type GatewayOptions,
@@ -98,8 +99,9 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;
+  const attachments = yield* Attachments.make({ meter, closing: Deferred.await(closing) });
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
-    ...{ settings, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
+    ...{ settings, attachments, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats),
@@ -111,9 +113,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
   const server = yield* serverOf(first, (request, response, expects) => {
-    const access = new Access(() => monotonicMs(clock));
-    const client = new ClientResponse(response, serving.settings.limits.slowClientMs, access);
-    if (expects) client.expectsInvitation();
+    const client = clientOf(response, expects, serving.settings, clock);
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
     start(take(request, client, serving));
@@ -128,6 +128,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     }),
   );
   meter.listening(sockets);
+  meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
     // The address that it has stays: what is open to other machines still wants a token.
     const settings = settingsOf({ ...next, host: first.host, port: first.port });
@@ -146,13 +147,24 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   });
 });
 
+const clientOf = (
+  response: ServerResponse,
+  expects: boolean,
+  { limits }: GatewaySettings,
+  clock: Clock.Clock,
+): ClientResponse => {
+  const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
+  if (expects) client.expectsInvitation();
+  return client;
+};
+
 /** What every run is given. */
 const relayOptionsOf = (
-  { budget, keepAliveMs, pathPatienceMs, retryEmpty }: GatewaySettings,
+  { budget, keepAliveMs, pathPatienceMs, prefills, retryEmpty }: GatewaySettings,
   { clocks, policy }: GatewayOptions,
   repeats: RelayRepeats,
 ): RequestServing["options"] => ({
-  ...{ budget, keepAliveMs, pathPatienceMs, repeats, emptyIsFailure: retryEmpty },
+  ...{ budget, keepAliveMs, pathPatienceMs, prefills, repeats, emptyIsFailure: retryEmpty },
   ...(clocks === undefined ? {} : { clocks }),
   ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
 });

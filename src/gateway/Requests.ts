@@ -2,10 +2,13 @@
  * Takes a request in: admits it, finds where it goes, and says whether it is relayed, passed through or the page's.
  */
 import type { IncomingMessage } from "node:http";
-import { Cause, Effect, Exit, type Scope } from "effect";
+import { Cause, Effect, Exit, Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
+import { attachWishOf } from "./attach/AttachWish.ts";
+import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
+import { serveStream, streamOf } from "./attach/StreamHandler.ts";
 import { mannerOf } from "./clients/Manner.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
@@ -17,7 +20,6 @@ import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass } from "./proxy/PassHandler.ts";
 import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
-import { type RelayServing, relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { noSuchRoute, type RouteWish, wishOf } from "./routes/RouteWish.ts";
 import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
@@ -29,7 +31,7 @@ import { pairsOf } from "./upstream/Headers.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 
 /** What serving a request needs of the gateway. */
-export interface RequestServing extends ProbeServing, Omit<RelayServing, "routing">, Pick<RouteServing, "memory"> {
+export interface RequestServing extends ProbeServing, Omit<RunServing, "routing">, Pick<RouteServing, "memory"> {
   readonly settings: GatewaySettings;
   /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -85,6 +87,11 @@ const served = (
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
     client.access.learned({ token: admitted.token?.name });
     serving.meter.admitted(admitted.token?.name);
+    const stream = streamOf(address);
+    if (stream !== undefined) {
+      const asked = { method, headers, target: address.target, tenant: admitted.token?.name };
+      return serveStream(stream, asked, client, serving);
+    }
     if (address.own) client.access.isOwn();
     if (address.own) return own(request, address, { admitted, headers }, client, serving);
     const way = wayOf(address, headers, serving.settings);
@@ -96,8 +103,18 @@ const served = (
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
     const wish = wishOf(headers);
     if ("reason" in wish) return refuse(wish, way.upstream, client, serving);
+    const attach = attachWishOf(headers, serving.settings, way.server);
+    if ("reason" in attach) return refuse(attach, way.upstream, client, serving);
     const { target } = address;
-    const asked: RoutedRequest = { method, tenant: admitted.token?.name, target, token: admitted.token, wish, ...way };
+    const asked: RoutedRequest = {
+      method,
+      tenant: admitted.token?.name,
+      target,
+      token: admitted.token,
+      wish,
+      attach,
+      ...way,
+    };
     if (!mayBeRelayed(method, way.url, way.headers)) return through(request, asked, client, serving);
     return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
       Effect.catchTag("BodyRefused", (error) => refuseBody(error, way.upstream, client, serving)),
@@ -113,7 +130,11 @@ const spokenBy = (
 ): UpstreamName | undefined =>
   refused?.status === 426 || refused?.status === 405 ? wayOf(address, headers, settings).upstream : undefined;
 
-interface RoutedRequest extends Way, Pick<RelayRequest, "method" | "tenant">, Admitted {
+interface RoutedRequest
+  extends Way,
+    Pick<AttachingRequest, "attach">,
+    Pick<RelayRequest, "method" | "tenant">,
+    Admitted {
   /** The provider's own path and query. */
   readonly target: string;
   readonly wish: RouteWish;
@@ -130,11 +151,13 @@ const modelRequest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, outgoing, server, tenant, upstream, url } = asked;
   const body = yield* serving.bodies.read(request, client.invite);
-  const routing = yield* Effect.scoped(
-    Effect.map(recognised({ method, url, headers, body, tenant }, body, serving), (found) =>
-      found === undefined ? undefined : routingOf({ ...found, ...asked, way: asked }, serving),
-    ),
-  );
+  // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
+  const copy = yield* Scope.fork(yield* Effect.scope);
+  const keeps = mayGoOn(asked, serving.settings);
+  const recognising = recognised({ method, url, headers, body, tenant }, body, keeps, serving);
+  const found = yield* Scope.provide(recognising, copy);
+  if (!keeps) yield* Scope.close(copy, Exit.void);
+  const routing = found === undefined ? undefined : routingOf({ ...found, ...asked, way: asked }, serving);
   if (routing === undefined) {
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
@@ -145,7 +168,7 @@ const modelRequest = Effect.fnUntraced(function* (
   serving.meter.count("relayed");
   yield* leftOut(routing);
   const options = { ...serving.options, ...groupOf(asked) };
-  yield* relay(routing.plan, asked, client, { ...serving, options, routing });
+  yield* serveRun(routing.plan, asked, client, { ...serving, options, routing });
 });
 
 /** A request that names a route which only a model request has. */
@@ -160,18 +183,34 @@ const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
         `routes do not take a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
       );
 
-/** Clients that compress a body are recognised by a copy of it, which is kept no longer; what is sent is what they sent. */
+/** Whether shown text of a request's response may go on by itself, by whichever route it comes. */
+const mayGoOn = (
+  { continueText }: Pick<Way, "continueText">,
+  { continueText: byDefault, servers }: GatewaySettings,
+): boolean =>
+  [byDefault, ...[...servers.values()].map((server) => server.continueText)].includes("auto")
+    ? continueText !== "ask"
+    : continueText === "auto";
+
+/**
+ * Clients that compress a body are recognised by a copy of it; what is sent is what they sent.
+ *
+ * @param keeps the plan keeps the copy, because its body may have to be changed
+ */
 const recognised = (
   request: RelayRequest,
   body: Bytes,
+  keeps: boolean,
   { bodies }: RequestServing,
 ): Effect.Effect<Recognised | undefined, BodyRefused, Scope.Scope> => {
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
+  const encoded = isEncoded(encoding);
   const found = (plain: RelayRequest["body"]): Recognised | undefined => {
     const plan = recognise({ ...request, body: plain });
-    return plan === undefined ? undefined : { plan: { ...plan, request }, plain };
+    const kept = keeps && encoded ? { plain } : {};
+    return plan === undefined ? undefined : { plan: { ...plan, request, ...kept }, plain };
   };
-  if (!isEncoded(encoding)) return Effect.sync(() => found(body));
+  if (!encoded) return Effect.sync(() => found(body));
   return Effect.map(bodies.decoded(encoding, body), (plain) => (plain === undefined ? undefined : found(plain)));
 };
 
@@ -219,7 +258,7 @@ const passing = (server: UpstreamSettings, { reach, watch }: RequestServing): Up
 };
 
 /** Clients of different tokens may share the upstream's credential: their groups stand apart all the same. A token's name has no blank. */
-const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pick<RelayServing["options"], "group"> =>
+const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pick<RunServing["options"], "group"> =>
   group === undefined ? {} : { group: tenant === undefined ? group : `${tenant} ${group}` };
 
 const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { IdempotencyKey, ProviderClient } from "../../src/client/index.ts";
+import { type ProtocolId, ProtocolSeam } from "../../src/provider/index.ts";
 import { attempt } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
@@ -33,6 +34,7 @@ describe("IdempotencyKey", () => {
         runId: "run-of-ours",
         canContinue: true,
         continueText: "auto",
+        seam: () => ProtocolSeam.make<ProtocolId>({ protocol: "openai-chat", body: { stream: true } }),
         request: (attempt) => ({ idempotencyKey: keyOf(attempt) }),
       });
       assert.isTrue(seen.completed);

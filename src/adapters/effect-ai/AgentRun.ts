@@ -7,13 +7,16 @@
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
+import * as Continuation from "../../provider/Continuation.ts";
 import { type PartEvent, type RunCompleted, type RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
+import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { attemptOf, Call, type StepRequest } from "./Call.ts";
 import { type RecoveryBase, recoveredModel } from "./Model.ts";
 import { errorIn, type ReadPart } from "./Parts.ts";
+import * as ReadSeam from "./ReadSeam.ts";
 import { StopSignal } from "./StopSignal.ts";
 import type { AnyToolkit, AnyTools } from "./Tools.ts";
 import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
@@ -71,6 +74,10 @@ class AgentStep {
   readonly #call: Call;
   readonly #toolkit: AnyToolkit | undefined;
   readonly #transcript = new Transcript();
+  /** Attempts that go on behind text that was shown: of them counts what leaves, and not what is decoded. */
+  readonly #seams = new Set<number>();
+  /** The parts that have left. */
+  readonly #left = new WeakSet<Response.AnyPart>();
 
   constructor(
     guard: ToolGuard["Service"],
@@ -92,6 +99,7 @@ class AgentStep {
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),
       canContinue: true,
+      seam: () => ReadSeam.make({ toolChoice, left: (sent) => this.#hasLeft(sent) }),
       tools: this.#call.begin(tools),
       attempt: (attempt) => this.#attempt(model, request, attempt),
       observe: (sent) => sent.observation,
@@ -101,6 +109,7 @@ class AgentStep {
   /** The transcript takes parts as they are decoded; only the run knows which of them were handed over. */
   #attempt(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext) {
     const transcript = this.#transcript;
+    if (attempt.seam !== undefined) return this.#goesOn(model, request, attempt, attempt.seam);
     if (attempt.mode === "continue") keepThrough(transcript, attempt);
     else if (attempt.attempt > 1) transcript.keep(attempt.attempt - 1, 0);
     if (attempt.request === "first") for (let at = 1; at < attempt.attempt; at += 1) transcript.keep(at, 0);
@@ -113,6 +122,24 @@ class AgentStep {
         }),
       ),
     );
+  }
+
+  /** The request that goes on behind shown text. What the attempt before has decoded and not shown is asked for again. */
+  #goesOn(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext, { quote }: SeamPlan) {
+    const transcript = this.#transcript;
+    this.#seams.add(attempt.attempt);
+    transcript.join(attempt.attempt);
+    transcript.keepLeft(attempt.attempt - 1, this.#left);
+    const asked = Prompt.make([{ role: "user", content: [{ type: "text", text: Continuation.seamWords(quote) }] }]);
+    const prompt = Prompt.concat(Prompt.concat(request.prompt, transcript.prompt(attempt.calls)), asked);
+    return attemptOf(model, { ...request, prompt })(attempt);
+  }
+
+  #hasLeft(sent: ReadPart): void {
+    for (const part of sent.given) {
+      this.#left.add(part);
+      if (this.#seams.has(sent.attempt)) this.#transcript.add(sent.attempt, part);
+    }
   }
 
   /** Runs the calls of a part and reports their results. */

@@ -21,6 +21,13 @@ interface AttemptParts {
   readonly results: Map<string, Response.AnyPart>;
 }
 
+/** The parts of one response, of one attempt or of several. */
+interface JoinedParts {
+  readonly attempts: ReadonlyArray<number>;
+  readonly parts: ReadonlyArray<Response.AnyPart>;
+  readonly results: ReadonlyMap<string, Response.AnyPart>;
+}
+
 /** What a continuation's request says of a call without a result. */
 const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
   settled: "The call ran, and its result was lost.",
@@ -33,10 +40,13 @@ const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
 /** The valid parts of a run: discarded parts are gone, and no call is without a result. */
 export class Transcript {
   readonly #attempts = new Map<number, AttemptParts>();
+  /** Attempts that go on with the response of the one before them. */
+  readonly #joined = new Set<number>();
 
   /** Takes an event of a run: adds parts and results, and withdraws discarded parts. */
   take(event: AgentEvent): void {
     if (event._tag === "Part") this.add(event.attempt, event.part);
+    else if (event._tag === "Continued") this.join(event.attempt);
     else if (event._tag === "ToolSettled") this.settle(event.attempt, event.part);
     else if (event._tag === "AttemptDiscarded") this.keep(event.attempt, event.keep_through);
   }
@@ -50,6 +60,17 @@ export class Transcript {
   /** Adds the result of a call. */
   settle(attempt: number, part: Response.AnyPart): void {
     if (part.type === "tool-result" && !part.preliminary) this.#of(attempt).results.set(part.id, part);
+  }
+
+  /** The parts of an attempt go on with the response of the attempts before it: together they are one message. */
+  join(attempt: number): void {
+    this.#joined.add(attempt);
+  }
+
+  /** Keeps those parts of an attempt that have left for the caller. */
+  keepLeft(attempt: number, left: { readonly has: (part: Response.AnyPart) => boolean }): void {
+    const kept = this.#of(attempt);
+    kept.parts = kept.parts.filter((part) => left.has(part));
   }
 
   /** Keeps the first parts of an attempt and withdraws the rest. */
@@ -70,8 +91,8 @@ export class Transcript {
    */
   prompt(calls: ReadonlyArray<SettledCall> = []): Prompt.Prompt {
     let prompt = Prompt.empty;
-    for (const [attempt, { parts, results }] of [...this.#attempts].sort(([one], [other]) => one - other)) {
-      const outcomes = new Map(calls.filter((it) => it.attempt === attempt).map((it) => [it.id, it.outcome]));
+    for (const { attempts, parts, results } of this.#responses()) {
+      const outcomes = new Map(calls.filter((it) => attempts.includes(it.attempt)).map((it) => [it.id, it.outcome]));
       const assistant = Prompt.fromResponseParts(parts.filter((part) => !isOpenHosted(part, parts)));
       const toolResults = parts.flatMap((part) =>
         part.type === "tool-call" && part.providerExecuted !== true
@@ -83,6 +104,20 @@ export class Transcript {
         prompt = Prompt.concat(prompt, Prompt.fromMessages([Prompt.toolMessage({ content: toolResults })]));
     }
     return prompt;
+  }
+
+  /** The attempts in their order, those of one response together. */
+  #responses(): ReadonlyArray<JoinedParts> {
+    const responses: Array<JoinedParts> = [];
+    for (const [attempt, { parts, results }] of [...this.#attempts].sort(([one], [other]) => one - other)) {
+      const before = this.#joined.has(attempt) ? responses.pop() : undefined;
+      responses.push({
+        attempts: [...(before?.attempts ?? []), attempt],
+        parts: [...(before?.parts ?? []), ...parts],
+        results: new Map([...(before?.results ?? []), ...results]),
+      });
+    }
+    return responses;
   }
 
   #of(attempt: number): AttemptParts {

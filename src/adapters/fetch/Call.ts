@@ -5,7 +5,7 @@
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
 import type { RelayHeaders } from "../relay/RelayTransport.ts";
-import type { FetchExtras } from "./Transport.ts";
+import type { FetchExtras } from "./StreamAttachment.ts";
 
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];

@@ -25,6 +25,7 @@ import { RelayRepeats } from "../relay/RelayRepeats.ts";
 import { type FetchCall, readCall } from "./Call.ts";
 import { pathOf } from "./FetchPath.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
+import { GatewayOrigins } from "./StreamAttachment.ts";
 import { fetchTransport } from "./Transport.ts";
 
 export type { RelayResponse, RelayRun } from "../relay/Relay.ts";
@@ -33,7 +34,16 @@ export type { RelayEvent } from "../relay/RelayReader.ts";
 
 /** How a recovering fetch works; everything has a default. */
 export interface FetchRecoveryOptions
-  extends Pick<Relay.RelayOptions, "reveal" | "head" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"> {
+  extends Pick<
+    Relay.RelayOptions,
+    "reveal" | "head" | "continueText" | "prefills" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"
+  > {
+  /**
+   * Goes on with the response of a gateway whose connection broke, from the very next byte, where the gateway keeps its runs for
+   * clients that come back (`--linger-ms`). Where no gateway stands behind, it changes nothing, but that a repeat to a server that has
+   * never answered carries `x-recovery-attach: 1`. Default false.
+   */
+  readonly attach?: boolean;
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
   /** What the tools of the requests do, by name. A tool that is not named is `unknown`. */
@@ -57,6 +67,7 @@ export type RecoveringFetch = typeof globalThis.fetch & {
  */
 export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringFetch => {
   const repeats = new RelayRepeats();
+  const origins = new GatewayOrigins();
   let own: ManagedRuntime.ManagedRuntime<StreamProcessor, unknown> | undefined;
   const runtime = () => {
     if (options.runtime !== undefined) return options.runtime;
@@ -68,7 +79,9 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const asked = await readCall(input, init, options.tools ?? {});
     if (asked.plan === undefined) return fetch(asked.input, asked.init);
     const context = await runtime().context();
-    const transport = fetchTransport(fetch, asked.extras);
+    const sleep = (ms: number) => Effect.runPromiseWith(context)(Effect.sleep(ms));
+    const attaching = options.attach === true ? { sleep, origins } : undefined;
+    const transport = fetchTransport(fetch, asked.extras, attaching);
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
     const path = await pathOf(asked.plan.request);
@@ -82,7 +95,8 @@ const quiet: Layer.Layer<StreamProcessor> = Layer.merge(
   Layer.succeed(References.MinimumLogLevel, "None"),
 );
 
-const relayOptions = ({ fetch: _f, layer: _l, runtime: _r, tools: _t, ...options }: FetchRecoveryOptions) => options;
+const relayOptions = ({ attach: _a, fetch: _f, layer: _l, runtime: _r, tools: _t, ...options }: FetchRecoveryOptions) =>
+  options;
 
 /** Runs a request; the promise resolves with its head, as that of a fetch does. */
 const relay = (

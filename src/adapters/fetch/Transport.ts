@@ -3,35 +3,76 @@
  *
  * `fetch` does not report how far a request got before its head, so an attempt is `ambiguous` from its start.
  */
-import type {
-  RelayExchange,
-  RelayHead,
-  RelayReporters,
-  RelayRequest,
-  RelayTransport,
+import {
+  headerOf,
+  type RelayExchange,
+  type RelayHead,
+  type RelayReporters,
+  type RelayRequest,
+  type RelayTransport,
 } from "../relay/RelayTransport.ts";
 
-/** Everything of a call that is neither method, address, header, body nor signal (`dispatcher`, `redirect`, …). */
-export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "signal">;
+import { type Attaching, type FetchExtras, StreamAttachment } from "./StreamAttachment.ts";
 
 /**
  * Makes the transport of one call.
  *
  * @param fetch sends a request; it is called once an attempt
  * @param extras handed on with every attempt
+ * @param attaching goes on with a gateway's response whose connection breaks; left out, a break is the attempt's end
  */
-export const fetchTransport = (fetch: typeof globalThis.fetch, extras: FetchExtras): RelayTransport => ({
-  open: (request, reporters) => new FetchExchange(fetch, extras, request, reporters),
-});
+export const fetchTransport = (
+  fetch: typeof globalThis.fetch,
+  extras: FetchExtras,
+  attaching?: Attaching,
+): RelayTransport => {
+  let attempts = 0;
+  return {
+    open: (request, reporters) => {
+      attempts += 1;
+      const sent = attempts > 1 && attaching !== undefined ? repeated(request, attaching) : request;
+      return new FetchExchange(fetch, extras, { request: sent, attaching }, reporters);
+    },
+  };
+};
+
+/**
+ * A repeat says to a gateway that it is one, so that it is given what there is of the first. A server that has answered as none does not
+ * hear the word, and a caller's own word stays.
+ */
+const repeated = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
+  headerOf(request.headers, attach) !== undefined || !origins.mayBe(new URL(request.url).origin)
+    ? request
+    : { ...request, headers: [...request.headers, [attach, "1"]] };
+
+const attach = "x-recovery-attach";
+
+/** What is sent, and how a break of its response is gone on with. */
+interface Sending {
+  readonly request: RelayRequest;
+  readonly attaching: Attaching | undefined;
+}
 
 class FetchExchange implements RelayExchange {
   readonly #abort = new AbortController();
   readonly #reporters: RelayReporters;
   readonly #response: Promise<Response>;
+  readonly #sending: Sending;
+  readonly #way: readonly [typeof globalThis.fetch, FetchExtras];
+  #attachment: StreamAttachment | undefined;
+  #received = 0;
+  #over = false;
   #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
 
-  constructor(fetch: typeof globalThis.fetch, extras: FetchExtras, request: RelayRequest, reporters: RelayReporters) {
+  constructor(
+    fetch: typeof globalThis.fetch,
+    extras: FetchExtras,
+    { attaching, request }: Sending,
+    reporters: RelayReporters,
+  ) {
     this.#reporters = reporters;
+    this.#sending = { attaching, request };
+    this.#way = [fetch, extras];
     reporters.delivery("ambiguous");
     this.#response = this.#send(fetch, extras, request);
     // `head` gives the rejection to its caller; an attempt that is given up before never calls it.
@@ -41,18 +82,48 @@ class FetchExchange implements RelayExchange {
   async head(): Promise<RelayHead> {
     const response = await this.#response;
     this.#reader = response.body?.getReader();
-    return { status: response.status, statusText: response.statusText, headers: [...response.headers] };
+    const head = { status: response.status, statusText: response.statusText, headers: [...response.headers] };
+    const { attaching, request } = this.#sending;
+    if (attaching !== undefined) this.#attachment = StreamAttachment.of(head, request, [...this.#way, attaching]);
+    // The caller has gone while the head came.
+    if (this.#abort.signal.aborted) this.#attachment?.stop();
+    return head;
   }
 
   async read(): Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined> {
-    const next = await this.#reader?.read();
-    if (next === undefined || next.done) return undefined;
+    const next = await this.#next();
+    if (next === undefined || next.done) {
+      this.#over = true;
+      return undefined;
+    }
+    this.#received += next.value.byteLength;
     this.#reporters.bytes(next.value.byteLength);
     return [next.value];
   }
 
+  /** The next bytes, those of the same response over another connection too: a gateway that keeps it goes on where this one broke. */
+  async #next(): Promise<
+    Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>["read"]>> | undefined
+  > {
+    for (;;) {
+      try {
+        return await this.#reader?.read();
+      } catch (error) {
+        const rest = await this.#attachment?.rest(this.#received, this.#abort.signal);
+        if (rest?.body == null || this.#abort.signal.aborted) {
+          this.#over = rest === undefined;
+          throw error;
+        }
+        this.#reader = rest.body.getReader();
+      }
+    }
+  }
+
   abort(): void {
+    if (this.#abort.signal.aborted) return;
     this.#abort.abort();
+    // What nobody reads to its end costs nothing more: a connection that is closed would only be a client that may come back.
+    if (!this.#over) this.#attachment?.stop();
     // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);
   }

@@ -5,12 +5,49 @@
  * set again with each byte. A take that is under way when the client got a keep-alive is the next read's.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
+import type { Provider } from "../../domain/RunFacts.ts";
+import type { WireProtocol } from "../../provider/Protocols.ts";
+import { written } from "../../provider/protocol/StreamEvent.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import type { RelayBytes } from "./RelayReader.ts";
+import type { RelayBytes, RelayReader } from "./RelayReader.ts";
 
 /** The bytes of a keep-alive; undefined where none is due, or none may be written now. */
 export type Pulse = () => Uint8Array<ArrayBuffer> | undefined;
+
+/** What the keep-alives of a response depend on. */
+export interface PulseOptions {
+  readonly protocol: WireProtocol;
+  readonly provider: Provider;
+  readonly run_id: string;
+  readonly firstNoOp: "event" | "comment";
+  readonly onKeepAlive: (() => void) | undefined;
+  readonly presence: Presence | undefined;
+}
+
+/** What keeps a client waiting: nothing where it waits for its provider alone, nor inside an event. */
+export const pulseOf = (
+  reader: RelayReader,
+  { firstNoOp, onKeepAlive, presence, protocol, provider, run_id }: PulseOptions,
+): Pulse => {
+  const model = provider.model === undefined ? {} : { model: provider.model };
+  return () => {
+    const { lastByte } = reader;
+    if (presence?.isAway === true || !reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR))
+      return undefined;
+    onKeepAlive?.();
+    reader.preceded = true;
+    if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
+    const event = written(protocol.noOp(reader.last, { id: run_id, ...model }));
+    // The second half of a line end may still come: it stands for itself then.
+    return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
+  };
+};
+
+const LF = 10;
+const CR = 13;
+const comment = new TextEncoder().encode(": keep-alive\n\n");
 
 type Taken = Exit.Exit<RelayBytes, RunInterrupted>;
 

@@ -18,6 +18,14 @@
  *    server, signs the same.
  * 5. The embedder closes the Scope when the client has everything or has gone: that ends the run.
  *
+ * A client that may come back. The embedder keeps the Scope open and says `away`, and `back` once it has a client again. In between
+ * nothing is handed over: the run goes on, what arrives is held and not shown, within the byte limits of `Reveal.ts`, and a break in it is
+ * replayed where nothing was shown. A `read` waits meanwhile: the embedder's one reading fiber goes on reading, and must not be
+ * interrupted between two clients, because bytes that a read has given are not given again. Such a `read` gives no keep-alive. It
+ * gives bytes before `back` only when the run has ended: then all that was held, and the end. Run events are told all the time.
+ * `away` before `open` has succeeded is said by `presence`. Once `evicted`, no client can have the response any more: `back` changes
+ * nothing, and the run goes on to its own end, or to the embedder's.
+ *
  * What is held. `live`: the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts; and
  * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's last event
  * or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break in held bytes is replayed where
@@ -28,6 +36,10 @@
  * bytes and is that of their attempt, and a failure before them keeps its status and body. With `head: { withinMs }` the head of
  * a stream waits as with `content`, but no longer than that: then it is that of the newest attempt's stream or, where no attempt
  * has a head, one of our own with `x-recovery-waiting`. A document under way where a stream was asked for is waited for.
+ *
+ * Text that was shown (`continueText: "auto"`): a stream that breaks behind it is gone on with where the seam can be proven. The
+ * events of a continuation are written anew, so that the client reads one response; those before the seam are the provider's own
+ * bytes. The first head stays, no continuation crosses routes, and an error event of a continuation is not handed on.
  *
  * A background response of OpenAI outlives its connection (`RelayPlan.resumes`): a break behind its first event is read on by
  * GET, exactly behind the last event that was read, with the request's own headers. It is never posted a second time for that.
@@ -44,13 +56,14 @@ import * as Tokens from "../../facts/Tokens.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
-import { written } from "../../provider/protocol/StreamEvent.ts";
+import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
+import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
-import { KeepAlive, type Pulse } from "./KeepAlive.ts";
+import { KeepAlive, pulseOf } from "./KeepAlive.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, pathWaited, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
@@ -60,6 +73,7 @@ import { type FailedRequest, type RelayRepeats, remainingBudget } from "./RelayR
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
 import { closeRun, type RelayWait, RelayWaits } from "./RelayWaits.ts";
+import { RelaySeam } from "./seam/RelaySeam.ts";
 import type { WithTimeout } from "./WholeBody.ts";
 
 /** Another way for a request: what it asks for there, and how it is sent. */
@@ -73,6 +87,8 @@ export interface RelayRoute {
   readonly path?: Path;
   /** As of `RunRoute`. */
   readonly own?: boolean;
+  /** As of the options, for what this route shows. */
+  readonly continueText?: "auto" | "ask";
 }
 
 /** How requests are relayed. */
@@ -91,6 +107,13 @@ export interface RelayOptions {
    * a stream at the latest after so many milliseconds.
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
+  /**
+   * Whether a stream that breaks behind shown text goes on by itself. `auto`: the provider is asked for the rest, and what it says
+   * leaves where the seam is proven (`seam/RelaySeam.ts`). Default `ask`.
+   */
+  readonly continueText?: "auto" | "ask";
+  /** Which providers go on with a text that a request ends with, beside those that are known. */
+  readonly prefills?: ReadonlyArray<PrefillRule>;
   /** A response that is held whole goes on as `live` after so many milliseconds; no limit by default. */
   readonly holdMaxMs?: number;
   /** What a run that breaks for good behind its head ends with. Default `break`. */
@@ -127,6 +150,8 @@ export interface RelayOptions {
    * or the no-op, for clients that count events.
    */
   readonly firstNoOp?: "event" | "comment";
+  /** Whether a client reads, where that is known before there is a response, or elsewhere. One for each request. */
+  readonly presence?: Presence;
   /** Called with every keep-alive that goes to the client; it must not throw. */
   readonly onKeepAlive?: () => void;
   /** Called with every wait of the run for a path or a cooldown, once it is over; it must not throw. */
@@ -158,6 +183,12 @@ export interface RelayResponse extends RelayRun {
   readonly handedOn: () => boolean;
   /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
   readonly cancel: Effect.Effect<boolean>;
+  /** The client has gone away and may come back: from this step on nothing is handed over. */
+  readonly away: Effect.Effect<void>;
+  /** A client reads again: what was held passes on as it would have. */
+  readonly back: Effect.Effect<void>;
+  /** What was held for a client that is away did not fit, and was thrown away: no client can have the whole response. */
+  readonly evicted: () => boolean;
 }
 
 /**
@@ -172,13 +203,14 @@ export const open = Effect.fn("Relay.open")(function* (
 ): Effect.fn.Return<RelayResponse, RelayInterrupted, StreamProcessor | Scope.Scope> {
   const processor = yield* StreamProcessor;
   const heads = new RelayHeads();
+  const presence = presenceOf(options, heads);
   const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
   heads.opened = (attempt) => waits.opened(attempt);
   const scope = yield* Scope.fork(yield* Effect.scope);
-  const events = processor.run(yield* runOptions(run, options, heads, repeated));
+  const events = processor.run({ ...(yield* runOptions(run, options, heads, repeated)), taps: { presence } });
   const pull = yield* Scope.provide(Stream.toPull(events), scope);
   const reader = new RelayReader(pull, heads, {
     observe: (event) => {
@@ -189,8 +221,8 @@ export const open = Effect.fn("Relay.open")(function* (
     withholds: typeof options.head === "object",
     repeats: repeated !== undefined,
   });
-  const spends = (cancelled: boolean) =>
-    Effect.suspend(() => spend(run, options, repeated, reader.attempts - waits.pathAttempts, cancelled));
+  const retries = () => reader.attempts - waits.pathAttempts - 1;
+  const spends = (cancelled: boolean) => spending(run, options, repeated, () => ({ spent: retries(), cancelled }));
   const failing = (error: RunInterrupted) =>
     Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
       Effect.fail(interrupted(error, reader.attempts, run.retry_of, error.route ?? options.route?.id)),
@@ -209,7 +241,7 @@ export const open = Effect.fn("Relay.open")(function* (
   }
   const head = outcome;
   heads.sent = plan.streaming;
-  const read = yield* reading(reader, first, run, options);
+  const read = yield* reading(reader, first, run, { ...options, presence });
   // Nothing has answered yet where the head is our own.
   const extra = recoveryHeaders(run.run_id, heads.attempt, undefined, head === ownHead ? undefined : heads.route);
   return {
@@ -222,14 +254,37 @@ export const open = Effect.fn("Relay.open")(function* (
     cancel: Effect.suspend(() =>
       reader.terminal || reader.ended ? Effect.succeed(false) : processor.cancel(run.run_id),
     ),
+    ...comingAndGoing(presence),
   };
 });
 
+/** Whether a client reads the run; what no client can have any more is not kept for one either. */
+const presenceOf = ({ presence = new Presence() }: RelayOptions, heads: RelayHeads): Presence => {
+  presence.whenEvicted(() => heads.forget());
+  return presence;
+};
+
+/** How the embedder says that a client goes away and comes back. */
+const comingAndGoing = (presence: Presence): Pick<RelayResponse, "away" | "back" | "evicted"> => ({
+  away: Effect.sync(() => presence.leaves()),
+  back: Effect.sync(() => presence.returns()),
+  evicted: () => presence.isEvicted,
+});
+
 /** How a request is sent and read by one route. */
-type Way = Pick<RelayRoute, "plan" | "transport">;
+type Way = Pick<RelayRoute, "plan" | "transport" | "continueText">;
+
+/** What goes on with the shown text of a run, where any of its routes lets it. */
+const seamOf = (
+  { streaming }: RelayPlan,
+  { continueText, prefills, routes = [] }: RelayOptions,
+): RelaySeam | undefined =>
+  streaming && [continueText, ...routes.map((it) => it.continueText)].includes("auto")
+    ? new RelaySeam(prefills)
+    : undefined;
 
 /** Makes the attempts of a run, by any of its routes. */
-const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: RelayHeads) {
+const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: RelayHeads, seam: RelaySeam | undefined) {
   const clock = yield* Clock.Clock;
   const services = yield* Effect.context<never>();
   const within: WithTimeout = (ms, promise) =>
@@ -239,10 +294,12 @@ const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: Rela
         { duration: ms, orElse: () => Effect.undefined },
       ),
     );
-  const source = ({ plan, transport }: Way, context: RelaySourceContext, route: string | undefined) => {
+  const source = (way: Way, context: RelaySourceContext, route: string | undefined) => {
+    const { continueText, plan, transport } = way;
     heads.route = route;
     return new RelaySource({
       ...{ plan, transport, context, heads, within },
+      seam: continueText === "auto" ? seam : undefined,
       nowMs: () => clock.currentTimeMillisUnsafe(),
       emptyIsFailure: options.emptyIsFailure === true,
     });
@@ -260,16 +317,17 @@ const runOptions = Effect.fnUntraced(function* (
   heads: RelayHeads,
   repeated: FailedRequest | undefined,
 ) {
-  const attempt = yield* attempts(options, heads);
+  const seam = seamOf(plan, options);
+  const attempt = yield* attempts(options, heads, seam);
   const observe = (part: RelayPart) => part.observation;
   const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
-  const { finishFailures, route, routes = [] } = options;
+  const { continueText = "ask", finishFailures, route, routes = [] } = options;
   const run: RunOptions<RelayPart, unknown, never> = {
     runId: run_id,
     ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
     provider: plan.provider,
     tools: plan.tools,
-    attempt: attempt({ plan: tolerant, transport: options.transport }, route?.id),
+    attempt: attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id),
     observe,
     ...(route?.own === undefined ? {} : { ownRoute: route.own }),
     ...(routes.length === 0
@@ -277,7 +335,8 @@ const runOptions = Effect.fnUntraced(function* (
       : { routes: routes.map((it) => ({ ...it, provider: it.plan.provider, attempt: attempt(it, it.id), observe })) }),
     ...(finishFailures === undefined ? {} : { finishFailures }),
     ...(plan.resumes === true ? { cursor: (part: RelayPart) => part.cursor } : {}),
-    sizeOf: (part) => part.bytes.byteLength,
+    ...(seam === undefined ? {} : { seam: () => seam, canContinue: true, continueText: "auto" as const }),
+    sizeOf,
     discardable: false,
     reveal: options.reveal ?? "live",
     ...(options.holdMaxMs === undefined ? {} : { holdMaxMs: options.holdMaxMs }),
@@ -294,6 +353,9 @@ const runOptions = Effect.fnUntraced(function* (
   };
   return run;
 });
+
+/** What is held of a part: its bytes, and its event where that is kept beside them. */
+const sizeOf = ({ bytes, decoded }: RelayPart): number => bytes.byteLength + 2 * (decoded?.event.data.length ?? 0);
 
 type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"];
 
@@ -349,7 +411,9 @@ const reading = Effect.fnUntraced(function* (
   options: RelayOptions,
 ) {
   if (options.keepAliveMs !== undefined && run.plan.streaming) {
-    const pulse = pulseOf(reader, run, options);
+    const { firstNoOp = "comment", onKeepAlive, presence } = options;
+    const { protocol, provider } = run.plan;
+    const pulse = pulseOf(reader, { protocol, provider, run_id: run.run_id, firstNoOp, onKeepAlive, presence });
     return (yield* KeepAlive.make(Fiber.join(first), reader.take, options.keepAliveMs, pulse)).read;
   }
   let began = false;
@@ -360,41 +424,14 @@ const reading = Effect.fnUntraced(function* (
   });
 });
 
-/** What keeps a client waiting: nothing where it waits for its provider alone, nor inside an event. */
-const pulseOf = (
-  reader: RelayReader,
-  { plan: { protocol, provider }, run_id }: RelayRun,
-  { firstNoOp = "comment", onKeepAlive }: RelayOptions,
-): Pulse => {
-  const model = provider.model === undefined ? {} : { model: provider.model };
-  return () => {
-    const { lastByte } = reader;
-    if (!reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR)) return undefined;
-    onKeepAlive?.();
-    reader.preceded = true;
-    if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
-    const event = written(protocol.noOp(reader.last, { id: run_id, ...model }));
-    // The second half of a line end may still come: it stands for itself then.
-    return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
-  };
-};
-
-const LF = 10;
-const CR = 13;
-const comment = new TextEncoder().encode(": keep-alive\n\n");
-
 /** Remembers what a failed run has spent, for the client's own repeat of its request. */
-const spend = (
+const spending = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
   repeated: FailedRequest | undefined,
-  attempts: number,
-  cancelled: boolean,
-): Effect.Effect<void> => {
-  if (repeats === undefined) return Effect.void;
-  const spent = (repeated?.spent ?? 0) + Math.max(0, attempts - 1);
-  return repeats.put(plan.request, { run_id, spent, cancelled });
-};
+  failed: () => Omit<FailedRequest, "run_id">,
+): Effect.Effect<void> =>
+  Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, repeated) ?? Effect.void);
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
 const makeRunId = (prefix: string): Effect.Effect<string> =>

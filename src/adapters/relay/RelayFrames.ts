@@ -10,12 +10,13 @@ import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import type { End, Part } from "../../provider/stream/Protocol.ts";
 import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
+import type { SeamPart } from "./seam/SeamPart.ts";
 
-/** One event of a body: its own bytes beside what it proves. */
-export interface RelayPart {
-  /** May be empty: what an event proves in pieces goes with its last piece's bytes. */
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly observation: Observation;
+/**
+ * One event of a body: its own bytes beside what it proves. The bytes may be empty: what an event proves in pieces goes with its
+ * last piece's.
+ */
+export interface RelayPart extends SeamPart {
   /** Where the response can be read on behind this event, as its verifier writes it. */
   readonly cursor?: string;
 }
@@ -26,6 +27,9 @@ export interface FrameVerification {
   /** The body goes on in a response whose beginning has left. */
   readonly resumed: boolean;
 }
+
+/** What cuts the body of one attempt. */
+export type BodyFrames = Pick<RelayFrames, "misfit" | "failure" | "failed" | "behindBytes" | "push" | "end">;
 
 /** Cuts one response body; the next body needs another one. */
 export class RelayFrames {
@@ -43,13 +47,16 @@ export class RelayFrames {
   /** The next bytes stand in the middle of what the client reads: a BOM before them would be a part of their line. */
   #goesOn: boolean;
   #misfit: Failure | undefined;
+  readonly #keepsDecoded: boolean;
 
   /**
    * @param decoder a fresh one
    * @param verification for a response that can be read on
+   * @param keepsDecoded every part keeps its decoded event
    */
-  constructor(decoder: Decoder.Decoder, verification?: FrameVerification) {
+  constructor(decoder: Decoder.Decoder, verification?: FrameVerification, keepsDecoded = false) {
     this.#decoder = decoder;
+    this.#keepsDecoded = keepsDecoded;
     this.#verifier = verification?.verifier;
     this.#goesOn = verification?.resumed === true;
   }
@@ -125,7 +132,8 @@ export class RelayFrames {
       }
       carried = open ? size : 0;
       const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
-      out.push(cursor === undefined ? { bytes, observation } : { bytes, observation, cursor });
+      const relayed = cursor === undefined ? { bytes, observation } : { bytes, observation, cursor };
+      out.push(this.#keepsDecoded ? { ...relayed, decoded: part } : relayed);
       if (!observation.terminal || observation.failure !== undefined) continue;
       this.#terminal = true;
       out.push(...this.#behindMarker(parts.slice(index + 1)));

@@ -11,6 +11,8 @@ interface FailedResponse {
   readonly head: RelayHead | undefined;
   /** Its events that had not left. */
   readonly waiting: ReadonlyArray<RelayPart>;
+  /** It was to go on with what another one had shown: its event is none of the response that the client reads. */
+  readonly continues: boolean;
 }
 
 /** The heads of one run: each attempt has at most one, and only the newest is kept. */
@@ -39,8 +41,11 @@ export class RelayHeads {
   #streams = false;
   /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. */
   #decided = Deferred.makeUnsafe<void>();
+  /** The newest attempt goes on with what was shown: its own events do not leave as they came. */
+  #continues = false;
   /** Events of the newest attempt that have come and not left: held, or on their way. */
   readonly #waiting = new Set<RelayPart>();
+  #isForgotten = false;
 
   /** Told of each attempt that begins. */
   opened: ((attempt: number) => void) | undefined;
@@ -49,11 +54,18 @@ export class RelayHeads {
    * An attempt begins.
    *
    * @param cursor where it reads the very same response on: then its head, and what is held of it, stay
+   * @param continues it goes on with what was shown: the head stays, and what is held does not
    */
-  begin(attempt: number, cursor?: string): void {
+  begin(attempt: number, cursor?: string, continues = false): void {
     this.attempt = attempt;
     this.endedCleanly = false;
+    this.#continues = continues;
     this.opened?.(attempt);
+    if (continues) {
+      this.calling = false;
+      this.#waiting.clear();
+      return;
+    }
     if (cursor !== undefined) {
       this.#keepThrough(cursor);
       return;
@@ -86,14 +98,22 @@ export class RelayHeads {
     return (typeof cause === "object" && cause !== null ? this.#routes.get(cause) : undefined) ?? this.route;
   }
 
+  /** No client can have the response any more: what has not left never will. */
+  forget(): void {
+    this.#isForgotten = true;
+    this.#waiting.clear();
+  }
+
   /** An event has come. */
   came(part: RelayPart): void {
     if (part.observation.failure !== undefined) {
       this.threw(part);
-      this.#failed.set(part, { attempt: this.attempt, head: this.head, waiting: [...this.#waiting] });
+      this.#failed.set(part, {
+        ...{ attempt: this.attempt, head: this.head, waiting: [...this.#waiting], continues: this.#continues },
+      });
     }
     if (part.observation.calls.length > 0) this.calling = true;
-    if (part.observation.failure === undefined) this.#waiting.add(part);
+    if (part.observation.failure === undefined && !this.#isForgotten && !this.#continues) this.#waiting.add(part);
   }
 
   /** An event has left. */
@@ -103,13 +123,14 @@ export class RelayHeads {
 
   /**
    * The run ends with an error event. That of an attempt before the newest one, which went by another route, brings its own head and
-   * bytes back; behind those of another attempt it would end a response that it is not of.
+   * bytes back; behind those of another attempt it would end a response that it is not of, and so would that of a continuation.
    *
    * @param begun bytes have left
    * @returns whether the event may leave
    */
   endsWith(part: RelayPart, begun: boolean): boolean {
     const failed = this.#failed.get(part);
+    if (failed?.continues === true) return false;
     if (failed === undefined || failed.attempt === this.attempt) return true;
     if (begun || this.sent || failed.head === undefined) return false;
     this.head = failed.head;
@@ -126,7 +147,7 @@ export class RelayHeads {
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** A successful head has come; the head of an older attempt is dropped. A response that is read on keeps its first one. */
+  /** A successful head has come; the head of an older attempt is dropped. A response that goes on keeps its first one. */
   found(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head ??= head;
   }
@@ -150,8 +171,8 @@ export class RelayHeads {
       : Effect.andThen(Deferred.await(this.#decided), this.late),
   );
 
-  /** The body of an attempt has ended cleanly. */
+  /** The body of an attempt has ended cleanly. That of a continuation is not the end that the client's response had. */
   ended(attempt: number): void {
-    if (attempt === this.attempt) this.endedCleanly = true;
+    if (attempt === this.attempt && !this.#continues) this.endedCleanly = true;
   }
 }

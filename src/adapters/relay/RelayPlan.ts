@@ -13,6 +13,8 @@ import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport
 /** What a request asks for. */
 export interface RelayPlan {
   readonly request: RelayRequest;
+  /** Its body without content encoding, where it has one and may have to be changed. */
+  readonly plain?: RelayRequest["body"];
   readonly protocol: WireProtocol;
   /** The response is a stream of server-sent events; else a document, which is recovered only until its head has left. */
   readonly streaming: boolean;

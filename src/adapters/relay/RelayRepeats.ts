@@ -87,6 +87,15 @@ export class RelayRepeats {
     return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => this.#failed.set(key, failed, at));
   }
 
+  /**
+   * Remembers what a failed run has spent, beside what the run had that it repeats.
+   *
+   * @param failed with the retries of this run alone
+   */
+  spent(request: RelayRequest, failed: FailedRequest, repeated: FailedRequest | undefined): Effect.Effect<void> {
+    return this.put(request, { ...failed, spent: (repeated?.spent ?? 0) + Math.max(0, failed.spent) });
+  }
+
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
     return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) =>
@@ -179,14 +188,15 @@ export const remainingBudget = (
 
 const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
 
-/** The OpenAI and Anthropic SDKs count their own retries in this header. */
-const saysRetry = (request: RelayRequest): boolean =>
+/** Whether a request says that its client repeats it: the OpenAI and Anthropic SDKs count their own retries in a header. */
+export const saysRetry = (request: Pick<RelayRequest, "headers">): boolean =>
   Number(headerOf(request.headers, "x-stainless-retry-count") ?? 0) > 0;
 
 /** Longest idempotency key that is remembered, in UTF-16 code units: those of SDKs have about 60. */
 const idempotencyKeyMax = 256;
 
-const idempotencyKeyOf = (request: RelayRequest): string | undefined => {
+/** The idempotency key of a request; undefined where it has none that is remembered. */
+export const idempotencyKeyOf = (request: Pick<RelayRequest, "headers">): string | undefined => {
   const key = headerOf(request.headers, "idempotency-key");
   return key === undefined || key === "" || key.length > idempotencyKeyMax ? undefined : key;
 };
@@ -206,19 +216,34 @@ const keyOf = (request: RelayRequest): Effect.Effect<string> =>
     return known;
   });
 
-const digest = async (request: RelayRequest): Promise<string> => {
+/**
+ * The bytes that a request is known by, to make a digest of: words about it, and its body in its canonical form where it has one.
+ *
+ * @param words JSON, which ends where it ends: no words and body are those of another request
+ * @param leftOut members of the body that make no other request
+ */
+export const formOf = (
+  { body: given }: Pick<RelayRequest, "body">,
+  words: ReadonlyArray<unknown>,
+  leftOut: ReadonlySet<string>,
+): Uint8Array<ArrayBuffer> => {
   const text = new TextEncoder();
-  const sent = typeof request.body === "string" ? text.encode(request.body) : (request.body ?? new Uint8Array(0));
-  const form = canonical(sent, manners);
+  const sent = typeof given === "string" ? text.encode(given) : (given ?? new Uint8Array(0));
+  const form = canonical(sent, leftOut);
   const body = form ?? sent;
-  const given = choosing.map((name) => headerOf(request.headers, name) ?? "");
-  // JSON that ends where it ends, so that no head and body are those of another request.
-  const head = text.encode(
-    JSON.stringify([form === undefined, request.tenant ?? null, request.method, request.url, ...given]),
-  );
+  const head = text.encode(JSON.stringify([form === undefined, ...words]));
   const all = new Uint8Array(head.byteLength + body.byteLength);
   all.set(head);
   all.set(body, head.byteLength);
-  const hash = await crypto.subtle.digest("SHA-256", all);
-  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return all;
 };
+
+const digest = async (request: RelayRequest): Promise<string> => {
+  const given = choosing.map((name) => headerOf(request.headers, name) ?? "");
+  const words = [request.tenant ?? null, request.method, request.url, ...given];
+  return hexOf(await crypto.subtle.digest("SHA-256", formOf(request, words, manners)));
+};
+
+/** Bytes in hexadecimal digits. */
+export const hexOf = (bytes: ArrayBuffer): string =>
+  Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");

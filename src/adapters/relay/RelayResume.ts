@@ -1,10 +1,12 @@
 /**
- * Says which request an attempt sends: the client's own, or the one that reads the very same response on.
+ * Says which request an attempt sends: the client's own, the one that reads the very same response on, or the one that asks for
+ * the rest of it.
  */
 import type { Verifier } from "../../provider/stream/Resume.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import type { RelayHeaders, RelayRequest } from "./RelayTransport.ts";
+import type { RelaySeam } from "./seam/RelaySeam.ts";
 
 /** The request of an attempt. */
 export interface AttemptOpening {
@@ -16,12 +18,20 @@ export interface AttemptOpening {
 /**
  * The request of an attempt.
  *
- * @returns undefined where the attempt shall read on and its cursor names nothing: then nothing may be sent
+ * @param seam what builds the requests of continuations
+ * @returns undefined where the attempt shall read on and its cursor names nothing, or shall go on and no request can say so: then
+ *   nothing may be sent
  */
 export const openingOf = (
-  { protocol, request, resumes }: RelayPlan,
-  attempt: Pick<AttemptContext, "request" | "cursor">,
+  plan: RelayPlan,
+  attempt: Pick<AttemptContext, "request" | "cursor" | "seam">,
+  seam?: Pick<RelaySeam, "requestOf">,
 ): AttemptOpening | undefined => {
+  const { protocol, request, resumes } = plan;
+  if (attempt.request === "continue") {
+    const next = attempt.seam === undefined ? undefined : seam?.requestOf(attempt.seam, plan);
+    return next === undefined ? undefined : { request: next };
+  }
   if (attempt.request !== "resume") {
     const form = resumes === true ? protocol.resume : undefined;
     return form === undefined ? { request } : { request, verifier: form.first() };

@@ -6,6 +6,7 @@
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
@@ -13,7 +14,7 @@ import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { emptyEnd } from "./EmptyDocument.ts";
-import { RelayFrames, type RelayPart } from "./RelayFrames.ts";
+import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { openingOf } from "./RelayResume.ts";
@@ -25,19 +26,23 @@ import {
   recordOf,
   relayError,
 } from "./RelayTransport.ts";
+import type { RelaySeam } from "./seam/RelaySeam.ts";
+import { SeamFrames } from "./seam/SeamFrames.ts";
 import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
 /** What an attempt needs. */
 export interface RelaySourceOptions {
   readonly plan: RelayPlan;
   readonly transport: RelayTransport;
-  readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes" | "request" | "cursor">;
+  readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes" | "request" | "cursor" | "seam">;
   readonly heads: RelayHeads;
   readonly within: WithTimeout;
   /** Wall clock, milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** A document with nothing in it is told as one. */
   readonly emptyIsFailure: boolean;
+  /** What goes on with text that was shown; left out, nothing does. */
+  readonly seam?: RelaySeam | undefined;
 }
 
 /** Most first bytes that are kept until they prove to be a stream, so that another response reaches the client as it came. */
@@ -53,9 +58,11 @@ export const behindBytesMax = 1024 * 1024;
 export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<RelayPart> {
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
-  readonly #frames: RelayFrames;
+  readonly #frames: BodyFrames;
   /** It reads on in a response that an earlier attempt has asked for. */
   readonly #resumes: boolean;
+  /** It asks for the rest of a response whose beginning was shown. */
+  readonly #continues: boolean;
   #head: RelayHead | undefined;
   #ready: Array<RelayPart> = [];
   #next = 0;
@@ -69,19 +76,23 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   #streamsDocument = false;
 
   constructor(options: RelaySourceOptions) {
-    const { context, heads, plan, transport } = options;
+    const { context, heads, plan, seam, transport } = options;
     this.#options = options;
     this.#stores = plan.stores === true;
     this.#resumes = context.request === "resume";
-    heads.begin(context.attempt, this.#resumes ? context.cursor : undefined);
-    const opening = openingOf(plan, context);
-    this.#frames = new RelayFrames(
-      Decoder.make(plan.protocol, { tolerance: plan.tolerance }),
-      opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes },
-    );
+    this.#continues = context.request === "continue";
+    heads.begin(context.attempt, this.#resumes ? context.cursor : undefined, this.#continues);
+    if (context.request === "first") seam?.asks(plan);
+    const opening = openingOf(plan, context, seam);
+    const decoder = Decoder.make(plan.protocol, { tolerance: plan.tolerance });
+    const verification =
+      opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes };
+    this.#frames = this.#continues
+      ? new SeamFrames(decoder)
+      : new RelayFrames(decoder, verification, seam !== undefined);
     this.#exchange =
       opening === undefined
-        ? refused
+        ? nothingSent(this.#continues ? unbuildable : unreadable)
         : transport.open(opening.request, { delivery: context.delivery, bytes: context.bytes });
   }
 
@@ -150,6 +161,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     // The response is known there, and is not streamed any more: as a document its client could not read it.
     if (this.#resumes && isJson(head)) throw relayError(notStreamed);
     const { chunks, whole } = await readDocument(this.#exchange, first);
+    // Behind shown text it cannot be joined.
+    if (this.#continues) throw relayError(notAStream);
     // Behind the head of a stream, the client could not read it. A provider that never streamed would be paid again for another.
     if (this.#options.heads.sent) throw relayError(this.#options.heads.hasStreamed ? notAStream : neverAStream);
     if (!whole) {
@@ -292,12 +305,14 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   }
 }
 
-/** Nothing is sent for a cursor that cannot be read. */
-const refused: RelayExchange = {
-  head: () => Promise.reject(relayError(unreadable)),
+/** Nothing is sent for a cursor that cannot be read, nor where no request asks for the rest of a response. */
+const nothingSent = (failure: Failure): RelayExchange => ({
+  head: () => Promise.reject(relayError(failure)),
   read: () => Promise.resolve(undefined),
   abort: () => undefined,
-};
+});
+
+const unbuildable: Failure = { kind: "rejected", reason: "invalid_request", code: "continuation_unbuildable" };
 
 const nothing = new Uint8Array(0);
 const notAStream = { kind: "protocol", reason: "not_a_stream" } as const;

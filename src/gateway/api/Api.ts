@@ -12,6 +12,7 @@ import { RunExport } from "../../recorder/export/ExportDocument.ts";
 import { Parked, RunRecord } from "../../recorder/RunRecord.ts";
 import { PathView } from "./PathList.ts";
 import { Totals } from "./Totals.ts";
+import { AttachableRun } from "./Traffic.ts";
 
 /** Most runs of one page of a list. */
 export const listRunsMax = 500;
@@ -194,6 +195,12 @@ const runs = HttpApiGroup.make("runs")
     }).annotate(
       OpenApi.Description,
       "Asks a path now, by a connection and never by a request, and lets its runs go where it is back",
+    ),
+    HttpApiEndpoint.get("streams", "/streams", {
+      success: Schema.Struct({ streams: Schema.Array(AttachableRun) }),
+    }).annotate(
+      OpenApi.Description,
+      "The runs whose responses may be attached to, the oldest first: those that go on without their client too",
     ),
     HttpApiEndpoint.get("totals", "/totals", { success: Totals, error: lost }),
     HttpApiEndpoint.get("health", "/health", { success: Health, error: lost }),

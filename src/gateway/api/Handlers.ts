@@ -60,6 +60,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
         paths: () => Effect.sync(() => ({ paths: inOrder(paths?.list() ?? []).map(pathView) })),
         tryPath: ({ payload }) => tryPath(paths, payload.path),
+        streams: () => streams(traffic),
         totals: () => Effect.mapError(totals, unavailable),
         health: () => health(recorder, traffic, store),
       });
@@ -133,6 +134,11 @@ const tryPath = Effect.fnUntraced(function* (paths: PathsService | undefined, pa
   if (found !== undefined) return pathView(found);
   return yield* new ApiNotFound({ reason: "unknown_path", message: "this process knows no such path" });
 });
+
+const streams = (traffic: Option.Option<Traffic["Service"]>) =>
+  Option.isNone(traffic)
+    ? Effect.succeed({ streams: [] })
+    : Effect.map(traffic.value.status, ({ attachable = [] }) => ({ streams: attachable }));
 
 const health = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],

@@ -96,6 +96,11 @@ const ofStore = ({ writes }: StoreState) =>
 const ofTraffic = (status: TrafficStatus) =>
   [
     ["stream_recovery_gateway_live_runs", "Requests that are relayed now", status.live.length],
+    [
+      "stream_recovery_gateway_lingering_runs",
+      "Runs that go on without a client, which may come back",
+      status.absent?.length ?? 0,
+    ],
     ["stream_recovery_gateway_connections", "Sockets that are open", status.connections],
     ["stream_recovery_gateway_draining", "Whether a shutdown has begun", status.draining ? 1 : 0],
   ] as const;

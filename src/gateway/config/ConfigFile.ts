@@ -142,6 +142,8 @@ class Reader {
         ? {}
         : { tolerance: { doneWithoutFinish: it.tolerance.done_without_finish } }),
       ...(it.state === undefined ? {} : { state: it.state }),
+      ...(it.linger_ms === undefined ? {} : { lingerMs: it.linger_ms }),
+      ...(it.continue_text === undefined ? {} : { continueText: it.continue_text }),
     };
   }
 

@@ -3,7 +3,8 @@
  * table of keys in the documentation are printed from it.
  */
 import { Schema } from "effect";
-import { limitsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
+import { PrefillRule } from "../../provider/seam/Prefills.ts";
+import { limitsDefault, lingerMaxMsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
 
 const said = (description: string) => ({ description });
 
@@ -27,6 +28,8 @@ const secret = (description: string) =>
       message: 'expected { "env": "NAME" } or { "file": "PATH" }',
     },
   );
+
+const continueText = Schema.Literals(["auto", "ask"]);
 
 const upstream = Schema.Struct({
   url: text("Base address as a client of this server would be given it: `http(s)://host[:port][/path]`"),
@@ -65,6 +68,14 @@ const upstream = Schema.Struct({
   ),
   state: Schema.optionalKey(
     text("Upstreams of one such name share a provider's account, and with it what a request is bound to"),
+  ),
+  linger_ms: Schema.optionalKey(
+    counted("Its runs outlive their clients by so long, in ms; left out, the gateway's own `linger_ms`"),
+  ),
+  continue_text: Schema.optionalKey(
+    continueText.annotate(
+      said("Whether its shown text goes on by itself; left out, `continue_text` of the file says it"),
+    ),
   ),
 });
 
@@ -253,11 +264,35 @@ export const ConfigSchema = Schema.Struct({
   on_break: Schema.optionalKey(
     onBreak.annotate(said("What a client gets where a shown response breaks for good; left out, its row says it")),
   ),
+  continue_text: Schema.optionalKey(
+    continueText.annotate(
+      said(
+        "Whether text that was shown goes on by itself where the seam can be proven (`auto`), or the response breaks (`ask`); `ask` where it is left out",
+      ),
+    ),
+  ),
+  prefills: Schema.optionalKey(
+    Schema.Array(PrefillRule).annotate(
+      said(
+        "Which providers go on with a text that a request ends with, by origin and model (`*` stands for any text), before those that are known; the first that fits counts",
+      ),
+    ),
+  ),
   on_question: Schema.optionalKey(
     Schema.Literals(["fail", "hold"]).annotate(said("Whether a client waits for an answer to a question")),
   ),
   hold_ms: Schema.optionalKey(milliseconds("A held question stops after so long, in ms")),
   hold_max_ms: Schema.optionalKey(counted("A held response is handed over as live after so long, in ms")),
+  linger_ms: Schema.optionalKey(
+    counted(
+      "A run outlives its client by so long, in ms, so that the client may come back to it; 0, the default, is off",
+    ),
+  ),
+  linger_max_ms: Schema.optionalKey(
+    milliseconds(
+      `The longest that a request may ask for by \`x-recovery-linger\`, in ms; ${lingerMaxMsDefault} where it is left out`,
+    ),
+  ),
   comment_ms: Schema.optionalKey(milliseconds("A client that waits hears something every so often, in ms")),
   clients: Schema.optionalKey(
     Schema.Record(Schema.String, client).annotate(

@@ -6,6 +6,7 @@ import { Redacted, Schema } from "effect";
 import type { Budget } from "../../domain/RunFacts.ts";
 import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
+import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { pathText } from "./JsonText.ts";
@@ -89,6 +90,12 @@ export const maxOutageMsDefault = 600_000;
  */
 export const pathPatienceMsDefault = 15_000;
 
+/**
+ * The longest that a request may let its run outlive its client, in milliseconds: as long as the SDKs wait for a response. A client that
+ * has not come back by then has given it up.
+ */
+export const lingerMaxMsDefault = 600_000;
+
 /** A certificate to listen with, and its key, as PEM texts. */
 export interface ListenTls {
   readonly cert: string;
@@ -130,6 +137,13 @@ export interface GatewayOptions {
    * `abort` where it has none.
    */
   readonly onBreak?: "tell" | "abort" | "as_provider" | "error_event";
+  /**
+   * Whether text that was shown goes on by itself where the seam can be proven. Default `ask`: the response breaks, or a person is
+   * asked. An upstream's own word wins over it, and the header `x-recovery-continue-text` over both.
+   */
+  readonly continueText?: "auto" | "ask";
+  /** Which providers go on with a text that a request ends with; they stand before those that are known. */
+  readonly prefills?: ReadonlyArray<PrefillRule>;
   /** What a configuration changes in the table of clients. */
   readonly clients?: ClientOverrides;
   /** A response that is held is handed over as `live` after so long, in milliseconds; left out, the client's row says it. */
@@ -146,6 +160,13 @@ export interface GatewayOptions {
   readonly keepAliveMs?: number;
   /** Milliseconds that a request that does not stream waits for a provider that cannot be reached, until its client is told to ask again. */
   readonly pathPatienceMs?: number;
+  /**
+   * A run outlives its client by so many milliseconds, so that the client may come back to it. Default 0: it ends with its client.
+   * Every Stop of a user pays for as long.
+   */
+  readonly lingerMs?: number;
+  /** The longest that a request may ask for by `x-recovery-linger`, in milliseconds. */
+  readonly lingerMaxMs?: number;
   /** Whether the log gets a line for every request. Default: it does, at the level Info. */
   readonly accessLog?: boolean;
   /** `/readyz` says 503 while the store takes no writes. Default: 200, because requests are served all the same. */
@@ -195,11 +216,15 @@ export interface GatewaySettings {
     readonly holdMaxMs?: number;
     readonly clients?: ClientOverrides;
   };
+  readonly continueText: "auto" | "ask";
+  readonly prefills: ReadonlyArray<PrefillRule>;
   /** Empty where every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
   readonly allowedHosts: ReadonlyArray<string>;
   readonly keepAliveMs: number;
   readonly pathPatienceMs: number;
+  readonly lingerMs: number;
+  readonly lingerMaxMs: number;
   /** What a run may spend, where it is not the default of a run. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly accessLog: boolean;
@@ -227,10 +252,14 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     servers,
     routes: new Map(Object.entries(options.routes ?? {})),
     manner: mannerOf(options),
+    continueText: options.continueText ?? "ask",
+    prefills: options.prefills ?? [],
     tokens,
     allowedHosts: options.allowedHosts ?? [],
     keepAliveMs: options.keepAliveMs ?? keepAliveMsDefault,
     pathPatienceMs: options.pathPatienceMs ?? pathPatienceMsDefault,
+    lingerMs: options.lingerMs ?? 0,
+    lingerMaxMs: options.lingerMaxMs ?? lingerMaxMsDefault,
     budget: { max_outage_ms: maxOutageMsDefault, ...options.budget },
     accessLog: options.accessLog ?? true,
     requireStore: options.requireStore ?? false,
@@ -309,6 +338,8 @@ export const problemOfUrl = (address: string): string | undefined => {
 
 const problemOf = ({
   keepAliveMs,
+  lingerMaxMs,
+  lingerMs,
   limits,
   local,
   pathPatienceMs,
@@ -317,11 +348,13 @@ const problemOf = ({
   tokens,
 }: GatewaySettings): string | undefined => {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return `port: expected 0 to 65535, got ${port}`;
-  for (const { connectMs, name, url } of servers.values()) {
+  for (const { connectMs, lingerMs: ofUpstream = 0, name, url } of servers.values()) {
     const problem = problemOfUrl(url);
     if (problem !== undefined) return `${name}-url: ${problem}`;
     if (connectMs !== undefined && !isMilliseconds(connectMs))
       return `connectMs of ${name}: expected 1 to ${numberMax}, got ${connectMs}`;
+    const problemOfLinger = lingerProblem(ofUpstream, lingerMaxMs);
+    if (problemOfLinger !== undefined) return `lingerMs of ${name}: ${problemOfLinger}`;
   }
   for (const { name, token } of tokens) {
     const problem = problemOfToken(Redacted.value(token));
@@ -329,11 +362,17 @@ const problemOf = ({
   }
   if (!local && tokens.length === 0)
     return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
-  for (const [name, value] of Object.entries({ keepAliveMs, pathPatienceMs, ...limits })) {
+  const problemOfLinger = lingerProblem(lingerMs, lingerMaxMs);
+  if (problemOfLinger !== undefined) return `lingerMs: ${problemOfLinger}`;
+  for (const [name, value] of Object.entries({ keepAliveMs, lingerMaxMs, pathPatienceMs, ...limits })) {
     if (!isMilliseconds(value)) return `${name}: expected 1 to ${numberMax}, got ${value}`;
   }
   return undefined;
 };
+
+/** What is wrong with how long a run outlives its client; 0 is off. */
+const lingerProblem = (ms: number, max: number): string | undefined =>
+  Number.isInteger(ms) && ms >= 0 && ms <= max ? undefined : `expected 0 to ${max} (lingerMaxMs), got ${ms}`;
 
 /** Times and limits are whole numbers. */
 const isMilliseconds = (value: number): boolean => Number.isInteger(value) && value >= 1 && value <= numberMax;

@@ -14,5 +14,17 @@ export const routeHeader = "x-recovery-route";
 /** The header that names the group (an agent and its sub-agents) whose budget a request shares. */
 export const groupHeader = "x-recovery-group";
 
+/** The header that says whether shown text of this request's response goes on by itself: `auto` or `ask`. */
+export const continueTextHeader = "x-recovery-continue-text";
+
 /** The header that keeps a request on its route: `never`. */
 export const moveHeader = "x-recovery-move";
+
+/** The header that says how long a run outlives its client, in milliseconds; in a response, that it may be attached to so long. */
+export const lingerHeader = "x-recovery-linger";
+
+/** The header by which a request says that it repeats one whose response it wants (`1`), or that it wants one of its own (`0`). */
+export const attachHeader = "x-recovery-attach";
+
+/** The header that says at which byte of a run's response an attached one begins. */
+export const attachedHeader = "x-recovery-attached";

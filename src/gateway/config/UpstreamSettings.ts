@@ -39,6 +39,10 @@ export interface UpstreamSettings {
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /** Upstreams of one such name share a provider's account: what is bound to the account may move between them. */
   readonly state?: string;
+  /** A run outlives its client by so many milliseconds; left out, the gateway's setting says it. */
+  readonly lingerMs?: number;
+  /** Whether text that it has shown goes on by itself; left out, the gateway's own word counts. */
+  readonly continueText?: "auto" | "ask";
 }
 
 /** Whether an upstream has a credential of its own: in its place, or as one of its headers. */

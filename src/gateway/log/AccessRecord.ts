@@ -6,9 +6,14 @@
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import type { Failure } from "../../domain/Failure.ts";
 
-/** What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. */
+/**
+ * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
+ * the response of a run that there was. `left`: its client has gone, and its run goes on without it.
+ */
 export const outcomes = [
   "completed",
+  "attached",
+  "left",
   "given_up",
   "refused",
   "from_memory",
@@ -27,7 +32,10 @@ export interface AccessRecord {
   readonly path: string;
   /** The status that was sent; left out where the connection broke before one. */
   readonly status?: number;
-  /** What became of the request: `completed`, `given_up`, `refused`, `from_memory`, `cancelled` (by its client) or `failed`. */
+  /**
+   * What became of the request: `completed`, `attached` (it was given the response of a run that there was), `left` (its client has gone, and
+   * its run goes on), `given_up`, `refused`, `from_memory`, `cancelled` (by its client) or `failed`.
+   */
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths and where none was found. */
   readonly upstream?: string;
@@ -51,10 +59,14 @@ export interface AccessRecord {
   readonly refused?: string;
   /** How old the remembered refusal was, in milliseconds, where it was given from memory. */
   readonly memory_ms?: number;
+  /** The byte of the run's response that an attached one begins at. */
+  readonly attached_at?: number;
   /** Events and comments of the gateway's own that kept the client waiting. */
   readonly no_ops?: number;
   /** Milliseconds that the run has waited for the way to its provider and for announced cooldowns. */
   readonly waited_ms?: number;
+  /** Times that shown text went on in a continuation whose seam was proven. */
+  readonly seams?: number;
   /** Bytes of the response's body that were written. */
   readonly bytes: number;
   /** Milliseconds from the request to the head of its response. */
@@ -79,7 +91,8 @@ type Learned =
   | "failure"
   | "code"
   | "refused"
-  | "memory_ms";
+  | "memory_ms"
+  | "attached_at";
 
 /** What a part of the gateway has learned of a request; undefined says nothing. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
@@ -95,11 +108,14 @@ export class Access {
   #bytes = 0;
   #noOps = 0;
   #waitedMs: number | undefined;
+  #seams = 0;
   #headAt: number | undefined;
   #firstAt: number | undefined;
   #end: "whole" | "left" | "broken" | undefined;
   #own = false;
   #givenUp = false;
+  #lingers = false;
+  #leftAt: number | undefined;
 
   /** @param now monotonic milliseconds */
   constructor(now: () => number) {
@@ -127,6 +143,11 @@ export class Access {
     return this.#own;
   }
 
+  /** The request's run goes on without its client. */
+  outlives(): void {
+    this.#lingers = true;
+  }
+
   /** Keeps what was learned; a later word replaces an earlier one. */
   learned(facts: AccessFacts): void {
     this.#facts = { ...this.#facts, ...known(facts) };
@@ -136,6 +157,7 @@ export class Access {
   followed(event: RelayEvent, run_id: string): void {
     this.learned({ run_id });
     if (event._tag === "AttemptStarted") this.learned({ attempts: event.attempt });
+    if (event._tag === "Continued") this.#seams += 1;
     if (event._tag === "RetryScheduled") this.learned({ rule: event.rule });
     if (event._tag === "QuestionAsked") this.learned({ rule: event.question.rule });
     if (event._tag !== "RunInterrupted") return;
@@ -169,12 +191,14 @@ export class Access {
   /** The response has an end: `whole`, the client `left` before it, or it is `broken`. The first word counts. */
   ended(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;
+    if (this.#end === "left") this.#leftAt ??= this.#now();
   }
 
   /** The record of a request that is over. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
-    const { attempts, client, code, failure, memory_ms, refused, route, rule, run_id, token, upstream } = this.#facts;
+    const { attached_at, attempts, client, code, failure, memory_ms, refused, route, rule, run_id, token, upstream } =
+      this.#facts;
     return defined({
       method: this.#method,
       path: this.#path,
@@ -191,19 +215,23 @@ export class Access {
       code,
       refused,
       memory_ms,
+      attached_at,
       no_ops: this.#noOps === 0 ? undefined : this.#noOps,
       waited_ms: this.#waitedMs === undefined ? undefined : Math.round(this.#waitedMs),
+      seams: this.#seams === 0 ? undefined : this.#seams,
       bytes: this.#bytes,
       head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
       first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),
-      ms: since(this.#now()),
+      // A run that goes on without its client is no part of the client's time.
+      ms: since(this.#leftAt ?? this.#now()),
     });
   }
 
   get #outcome(): Outcome {
-    const { memory_ms, refused, run_id } = this.#facts;
+    const { attached_at, memory_ms, refused, run_id } = this.#facts;
     if (memory_ms !== undefined) return "from_memory";
-    if (this.#end === "left") return "cancelled";
+    if (this.#end === "left") return this.#lingers || attached_at !== undefined ? "left" : "cancelled";
+    if (attached_at !== undefined) return this.#end === "whole" && refused === undefined ? "attached" : "failed";
     if (this.#givenUp) return "given_up";
     if (refused !== undefined) return run_id === undefined && !failures.has(refused) ? "refused" : "failed";
     return this.#end === "whole" ? "completed" : "failed";

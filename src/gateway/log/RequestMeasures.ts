@@ -43,6 +43,26 @@ export const waits = Metric.histogram("stream_recovery.gateway.wait_time", {
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
+/** Requests that were given the response of a run that there was, by `how`: `repeat` or `stream` (by the run's name). */
+export const attached = Metric.counter("stream_recovery.gateway.attached", {
+  description: "Requests that attached to a run instead of beginning one",
+  incremental: true,
+});
+
+/** Responses that are not kept any more for clients that come back, by `why`: `run_bytes`, `process_bytes` or `runs`. */
+export const evictions = Metric.counter("stream_recovery.gateway.evicted", {
+  description: "Responses that were kept for clients that come back, and did not fit",
+  incremental: true,
+});
+
+/** Counts a request that has attached. */
+export const countAttached = (how: "repeat" | "stream", context: Context.Context<never>): void =>
+  measure(attached, 1, { how }, context);
+
+/** Counts a response that is not kept any more. */
+export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", context: Context.Context<never>): void =>
+  measure(evictions, 1, { why }, context);
+
 /** Most values of one label; further ones are `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 

@@ -1,12 +1,16 @@
 /**
  * Draws one attempt: how far its facts grew, what its calls did, how it broke, and what was decided by which rule.
  */
+
+import * as Schema from "effect/Schema";
 import { type AttemptFacts, ToolPhase, type ToolRow } from "../../domain/AttemptFacts.ts";
 import { Evidence } from "../../domain/RunIncident.ts";
+import { SeamFault } from "../../domain/SeamWords.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type Grown, growth } from "../../story/FactWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import type { AttemptStory, IncidentStory } from "../../story/RunStory.ts";
+import { refusalText } from "../../story/SeamWords.ts";
 import { lasting } from "../../story/Times.ts";
 import { effects, events, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -24,6 +28,7 @@ export const attemptView = (record: RunRecord, story: AttemptStory, place: Quest
     <header><h3>Attempt ${story.record.attempt} <small>${story.sent}</small></h3><p><span class="chip ${tone}">${word}</span> <span class="took">${lasting(story.to - story.from)}</span></p></header>
     ${meters(facts)}
     <p class="counts">${story.amounts.join(" · ")}</p>
+    ${story.seam !== undefined && html`<p class="seam ${story.seam.proven ? "proven" : "open"}">${story.seam.said}</p>`}
     ${facts.tools.length > 0 && ledger(facts.tools)}
     ${anchors(story)}
     ${story.incidents.map(breakBox)}
@@ -60,18 +65,25 @@ const anchors = ({ evidence, from }: AttemptStory): Html =>
     ? none
     : html`<ol class="anchors" aria-label="What is on record">${evidence.map(
         (it) =>
-          html`<li class="${loud.includes(it.event) ? "loud" : "low"}"><time>+${lasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
+          html`<li class="${isLoud(it) ? "loud" : "low"}"><time>+${lasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
       )}</ol>`;
+
+/** A failure, and what points to one. */
+const isLoud = ({ detail, event }: Evidence): boolean =>
+  loud.includes(event) || (event === "seam" && detail !== undefined && isFault(detail));
+
+const isFault = Schema.is(SeamFault);
 
 const loud: ReadonlyArray<string> = Evidence.fields.event.literals.filter(
   (it) => it === "failure" || it === "watchdog" || it === "abandoned" || it === "late_part_refused",
 );
 
 /** The break, the decision and its rule. */
-const breakBox = ({ action, failure, incident, next, policy, became, title }: IncidentStory): Html =>
+const breakBox = ({ action, failure, incident, next, policy, became, refusal, title }: IncidentStory): Html =>
   html`<section class="break ${action.tone}" aria-label="${title}">
     <p class="failure"><b>${title}</b> <bdi>${failure}</bdi></p>
     <p class="sentence">${incident.message}</p>
+    ${refusal !== undefined && html`<p class="refusal"><code>${refusal.reason}</code> ${refusalText(refusal)}</p>`}
     <p class="decision"><span class="chip ${action.tone}">${action.word}</span> <code title="The rule that decided">${incident.decision.rule}</code>${next !== undefined && html` <span class="mode">${next}</span>`}</p>
     <p class="because"><span>because</span> ${incident.decision.because.map((fact) => html`<code>${fact}</code> `)}</p>
     <p class="hint">${became}${policy !== undefined && html` Policy ${label(policy)}.`}</p>

@@ -4,6 +4,7 @@
 import { Result } from "effect";
 import type { PathStatus } from "../../paths/Paths.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { type Absence, absenceStory } from "../../story/AbsenceWords.ts";
 import { waitOf } from "../../story/PathWords.ts";
 import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
@@ -13,11 +14,11 @@ import { counted, grouped, lasting, momentUtc, relative } from "../../story/Time
 import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
+import { timelineOf } from "./geometry/Timeline.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { pathBoard } from "./PathBoard.ts";
 import { questionCard } from "./QuestionBox.ts";
 import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm } from "./SearchForm.ts";
-import { timelineOf } from "./Timeline.ts";
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
@@ -28,6 +29,8 @@ export interface OverviewModel {
   readonly totals: Totals;
   /** The paths that this process knows. */
   readonly paths: ReadonlyArray<PathStatus>;
+  /** Runs that go on without their client, by id. */
+  readonly absences: ReadonlyMap<string, Absence>;
   /** Runs with an open question. */
   readonly asking: ReadonlyArray<RunRecord>;
   /** There are more open questions than were read. */
@@ -51,17 +54,17 @@ export const overview = (model: OverviewModel): Html => html`
 /** The address of a run's picture, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
-const runs = ({ asked, found, now, totals }: OverviewModel): Html => {
+const runs = ({ absences, asked, found, now, totals }: OverviewModel): Html => {
   const page = Result.getOrElse(found, () => undefined);
   return html`<section aria-labelledby="runs-title" id="runs"><h2 id="runs-title">Runs</h2>
     ${searchForm(asked, totals, Result.isFailure(found) ? found.failure : undefined)}
     <nav class="filters" aria-label="Which runs">${filters.map((it) => filterLink(it, asked))}</nav>
-    ${page !== undefined && list(page, asked, now)}
+    ${page !== undefined && list(page, asked, { absences, now })}
   </section>`;
 };
 
-const list = ({ cut, next, runs }: Found, asked: Asked, now: number): Html => html`
-    ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, now))}</ul>`}
+const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
+    ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
     ${cut && runs.length > 0 && html`<p class="hint">${grouped(scannedRunsMax)} runs were read for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
@@ -119,7 +122,10 @@ const urgency = ({ question: { question } }: Open): number => question.expires_a
 
 const askedAt = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 
-const row = (record: RunRecord, now: number): Html => {
+/** When a row is drawn, and which runs have no client then. */
+type Moment = Pick<OverviewModel, "absences" | "now">;
+
+const row = (record: RunRecord, { absences, now }: Moment): Html => {
   const story = runStory(record, now);
   const { mark, title, tone, word } = runStatuses[story.status];
   const { provider, run_id, started_at } = record;
@@ -127,11 +133,12 @@ const row = (record: RunRecord, now: number): Html => {
   const rule = lastRuleOf(record);
   const code = record.incidents.at(-1)?.failure.code;
   const wait = waitOf(record, now);
+  const alone = record.state === "live" ? absenceStory(absences.get(run_id), now) : undefined;
   return html`<li id="run-${run_id}"><a href="${runAddress(run_id)}">
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
-    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
+    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${alone !== undefined && html`<b class="waits">${alone.said}</b> ${alone.times} · `}${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
     <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
   </a></li>`;
 };

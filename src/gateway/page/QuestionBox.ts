@@ -5,10 +5,12 @@
 import type { Choice } from "../../domain/Decision.ts";
 import type { Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { Absence } from "../../story/AbsenceWords.ts";
 import { amounts } from "../../story/FactWords.ts";
 import { choiceDoes } from "../../story/FailureWords.ts";
 import { type OpenQuestion, type RepeatableCalls, repeatsText } from "../../story/Question.ts";
 import type { AnswerStory } from "../../story/RunStory.ts";
+import { refusalText } from "../../story/SeamWords.ts";
 import { lasting, momentUtc, relative } from "../../story/Times.ts";
 import { capital, choices, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -23,6 +25,8 @@ export interface QuestionPlace {
   readonly tells: boolean;
   /** What models cost, where that is known. */
   readonly prices?: Prices;
+  /** The time in which the run goes on without its client, where it does. */
+  readonly absence?: Absence;
 }
 
 /** A question that is open, as one of many: with everything that tells it from another one of the same model. */
@@ -34,12 +38,13 @@ export const questionCard = (record: RunRecord, open: OpenQuestion, now: number)
 
 /** A question that is open. */
 export const questionBox = (record: RunRecord, open: OpenQuestion, place: QuestionPlace): Html => {
-  const { message, question, repeats } = open;
+  const { message, question, refusal, repeats } = open;
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
   return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
     ${!place.tells && html`<h3>Your answer is needed</h3>`}
     ${asks(record, open, place.now)}
     ${place.tells && html`<p class="sentence">${message}</p>`}
+    ${place.tells && refusal !== undefined && html`<p class="refusal">${refusalText(refusal)}</p>`}
     <ul class="choices">${inOrder(question.choices, isRisky).map((choice) => {
       const risk = isRisky(choice) ? repeats : undefined;
       return html`<li>${place.answers ? button(record, open, choice, risk) : html`<b>${choices[choice].title}</b>`}

@@ -9,6 +9,7 @@ import { type PathStatus, Paths } from "../../paths/Paths.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { TokenPrices } from "../../runtime/contract/TokenPrices.ts";
+import type { Absence } from "../../story/AbsenceWords.ts";
 import { relative } from "../../story/Times.ts";
 import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
@@ -163,6 +164,7 @@ const overviewPage: View = (sources, query) =>
       now,
       totals: yield* totals,
       paths,
+      absences: yield* absencesOf(sources),
       asking: asking.slice(0, askingMax),
       asksMore: asking.length > askingMax,
       asked,
@@ -174,6 +176,12 @@ const overviewPage: View = (sources, query) =>
     const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
+
+/** The runs that go on without their client. */
+const absencesOf = ({ traffic }: PageSources): Effect.Effect<ReadonlyMap<string, Absence>> =>
+  Option.isNone(traffic)
+    ? Effect.succeed(new Map())
+    : Effect.map(traffic.value.status, ({ absent = [] }) => new Map(absent.map((it) => [it.run_id, it])));
 
 /** What an operator has to know of the gateway as a whole: nothing, where all is well. */
 const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =>
@@ -197,7 +205,8 @@ const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, R
     if (record === undefined) return notFound();
     const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
     const title = titled(`Run ${record.run_id}`, asking.length);
-    const view = html`${yield* noticesOf(sources, now)}${runView(record, now, sources.prices)}`;
+    const absence = (yield* absencesOf(sources)).get(record.run_id);
+    const view = html`${yield* noticesOf(sources, now)}${runView(record, now, sources.prices, absence)}`;
     return respond(pageFrame(title, view, record.state === "live"), { type: document });
   });
 

@@ -3,6 +3,7 @@
  */
 import { none as noPrices, type Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
+import { type Absence, absenceStory } from "../../story/AbsenceWords.ts";
 import { waitOf } from "../../story/PathWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
@@ -10,10 +11,11 @@ import { type CallStory, type RunStory, runStory } from "../../story/RunStory.ts
 import { tokensOf, tokenWords } from "../../story/RunTokens.ts";
 import { lasting, momentUtc, often, relative } from "../../story/Times.ts";
 import { attemptView } from "./AttemptView.ts";
+import { timelineOf } from "./geometry/Timeline.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { runAddress } from "./Overview.ts";
 import { type QuestionPlace, questionBox } from "./QuestionBox.ts";
-import { timelineOf } from "./Timeline.ts";
+import { textFigures } from "./TextFigure.ts";
 import { timelineFigure } from "./TimelineFigure.ts";
 
 /**
@@ -29,6 +31,7 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
     ${head(record, story, place, link)}
     ${orphanedQuestion(record, story, place)}
     <section aria-label="Timeline" class="card">${timelineFigure(timelineOf(story))}</section>
+    ${story.texts.length > 0 && html`<section aria-label="Text" class="card"><h2>Where the text goes on</h2>${textFigures(story)}</section>`}
     <h2>What happened</h2>
     ${omitted(story)}
     <ol class="attempts">${story.attempts.map((attempt) => attemptView(record, attempt, place))}</ol>
@@ -39,11 +42,12 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
 const head = (
   record: RunRecord,
   { lasted, status, why }: RunStory,
-  { now, prices }: QuestionPlace,
+  { absence, now, prices }: QuestionPlace,
   link: ((runId: string) => string) | undefined,
 ): Html => {
   const { end, policy, provider, resumes, retry_of, run_id, started_at, waited_ms } = record;
   const wait = waitOf(record, now);
+  const alone = record.state === "live" ? absenceStory(absence, now) : undefined;
   const spent = tokenWords(tokensOf(record, prices));
   const { mark, title, tone, word } = runStatuses[status];
   return html`<header class="run-head">
@@ -57,6 +61,7 @@ const head = (
       ${end !== undefined && html`<div><dt>End</dt><dd>${end.state} <code>${end.reason}</code>${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
+      ${alone !== undefined && html`<div><dt>Client</dt><dd><b class="waits">${alone.said}</b> <small>${alone.times}</small></dd></div>`}
       ${(waited_ms ?? 0) > 0 && html`<div><dt>Has waited</dt><dd>${lasting(waited_ms ?? 0)} <small>for the provider to be reached, or as it had asked</small></dd></div>`}
       ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${often(resumes)}</dd></div>`}
       ${retry_of !== undefined && html`<div><dt>Client’s retry of</dt><dd class="mono">${link === undefined ? label(retry_of) : html`<a href="${link(retry_of)}">${label(retry_of)}</a>`}</dd></div>`}
@@ -93,9 +98,10 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
  *
  * @param now wall clock, milliseconds since the epoch
  * @param prices of models, where there are any
+ * @param absence the time in which it goes on without its client, where it does
  */
-export const runView = (record: RunRecord, now: number, prices: Prices = noPrices): Html => {
+export const runView = (record: RunRecord, now: number, prices: Prices = noPrices, absence?: Absence): Html => {
   const id = encodeURIComponent(record.run_id);
   return html`<nav class="crumbs" aria-label="This run"><a href="./">← All runs</a><span><a id="export" href="api/runs/${id}/export" download="run.json">Export (JSON)</a> · <a id="picture" href="picture.html?run=${id}" download="run.html">Save picture</a></span></nav>
-    ${runPicture(record, { now, answers: true, tells: false, prices }, runAddress)}`;
+    ${runPicture(record, { now, answers: true, tells: false, prices, ...(absence === undefined ? {} : { absence }) }, runAddress)}`;
 };

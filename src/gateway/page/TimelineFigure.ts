@@ -1,12 +1,16 @@
 /**
  * Draws a timeline as SVG: every place is in percent, so that one drawing fits a phone and a wide screen without scaling its text.
  */
+import * as Schema from "effect/Schema";
 import type { Evidence } from "../../domain/RunIncident.ts";
+import { SeamProof } from "../../domain/SeamWords.ts";
 import type { AttemptStory } from "../../story/RunStory.ts";
+import { charactersOf } from "../../story/SeamWords.ts";
 import { counted, lasting } from "../../story/Times.ts";
 import { events } from "../../story/Words.ts";
+import type { Gap, Timeline } from "./geometry/Timeline.ts";
 import { type Html, html, none } from "./Html.ts";
-import type { Gap, Timeline } from "./Timeline.ts";
+import { stitch } from "./TextFigure.ts";
 
 /**
  * The figure of a run: a row an attempt, over one axis.
@@ -82,6 +86,7 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 const marked: ReadonlyArray<Evidence["event"]> = [
+  "seam",
   "terminal_candidate",
   "watchdog",
   "suspended",
@@ -95,6 +100,7 @@ const marked: ReadonlyArray<Evidence["event"]> = [
 const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
   if (!marked.includes(it.event)) return none;
   const x = percent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
+  if (it.event === "seam") return isProof(it.detail) ? seamMark(it, bar, x) : none;
   const title = html`<title>${events[it.event]} ${it.detail} at ${lasting(it.at_ms)}</title>`;
   const shape =
     it.event === "watchdog"
@@ -102,6 +108,12 @@ const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
       : html`<path class="mark ${it.event === "terminal_candidate" ? "terminal" : "other"}" d="M0 0l5 5-5 5-5-5z"/>`;
   return html`<svg x="${x}" overflow="visible">${title}${shape}</svg>`;
 };
+
+const isProof = Schema.is(SeamProof);
+
+/** The moment from which on what this attempt writes is shown behind what was shown before. */
+const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
+  html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `goes on after ${charactersOf(seam.at)}`} at ${lasting(at_ms)}</title>${stitch}</svg>`;
 
 const ending = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
@@ -131,6 +143,7 @@ const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
     [has("shown", "reasoning"), "reasoning", "reasoning shown"],
     [has("shown", "text"), "text", "text shown"],
     [bars.some(({ end }) => end === "broke"), "break", "broke"],
+    [evidence.some((it) => it.event === "seam" && isProof(it.detail)), "seam", "goes on behind what was shown"],
     [has("terminal_candidate"), "terminal", "provider’s end marker"],
     [has("watchdog"), "clock", `a clock ran out: ${clocksOf(evidence)}`],
     [gaps.some(({ what }) => what === "wait"), "wait", "waited"],

@@ -10,10 +10,17 @@ import type { Access } from "../log/AccessRecord.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
+import { isUnacknowledged } from "./KernelSockets.ts";
 import { discarded, isUnread } from "./Lingering.ts";
 
 /** What was written before a break is given so long to reach the client, in milliseconds. */
 export const flushMs = 2_000;
+
+/**
+ * A socket that takes none of the bytes which wait for it for so long, in milliseconds, is silent: a client that reads takes some in
+ * each round trip.
+ */
+export const silentMs = 500;
 
 /** The response to one request. */
 export class ClientResponse {
@@ -74,6 +81,22 @@ export class ClientResponse {
     if (this.#expects && !this.#gone && !this.begun) this.#response.writeContinue();
     this.#expects = false;
   };
+
+  /**
+   * Whether the client's socket is silent: it has gone, or bytes wait for it of which it takes none for `silentMs`. Where the system says
+   * so, also that it leaves unacknowledged what it was sent.
+   */
+  readonly isSilent: Effect.Effect<boolean> = Effect.suspend(() => {
+    const { socket } = this.#response;
+    if (this.#gone || socket === null || socket.destroyed) return Effect.succeed(true);
+    const waiting = socket.writableLength;
+    if (waiting === 0) return Effect.sync(() => isUnacknowledged(socket));
+    const written = socket.bytesWritten - waiting;
+    return Effect.map(
+      Effect.sleep(silentMs),
+      () => socket.destroyed || (socket.writableLength > 0 && socket.bytesWritten - socket.writableLength <= written),
+    );
+  });
 
   /** What is done when the client goes away before the end; the last one given counts. Called at once if it has. */
   whenGone(act: () => void): void {

@@ -23,7 +23,15 @@ import type { TrafficMeter } from "./TrafficMeter.ts";
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
-    "emptyIsFailure" | "group" | "keepAliveMs" | "pathPatienceMs" | "repeats" | "budget" | "clocks" | "policy"
+    | "emptyIsFailure"
+    | "group"
+    | "keepAliveMs"
+    | "pathPatienceMs"
+    | "prefills"
+    | "repeats"
+    | "budget"
+    | "clocks"
+    | "policy"
   >;
   /** The routes of the request, with the way of each. */
   readonly routing: Pick<Routing, "options" | "transport">;
@@ -74,17 +82,12 @@ const relayed = Effect.fnUntraced(function* (
   const request: EndedRequest = { plan, manner, upstream, client, repeats: options.repeats };
   if (yield* fromMemory(request)) return;
   const opening = Relay.open(plan, {
-    ...options,
-    ...routing.options,
-    ...heldFor(manner),
-    transport: routing.transport,
-    asks: "if_it_matters",
+    ...openingOf({ options, routing }, manner),
     onKeepAlive: () => client.access.heard(),
     onWaited: (wait) => {
       client.access.waited(wait.ms);
       countWait(wait, services);
     },
-    runIdPrefix,
     onEvent: told.event,
   });
   const response = yield* Scope.provide(opening, scope).pipe(
@@ -102,6 +105,16 @@ const relayed = Effect.fnUntraced(function* (
   yield* Effect.catchTag(copied(response, client, completed), "RelayInterrupted", (error) =>
     behindHead(error, request, response),
   );
+});
+
+/** How a run is opened for clients of a manner. */
+export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
+  ...options,
+  ...routing.options,
+  ...heldFor(manner),
+  transport: routing.transport,
+  asks: "if_it_matters" as const,
+  runIdPrefix,
 });
 
 /** What the relay holds back from a client, how it keeps it waiting, and what it ends with. */
@@ -125,7 +138,8 @@ const copied = Effect.fnUntraced(function* (
   }
 });
 
-const userGone = Context.make(InterruptSignature, "user");
+/** Signs an interrupt as a user's cancel. */
+export const userGone = Context.make(InterruptSignature, "user");
 
 /** Who is told of a run besides its access line, and the routes that it may take. */
 interface Listeners {
@@ -135,7 +149,7 @@ interface Listeners {
 }
 
 /** Tells the meter, the watch over the paths and the access line what becomes of a run. */
-const reporting = ({ meter, routing, watch }: Listeners, access: Access) => {
+export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "followed" | "learned">) => {
   let runId: string | undefined;
   let path = routing.path?.id;
   return {

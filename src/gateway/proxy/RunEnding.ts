@@ -17,13 +17,13 @@ import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** The request whose run has ended, and its client. */
-export interface EndedRequest {
+/** The request whose run has ended, and its client, or what stands for one. */
+export interface EndedRequest<Client = ClientResponse> {
   readonly plan: RelayPlan;
   readonly manner: Manner;
   /** Whose words an error of ours is in. */
   readonly upstream: UpstreamName;
-  readonly client: ClientResponse;
+  readonly client: Client;
   /** Remembers what the client was told. */
   readonly repeats: RelayRepeats | undefined;
 }
@@ -59,7 +59,7 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
  */
 export const behindHead = Effect.fnUntraced(function* (
   error: RelayInterrupted,
-  request: EndedRequest,
+  request: EndedRequest<Pick<ClientResponse, "break" | "end" | "write">>,
   response: Pick<RelayResponse, "begun" | "handedOn" | "last" | "run_id">,
 ) {
   const { client, manner, plan } = request;
@@ -103,7 +103,16 @@ const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream
 const isOfGateway = ({ reason, rule }: RelayInterrupted): boolean =>
   rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
 
-const remembered = (error: RelayInterrupted, { plan, repeats }: EndedRequest): Effect.Effect<GivenUp> => {
+/** Remembers what the client of a run that ended before its head would have been told, where it has none. */
+export const unheard = (error: RelayInterrupted, request: EndedRequest<unknown>): Effect.Effect<void> =>
+  error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined)
+    ? Effect.asVoid(remembered(error, request))
+    : Effect.void;
+
+const remembered = (
+  error: RelayInterrupted,
+  { plan, repeats }: Pick<EndedRequest<unknown>, "plan" | "repeats">,
+): Effect.Effect<GivenUp> => {
   const told = givenUp(error);
   return repeats === undefined ? Effect.succeed(told) : Effect.as(repeats.tell(plan.request, told), told);
 };

@@ -2,7 +2,7 @@
  * Counts what the gateway does and tells of changes, for its page and its metrics.
  */
 import { Clock, Context, Effect, Layer, PubSub, Stream } from "effect";
-import { changesMax, type RunChange, Traffic } from "../api/Traffic.ts";
+import { type AttachableRun, changesMax, type RunChange, Traffic, type TrafficStatus } from "../api/Traffic.ts";
 
 /** The writing side of `Traffic`. */
 export class TrafficMeter extends Context.Service<
@@ -17,12 +17,24 @@ export class TrafficMeter extends Context.Service<
     /** A request came out so. */
     readonly count: (what: "relayed" | "passed_through" | "refused") => void;
     readonly listening: (connections: () => number) => void;
+    /** Gives the runs whose responses may be attached to. */
+    readonly lingering: (runs: () => ReadonlyArray<AttachableRun>) => void;
     readonly draining: () => void;
   }
 >()("effect-stream-recovery/gateway/TrafficMeter") {
   /** Both sides. */
   static readonly layer: Layer.Layer<Traffic | TrafficMeter> = Layer.effectContext(Effect.suspend(() => make));
 }
+
+/** The runs that may be attached to, and those of them that go on without a client. */
+const kept = (attachable: ReadonlyArray<AttachableRun>): Pick<TrafficStatus, "absent" | "attachable"> => ({
+  attachable,
+  absent: attachable.flatMap(({ expires_at, left_at, run_id, state }) =>
+    state !== "left" || left_at === undefined || expires_at === undefined
+      ? []
+      : [{ run_id, since: left_at, until: expires_at }],
+  ),
+});
 
 /** Names of tokens that are counted: a configuration that is read again and again may bring ever new ones. */
 const tokensMax = 128;
@@ -36,6 +48,7 @@ const make = Effect.gen(function* () {
   let since = clock.currentTimeMillisUnsafe();
   let draining = false;
   let connections = (): number => 0;
+  let attachable = (): ReadonlyArray<AttachableRun> => [];
   const changed = (change: RunChange) => void PubSub.publishUnsafe(changes, change);
   const meter = TrafficMeter.of({
     opened: (run_id) => {
@@ -59,6 +72,9 @@ const make = Effect.gen(function* () {
       connections = open;
       since = clock.currentTimeMillisUnsafe();
     },
+    lingering: (runs) => {
+      attachable = runs;
+    },
     draining: () => {
       draining = true;
     },
@@ -66,6 +82,7 @@ const make = Effect.gen(function* () {
   const traffic = Traffic.of({
     status: Effect.sync(() => ({
       live: [...live],
+      ...kept(attachable()),
       connections: connections(),
       draining,
       since,

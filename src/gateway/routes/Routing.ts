@@ -25,14 +25,14 @@ export interface RoutingRequest {
   readonly plain: RelayRequest["body"];
   /** The provider's own path and query, as its client sent them. */
   readonly target: string;
-  readonly way: Pick<Way, "outgoing" | "server">;
+  readonly way: Pick<Way, "outgoing" | "server" | "continueText">;
   readonly token: AdmittedToken | undefined;
   readonly wish: RouteWish;
 }
 
 /** What choosing needs of the gateway. */
 export interface RouteServing {
-  readonly settings: Pick<GatewaySettings, "routes" | "servers" | "upstreams">;
+  readonly settings: Pick<GatewaySettings, "continueText" | "routes" | "servers" | "upstreams">;
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly memory: RouteMemory;
 }
@@ -41,7 +41,7 @@ export interface RouteServing {
 export interface Routing {
   readonly plan: RelayPlan;
   readonly transport: RelayTransport;
-  readonly options: Pick<RelayOptions, "finishFailures" | "path" | "route" | "routes" | "tolerance">;
+  readonly options: Pick<RelayOptions, "continueText" | "finishFailures" | "path" | "route" | "routes" | "tolerance">;
   readonly left_out: ChosenRoutes["left_out"];
 }
 
@@ -50,6 +50,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
   const { plan, token, way, wish } = request;
   const { server } = way;
   const list = serving.settings.routes.get(server.name);
+  const asked: RoutesAsked = { ...serving, continueText: way.continueText };
   const first: RouteTarget = {
     ...{ id: server.name, server },
     plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
@@ -57,7 +58,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
   };
   if (list === undefined) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return noSuchRoute(wish.pinned);
-    const { options, plan: own, transport } = begun(first, undefined, serving);
+    const { options, plan: own, transport } = begun(first, undefined, asked);
     return { options, plan: own, transport, left_out: [] };
   }
   const body = Json.record(Json.parse(textOf(request.plain))?.json) ?? {};
@@ -65,14 +66,14 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
   const chosen = chosenOf(meant, list, serving.settings, serving.memory);
   if ("message" in chosen) return chosen;
   const remembered = { tenant: token?.name, upstream: server.name };
-  const { options, plan: own, transport } = begun(chosen.first, remembered, serving);
+  const { options, plan: own, transport } = begun(chosen.first, remembered, asked);
   return {
     ...{ plan: own, transport, left_out: chosen.left_out },
     options: {
       ...options,
       // A run that begins with a client's mistake is no word on the route: its credential is all that is its own.
       route: { id: chosen.first.id, own: hasOwnCredential(chosen.first.server) ? "credential" : false },
-      routes: chosen.further.map((target) => routeOf(target, remembered, serving)),
+      routes: chosen.further.map((target) => routeOf(target, remembered, asked)),
       ...(list.movesOn.length === 0 || chosen.further.length === 0 ? {} : { finishFailures: list.movesOn }),
     },
   };
@@ -81,23 +82,33 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
 const textOf = (body: RelayRequest["body"]): string =>
   typeof body === "string" ? body : new TextDecoder().decode(body ?? new Uint8Array(0));
 
-const begun = (target: RouteTarget, remembered: RememberedFor | undefined, serving: RouteServing) => {
-  const { path, plan, transport } = routeOf(target, remembered, serving);
-  return { plan, transport, options: { path } };
+/** What the routes of one request need. */
+interface RoutesAsked extends RouteServing {
+  /** Whether shown text goes on by itself, as the client asks. */
+  readonly continueText: Way["continueText"];
+}
+
+const begun = (target: RouteTarget, remembered: RememberedFor | undefined, asked: RoutesAsked) => {
+  const { continueText, path, plan, transport } = routeOf(target, remembered, asked);
+  return { plan, transport, options: { path, continueText } };
 };
 
 /** One route as a run is given it. */
 const routeOf = (
   { id, leaving, plan, server }: RouteTarget,
   remembered: RememberedFor | undefined,
-  serving: RouteServing,
+  { memory, reach, settings, ...asked }: RoutesAsked,
 ) => {
-  const { pathOf, transport } = serving.reach(server);
+  const { pathOf, transport } = reach(server);
   const { headers, url } = leaving({ ...plan.request, body: undefined });
   const marks = remembered !== undefined && id !== remembered.upstream;
   const open: RelayTransport["open"] = (request, reporters) => {
     const exchange = transport.open(leaving(request), reporters);
-    return marks ? marking(exchange, (text) => serving.memory.keep(remembered, text, id)) : exchange;
+    return marks ? marking(exchange, (text) => memory.keep(remembered, text, id)) : exchange;
   };
-  return { id, plan, transport: { open }, path: credentialed(pathOf(url), { headers, url }) };
+  return {
+    ...{ id, plan, transport: { open }, path: credentialed(pathOf(url), { headers, url }) },
+    // The client's word is about its own response; else what is known of the provider counts.
+    continueText: asked.continueText ?? server.continueText ?? settings.continueText,
+  };
 };

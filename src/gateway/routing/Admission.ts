@@ -18,7 +18,7 @@ export interface Admitted {
 
 /** A request that may not go on, and why, in words for the person who set the client up. */
 export interface Refused {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 413 | 426 | 429 | 500 | 502 | 503 | 504;
   readonly reason: string;
   readonly message: string;
   /** Headers that the status demands. */

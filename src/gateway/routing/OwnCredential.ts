@@ -45,6 +45,20 @@ export const showsCredential = ({ headers, url }: Outgoing): boolean => {
   return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
 };
 
+/**
+ * Everything in a request that shows a credential or chooses an account, by name, in one order: two requests with the same list come
+ * from holders of the same credentials. What is read here is a secret: it is made a keyed digest of at once, and kept nowhere.
+ */
+export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonly [name: string, value: string]> => {
+  const shown = headers
+    .filter(([name, value]) => !ofOthers.test(name) && isShown(name, value))
+    .map(([name, value]) => [name.toLowerCase(), value.trim()] as const);
+  const asked = queryOf(url)
+    .filter(holdsCredential)
+    .map((part) => ["?", part] as const);
+  return [...shown, ...asked].toSorted(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
+};
+
 /** Headers that no provider gets: cookies of this machine's programs, and the gateway's own. */
 const ofOthers = /^(?:cookie2?|x-recovery-.*)$/i;
 
@@ -62,7 +76,10 @@ const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
 };
 
 const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
-  headers.filter(([name, value]) => !isCredentialName(name) && !ofAccount.test(name) && !holdsKey(value));
+  headers.filter(([name, value]) => !isShown(name, value));
+
+const isShown = (name: string, value: string): boolean =>
+  isCredentialName(name) || ofAccount.test(name) || holdsKey(value);
 
 /** Headers that choose an account, or sign a request for one. */
 const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-amz-.*|cf-aig-.*)$/i;
@@ -71,12 +88,17 @@ const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-
 const withoutKeys = (url: string): string => {
   const at = url.indexOf("?");
   if (at === -1) return url;
-  const kept = url
-    .slice(at + 1)
-    .split("&")
-    .filter((part) => {
-      const [[name, value] = ["", ""]] = new URLSearchParams(part);
-      return !isCredentialName(name) && !/^x-(?:amz|goog)-/i.test(name) && !holdsKey(value);
-    });
+  const kept = queryOf(url).filter((part) => !holdsCredential(part));
   return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
+};
+
+/** The parts of a query, as they were written. */
+const queryOf = (url: string): ReadonlyArray<string> => {
+  const at = url.indexOf("?");
+  return at === -1 ? [] : url.slice(at + 1).split("&");
+};
+
+const holdsCredential = (part: string): boolean => {
+  const [[name, value] = ["", ""]] = new URLSearchParams(part);
+  return isCredentialName(name) || /^x-(?:amz|goog)-/i.test(name) || holdsKey(value);
 };

@@ -3,7 +3,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
-import { groupHeader, revealHeader } from "../config/OwnHeaders.ts";
+import { continueTextHeader, groupHeader, revealHeader } from "../config/OwnHeaders.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
@@ -26,6 +26,8 @@ export interface Way {
   readonly asked: "live" | "on_complete" | undefined;
   /** The group whose budget it shares, as its client names it. */
   readonly group: string | undefined;
+  /** Whether shown text goes on by itself, as its client asks. */
+  readonly continueText: "auto" | "ask" | undefined;
 }
 
 /** Finds it. */
@@ -34,7 +36,9 @@ export const wayOf = (
   headers: RelayHeaders,
   { servers, upstreams }: Pick<GatewaySettings, "servers" | "upstreams">,
 ): Way | Unrouted => {
-  const asked = reveal ?? askedBy(headers);
+  const asked = reveal ?? wordOf(headers, revealHeader, reveals);
+  const continueText = wordOf(headers, continueTextHeader, continueTexts);
+  if (continueText === "unknown") return { refused: noSuchContinueText, upstream: undefined };
   if (asked === "unknown") return { refused: noSuchReveal, upstream: undefined };
   const [group, ...groups] = valuesOf(headers, groupHeader);
   if (groups.length > 0 || (group !== undefined && !groupPattern.test(group)))
@@ -51,7 +55,7 @@ export const wayOf = (
       ...{ name: route.upstream, url: upstreams[route.upstream], headers: [] },
     };
   return {
-    ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group },
+    ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group, continueText },
     outgoing: (request) => outgoing(request, through, route.upstream),
   };
 };
@@ -59,11 +63,19 @@ export const wayOf = (
 const credentialed = (servers: GatewaySettings["servers"]): ReadonlySet<string> =>
   new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name));
 
-const askedBy = (headers: RelayHeaders): Way["asked"] | "unknown" => {
-  const given = valuesOf(headers, revealHeader);
-  const [word] = given;
-  if (word === undefined) return undefined;
-  return given.size === 1 && (word === "live" || word === "on_complete") ? word : "unknown";
+const reveals = ["live", "on_complete"] as const;
+const continueTexts = ["auto", "ask"] as const;
+
+/** The one word of a header that has few. */
+const wordOf = <Word extends string>(
+  headers: RelayHeaders,
+  name: string,
+  words: ReadonlyArray<Word>,
+): Word | "unknown" | undefined => {
+  const given = valuesOf(headers, name);
+  const [first] = given;
+  if (first === undefined) return undefined;
+  return given.size === 1 ? (words.find((word) => word === first) ?? "unknown") : "unknown";
 };
 
 const valuesOf = (headers: RelayHeaders, of: string): ReadonlySet<string> =>
@@ -82,6 +94,12 @@ const noSuchReveal: Refused = {
   status: 400,
   reason: "reveal",
   message: `${revealHeader} says live or on_complete, once.`,
+};
+
+const noSuchContinueText: Refused = {
+  status: 400,
+  reason: "continue_text",
+  message: `${continueTextHeader} says auto or ask, once.`,
 };
 
 /** The name is one that an upstream may have: it stands in the sentence as it is. */

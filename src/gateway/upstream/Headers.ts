@@ -3,7 +3,16 @@
  * hands on all others as they came: their spelling, their order, and each of those that come more than once.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { groupHeader, moveHeader, revealHeader, routeHeader, tokenHeader } from "../config/OwnHeaders.ts";
+import {
+  attachHeader,
+  continueTextHeader,
+  groupHeader,
+  lingerHeader,
+  moveHeader,
+  revealHeader,
+  routeHeader,
+  tokenHeader,
+} from "../config/OwnHeaders.ts";
 
 /** RFC 9110, 7.6.1, and what older software still sends. */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -21,7 +30,7 @@ const hopByHop: ReadonlySet<string> = new Set([
 /** Headers of a request that end at the gateway. `Expect` was answered here. */
 const own: ReadonlySet<string> = new Set([
   ...["host", "expect", "content-length"],
-  ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader],
+  ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader, lingerHeader, attachHeader, continueTextHeader],
 ]);
 
 /** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */

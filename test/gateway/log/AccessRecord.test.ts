@@ -23,6 +23,13 @@ const interrupted = new RunInterrupted({
 });
 
 describe("the record of a request", () => {
+  it("counts how often shown text went on, and says nothing of it where it never did", () => {
+    const { access: it } = access();
+    assert.isUndefined(it.record.seams);
+    for (const attempt of [2, 3]) it.followed({ _tag: "Continued", attempt, at: 7, proof: "anchor" }, "gw_1");
+    assert.strictEqual(it.record.seams, 2);
+  });
+
   it("says where it went, what became of it, and how long it took", () => {
     const { access: it, at } = access();
     it.asked("POST", "/v1/chat/completions?key=secret");

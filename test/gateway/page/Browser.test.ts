@@ -17,6 +17,7 @@ import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.t
 import { folded } from "../../recorder/Entries.ts";
 import { browserTestMs, closed, contrast, missing, overflow, steps, tab } from "./Chromium.ts";
 import * as Runs from "./PageRuns.ts";
+import * as Seams from "./SeamRuns.ts";
 import { pageServer, put } from "./Server.ts";
 
 if (missing !== undefined) console.log(`the page is not tested in a browser: ${missing}`);
@@ -228,10 +229,19 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
           ...Runs.album(),
           Runs.asking(`run_${"y".repeat(120)}`, Runs.now, wide, long),
           Runs.recovered("run_a"),
+          Seams.joined("run_sewn"),
+          Seams.unproven("run_unsewn"),
         ]);
         const server = yield* pageServer;
         const { complaints, page, requests } = yield* tab({ viewport: { width: 360, height: 740 }, colorScheme });
-        for (const path of ["", "?run=run_a", "?run=run_0600fi7n1w4d", `?run=run_${"y".repeat(120)}`]) {
+        for (const path of [
+          "",
+          "?run=run_a",
+          "?run=run_sewn",
+          "?run=run_unsewn",
+          "?run=run_0600fi7n1w4d",
+          `?run=run_${"y".repeat(120)}`,
+        ]) {
           yield* steps(() => page.goto(`${server.url}recovery/${path}`));
           yield* steps(() => page.locator("#feed[data-feed=live]").waitFor());
           assert.deepStrictEqual(yield* steps(() => overflow(page)), [], path);
@@ -259,6 +269,40 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       }).pipe(Effect.scoped, Effect.provide(memory)),
     );
   }
+
+  it.live("draws a seam where the text goes on: over the piece's beginning, seen on either ground", () =>
+    Effect.gen(function* () {
+      yield* put([Seams.joined("run_sewn")]);
+      const server = yield* pageServer;
+      for (const colorScheme of ["light", "dark"] as const) {
+        const { complaints, page } = yield* tab({ viewport: { width: 900, height: 900 }, colorScheme });
+        yield* steps(() => page.goto(`${server.url}recovery/?run=run_sewn`));
+        const figure = page.getByRole("figure", { name: "The text in pieces" });
+        yield* steps(() => figure.waitFor());
+        const middles = yield* steps(() =>
+          page.evaluate(`[...document.querySelectorAll("figure.text .stitch:not(.under)")].map((it) => {
+            const box = it.getBoundingClientRect();
+            return box.x + box.width / 2;
+          })`),
+        );
+        const edges = yield* steps(() =>
+          page.evaluate(
+            `[...document.querySelectorAll("figure.text rect.piece")].slice(1).map((it) => it.getBoundingClientRect().x)`,
+          ),
+        );
+        const [drawn, begins] = [middles, edges] as ReadonlyArray<ReadonlyArray<number>>;
+        assert.lengthOf(drawn ?? [], 2);
+        for (const [index, at] of (begins ?? []).entries()) assert.closeTo(drawn?.[index] ?? 0, at, 1);
+        const [stroke, ground] = (yield* steps(() =>
+          page.evaluate(
+            `[getComputedStyle(document.querySelector("figure.text .stitch:not(.under)")).stroke, getComputedStyle(document.querySelector(".card")).backgroundColor]`,
+          ),
+        )) as ReadonlyArray<string>;
+        assert.notStrictEqual(stroke, ground);
+        assert.deepStrictEqual(complaints, []);
+      }
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
 
   it.live("opens the file of a run from disk, without a request or a complaint", () =>
     Effect.gen(function* () {

@@ -143,6 +143,37 @@ describe("the page", () => {
       }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
+  it.effect("says of a run that it goes on without its client, and until when, while it runs", () =>
+    Effect.gen(function* () {
+      yield* put([Runs.running("run_alone"), Runs.running("run_read"), Runs.calm("run_over", Runs.now - 60_000)]);
+      const absence = { since: Runs.now - 12_000, until: Runs.now + 48_000 };
+      const status: TrafficStatus = {
+        live: ["run_alone", "run_read"],
+        // A run that has ended meanwhile has no client to wait for.
+        absent: [
+          { run_id: "run_alone", ...absence },
+          { run_id: "run_over", ...absence },
+        ],
+        connections: 1,
+        draining: false,
+        since: 0,
+        requests: { relayed: 0, passed_through: 0, refused: 0 },
+        tokens: {},
+      };
+      const shown = (path: string) =>
+        Effect.map(
+          got(path).pipe(Effect.provideService(Traffic, { status: Effect.succeed(status), changes: Stream.empty })),
+          (it) => it?.text ?? "",
+        );
+      const words = "goes on without its client, until 2026-11-22 09:30:48 UTC";
+      const list = yield* shown("/recovery/");
+      assert.strictEqual(list.split(words).length, 2);
+      assert.include(list.slice(list.indexOf('id="run-run_alone"')).split("</li>")[0], words);
+      assert.include(yield* shown("/recovery/?run=run_alone"), words);
+      for (const other of ["run_read", "run_over"]) assert.notInclude(yield* shown(`/recovery/?run=${other}`), words);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
+  );
+
   it.effect("puts questions in the order in which they need an answer, each with what tells it from the others", () =>
     Effect.gen(function* () {
       const expiring = (run_id: string, expires_at: number) =>

@@ -8,6 +8,7 @@ import { runView } from "../../../src/gateway/page/RunPicture.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { folded } from "../../recorder/Entries.ts";
 import * as Runs from "./PageRuns.ts";
+import * as Seams from "./SeamRuns.ts";
 
 describe("the file of a run", () => {
   const text = runDocument(folded(Runs.recovered("run_a")), Runs.now);
@@ -33,6 +34,41 @@ describe("the file of a run", () => {
     ]) {
       assert.include(text, words);
     }
+  });
+
+  it("draws every seam: in the row of its attempt, and in the text, with how much of it stands in front", () => {
+    const sewn = runDocument(folded(Seams.joined("run_a")), Runs.now);
+    // Two in the rows and two in the text, each with its ground.
+    assert.strictEqual(sewn.match(/<path class="stitch"/g)?.length, 4);
+    for (const words of [
+      "Where the text goes on",
+      "goes on after 412 characters at 9.8 s",
+      "seam after 1\u202f204 characters",
+      "It goes on after 412 characters: the new text began with the end of what was shown.",
+      "the provider goes on behind the text that it is given, as it declares",
+      "The text in pieces: attempt 1; attempt 2 after 412 characters, by anchor; attempt 3 after 1\u202f204 characters, by prefill",
+    ]) {
+      assert.include(sewn, words);
+    }
+    const places = [...sewn.matchAll(/<rect class="piece p\d" x="([\d.]+)%" y="6" width="([\d.]+)%"/g)].map((it) =>
+      it.slice(1, 3).map(Number),
+    );
+    assert.lengthOf(places, 3);
+    // The pieces stand side by side and fill the paper.
+    const ends = places.map(([x = 0, width = 0]) => x + width);
+    for (const [index, [x = -1]] of places.entries()) assert.closeTo(x, ends[index - 1] ?? 0, 0.01);
+    assert.closeTo(ends.at(-1) ?? 0, 100, 0.01);
+    assert.notInclude(text, "Where the text goes on");
+    assert.notInclude(text, 'stitch" d=');
+  });
+
+  it("says why a text was not gone on with, and why new text was not joined", () => {
+    const refused = runDocument(folded(Seams.refused("logprobs", "run_a")), Runs.now);
+    assert.include(refused, "<code>logprobs</code> It does not go on by itself.");
+    assert.include(refused, 'text not gone on with: <bdi class="label">logprobs</bdi>');
+    const unproven = runDocument(folded(Seams.unproven("run_a")), Runs.now);
+    assert.include(unproven, "the new text did not begin with the end of what was shown");
+    assert.include(unproven, "; nothing of it was shown that is not proven");
   });
 
   it("says what the provider may run again, where nothing of the stream told of it", () => {

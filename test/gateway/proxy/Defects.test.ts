@@ -10,6 +10,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Logger } from "effect";
 import { RelayRepeats } from "../../../src/adapters/relay/RelayRepeats.ts";
 import type { RelayExchange } from "../../../src/adapters/relay/RelayTransport.ts";
+import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
 import { type GatewaySettings, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
@@ -163,12 +164,14 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
     const logged: Array<string> = [];
     const log = Logger.layer([Logger.map(Logger.formatStructured, (line) => void logged.push(JSON.stringify(line)))]);
     const services = yield* Layer.build(Layer.merge(behind, log));
+    const meter = Context.get(services, TrafficMeter);
     const desk: RequestServing = change({
+      attachments: yield* Attachments.make({ meter, closing: Effect.never }),
       settings: settings(),
       reach: () => reached,
       bodies: new BodyStore(settings().limits),
       memory: new RouteMemory(),
-      meter: Context.get(services, TrafficMeter),
+      meter,
       page: undefined,
       watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },
       draining: () => false,

@@ -23,6 +23,15 @@ export const pictureStyle = `
 .cut { stroke: var(--soft); stroke-width: 1.5; fill: none; }
 .break { fill: var(--bad); stroke: var(--card); stroke-width: 1.5; }
 .cross, .hands { stroke: var(--card); stroke-width: 1.8; fill: none; stroke-linecap: round; }
+.stitch { stroke: var(--ink); stroke-width: 2; stroke-linecap: round; fill: none; } .stitch.under { stroke: var(--card); stroke-width: 4.5; }
+.key.seam i { width: .9rem; height: .6rem; border-radius: 0; background: repeating-linear-gradient(to bottom, var(--ink) 0 2px, transparent 2px 4px); }
+figure.text figcaption { font-size: .78rem; color: var(--soft); margin-top: .35rem; }
+figure.text li { display: flex; flex-wrap: wrap; gap: .1rem .5rem; padding: .1rem 0; } figure.text figcaption .key { white-space: normal; } figure.text .key i { flex: none; }
+.card + .card { margin-top: .8rem; }
+.piece.p0 { fill: var(--text); } .piece.p1 { fill: color-mix(in srgb, var(--text) 62%, var(--card)); }
+.key.piece.p0 i { background: var(--text); } .key.piece.p1 i { background: color-mix(in srgb, var(--text) 62%, var(--card)); }
+p.seam { margin-top: .5rem; font-size: .9rem; padding-left: .7rem; border-left: 3px double var(--held); } p.seam.proven { border-color: var(--good); }
+.refusal { font-size: .92rem; max-width: 75ch; } .refusal code { background: var(--card); }
 .mark { fill: var(--quiet); stroke: var(--card); stroke-width: 1.5; }
 .mark.terminal { fill: var(--good); } .mark.clock { fill: var(--ask); }
 .timeline figcaption { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; font-size: .78rem; color: var(--soft); margin-top: .8rem; padding-top: .65rem; border-top: 1px solid var(--line); }

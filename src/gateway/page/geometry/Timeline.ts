@@ -1,7 +1,7 @@
 /**
  * Lays a told run out on a time axis: attempts, waits between them, and what happened when. Pure geometry.
  */
-import type { AttemptStory, RunStory } from "../../story/RunStory.ts";
+import type { AttemptStory, RunStory } from "../../../story/RunStory.ts";
 
 /** Time in which no attempt was under way. */
 export interface Gap {

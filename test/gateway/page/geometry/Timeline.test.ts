@@ -2,11 +2,11 @@
  * Measures the picture: where bars, gaps and ticks stand.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { timelineOf } from "../../../src/gateway/page/Timeline.ts";
-import * as RunRecord from "../../../src/recorder/RunRecord.ts";
-import { runStory } from "../../../src/story/RunStory.ts";
-import { folded } from "../../recorder/Entries.ts";
-import * as Runs from "./PageRuns.ts";
+import { timelineOf } from "../../../../src/gateway/page/geometry/Timeline.ts";
+import * as RunRecord from "../../../../src/recorder/RunRecord.ts";
+import { runStory } from "../../../../src/story/RunStory.ts";
+import { folded } from "../../../recorder/Entries.ts";
+import * as Runs from "../PageRuns.ts";
 
 const startedAt = 1_790_000_000_000;
 

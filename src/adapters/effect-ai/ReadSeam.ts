@@ -1,0 +1,138 @@
+/**
+ * Joins the parts of a continued step to those that a caller has read: the text by the rule of every seam, and its blocks, so that
+ * text in one block stays in one.
+ *
+ * A continuation names its blocks anew. The one that the seam lies in goes on under the id of the block that the break has left
+ * open; where that had ended it begins as one of its own.
+ */
+import { type LanguageModel, Response } from "effect/ai";
+import type { Observation } from "../../domain/Observation.ts";
+import { lifecycle } from "../../domain/Observation.ts";
+import * as PlainSeam from "../../seam/PlainSeam.ts";
+import type { SeamJoin, SeamPassed, TextSeam } from "../../seam/TextSeam.ts";
+import type { ReadPart } from "./Parts.ts";
+
+/** The step whose text goes on. */
+export interface SeamStep {
+  readonly toolChoice: LanguageModel.ToolChoice<string>;
+  /** Called with every part that has left for the caller. */
+  readonly left: (part: ReadPart) => void;
+}
+
+/** Makes the seam of a step. */
+export const make = (step: SeamStep): TextSeam<ReadPart> => {
+  const inner = PlainSeam.make<ReadPart>({ text: textOf, withText });
+  const isForced = demandsCall(step.toolChoice);
+  /** The text block that the caller reads. */
+  let open: string | undefined;
+  return {
+    ...inner,
+    begins: () => {
+      open = undefined;
+      inner.begins();
+    },
+    left: (part, observation) => {
+      for (const it of part.given) {
+        if (it.type === "text-start") open = it.id;
+        if (it.type === "text-end" && it.id === open) open = undefined;
+      }
+      step.left(part);
+      inner.left(part, observation);
+    },
+    plan: () => (isForced ? "forced_tool" : inner.plan()),
+    joins: (plan) => new BlockJoin(inner.joins(plan), open),
+  };
+};
+
+const demandsCall = (choice: LanguageModel.ToolChoice<string>): boolean =>
+  typeof choice === "string" ? choice === "required" : "tool" in choice || choice.mode === "required";
+
+const textOf = ({ given: [part] }: ReadPart): string | undefined =>
+  part?.type === "text-delta" ? part.delta : part?.type === "text" ? part.text : undefined;
+
+const withText = (read: ReadPart, text: string): ReadPart => {
+  const [part] = read.given;
+  if (part?.type === "text-delta") return withPart(read, Response.makePart("text-delta", { ...part, delta: text }));
+  return part?.type === "text" ? withPart(read, Response.makePart("text", { ...part, text })) : read;
+};
+
+type TextPart = Response.TextPart | Response.TextStartPart | Response.TextDeltaPart | Response.TextEndPart;
+
+/** Parts of text have one form, whether encoded or not. */
+const withPart = (read: ReadPart, part: TextPart): ReadPart => ({ ...read, given: [part], parts: [part] });
+
+/** Names the text blocks of a continuation as the caller knows them. */
+class BlockJoin implements SeamJoin<ReadPart> {
+  readonly #inner: SeamJoin<ReadPart>;
+  /** The block that the break has left open, until it ends. */
+  #open: string | undefined;
+  /** The block of the continuation that the seam lies in; undefined until its text leaves. */
+  #joining: string | undefined;
+  /** Blocks of the continuation that have begun for the caller. */
+  readonly #begun = new Set<string>();
+
+  constructor(inner: SeamJoin<ReadPart>, open: string | undefined) {
+    this.#inner = inner;
+    this.#open = open;
+  }
+
+  readonly take = (part: ReadPart, observation: Observation): SeamPassed<ReadPart> =>
+    this.#named(this.#inner.take(part, observation));
+
+  readonly end = (): SeamPassed<ReadPart> => this.#named(this.#inner.end());
+
+  #named(passed: SeamPassed<ReadPart>): SeamPassed<ReadPart> {
+    if (passed.type === "unproven") return passed;
+    const parts: Array<ReadPart> = [];
+    const observations: Array<Observation> = [];
+    const give = (part: ReadPart, observation: Observation): void => {
+      parts.push({ ...part, observation });
+      observations.push(observation);
+    };
+    for (const [at, part] of passed.parts.entries()) {
+      for (const own of this.#blocks(part)) give(own, lifecycle);
+      const kept = this.#renamed(part);
+      if (kept !== undefined) give(kept, passed.observations[at] ?? part.observation);
+    }
+    return { ...passed, parts, observations };
+  }
+
+  /** The ends and beginnings of blocks that the caller lacks in front of a part. */
+  #blocks(read: ReadPart): ReadonlyArray<ReadPart> {
+    const [part] = read.given;
+    const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#goesOn(part.id);
+    if (!begins && !endsText(part)) return [];
+    const { attempt, run_id } = read;
+    const bare: ReadPart = { attempt, run_id, parts: [], given: [], observation: lifecycle, calls: [] };
+    const own: Array<ReadPart> = [];
+    if (this.#open !== undefined)
+      own.push(withPart(bare, Response.makePart("text-end", { id: this.#open, metadata: {} })));
+    this.#open = undefined;
+    if (!begins) return own;
+    this.#begun.add(part.id);
+    return [...own, withPart(bare, Response.makePart("text-start", { id: part.id, metadata: {} }))];
+  }
+
+  /** Whether the text of a block goes on in the one that the break has left open: the first that has any left does. */
+  #goesOn(id: string): boolean {
+    if (this.#open === undefined) return false;
+    this.#joining ??= id;
+    return this.#joining === id;
+  }
+
+  /** The part under the id that the caller knows; undefined for the end of a block that the caller never saw begin. */
+  #renamed(read: ReadPart): ReadPart | undefined {
+    const [part] = read.given;
+    if (part?.type === "text-start") this.#begun.add(part.id);
+    if ((part?.type !== "text-delta" && part?.type !== "text-end") || this.#begun.has(part.id)) return read;
+    const id = this.#open;
+    if (id === undefined) return undefined;
+    if (part.type === "text-delta") return withPart(read, Response.makePart("text-delta", { ...part, id }));
+    this.#open = undefined;
+    return withPart(read, Response.makePart("text-end", { ...part, id }));
+  }
+}
+
+/** Whether no text of an open block comes behind a part. */
+const endsText = (part: Response.AnyPart | undefined): boolean =>
+  part?.type === "finish" || part?.type === "text-start" || part?.type === "tool-params-start";

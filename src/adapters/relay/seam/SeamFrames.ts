@@ -1,0 +1,64 @@
+/**
+ * Cuts the body of a continuation into its events. Their own bytes never leave: the seam writes what the client reads in their
+ * place.
+ */
+import type { Failure } from "../../../domain/Failure.ts";
+import * as Decoder from "../../../provider/stream/Decoder.ts";
+import type { End, Part } from "../../../provider/stream/Protocol.ts";
+import { bytesOf } from "./SeamBytes.ts";
+import type { SeamPart } from "./SeamPart.ts";
+
+/** Cuts one body; the next body needs another one. */
+export class SeamFrames {
+  readonly misfit = undefined;
+  readonly behindBytes = 0;
+  readonly #decoder: Decoder.Decoder;
+  #failed: Part | undefined;
+
+  /** @param decoder a fresh one */
+  constructor(decoder: Decoder.Decoder) {
+    this.#decoder = decoder;
+  }
+
+  get failure(): Failure | undefined {
+    return this.#decoder.failure;
+  }
+
+  /** The event with which the provider said that it failed; what stands behind it may say more of that. */
+  get failed(): SeamPart | undefined {
+    if (this.#failed === undefined) return undefined;
+    const { observation } = this.#failed;
+    const failure = this.#decoder.failure ?? observation.failure;
+    const told = failure === undefined ? observation : { ...observation, failure };
+    return { ...relayed(this.#failed, told), bytes: bytesOf(this.#failed.event) };
+  }
+
+  push(chunk: Uint8Array<ArrayBuffer>): ReadonlyArray<SeamPart> {
+    return this.#read(this.#decoder.push(chunk));
+  }
+
+  end(): { readonly parts: ReadonlyArray<SeamPart>; readonly end: End } {
+    const { end, parts } = this.#decoder.end();
+    return { parts: this.#read(parts), end };
+  }
+
+  #read(parts: ReadonlyArray<Part>): ReadonlyArray<SeamPart> {
+    const out: Array<SeamPart> = [];
+    for (const part of parts) {
+      if (this.#failed !== undefined) break;
+      const { failure, terminal } = part.observation;
+      // A call that cannot be read stands beside a marker, and its event is one of the response.
+      if (Decoder.isTold(failure) && !terminal) this.#failed = part;
+      else out.push(relayed(part, part.observation));
+    }
+    return out;
+  }
+}
+
+const nothing = new Uint8Array(0);
+
+const relayed = (decoded: Part, observation: SeamPart["observation"]): SeamPart => ({
+  bytes: nothing,
+  observation,
+  decoded,
+});

@@ -1,0 +1,78 @@
+/**
+ * Makes the keys by which a run is found again: of its request, and of who may have its response.
+ *
+ * A key is a digest under a key of this process that cannot be read out: one that is seen somewhere can neither be tried against
+ * guessed credentials nor be used at another gateway.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { Effect } from "effect";
+import { formOf, hexOf } from "../../adapters/relay/RelayRepeats.ts";
+import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
+import { credentialsIn } from "../routing/OwnCredential.ts";
+
+/** What of a request makes it the same as another one. */
+export interface KeyedRequest extends Pick<RelayRequest, "body" | "headers" | "method" | "tenant"> {
+  /** The upstream's name. */
+  readonly upstream: string;
+  /** Path and query, as the client sent them. */
+  readonly target: string;
+}
+
+/** Whose a response is. */
+export type Holder = Pick<KeyedRequest, "headers" | "target" | "tenant">;
+
+/**
+ * Headers that make another request of the same body: versions and betas change what a provider answers, wishes of the gateway's
+ * own change the way that it takes.
+ */
+const choosing = ["anthropic-version", "anthropic-beta", "openai-beta", routeHeader, moveHeader];
+
+/** Nothing of a body is left out: a document is no stream, and one with usage is no one without. */
+const nothing: ReadonlySet<string> = new Set();
+
+/** Makes keys; one for a process. */
+export class AttachKeys {
+  #key: Promise<CryptoKey> | undefined;
+
+  /** The key of a request: method, upstream, target, canonical body, every credential and the name of its token. */
+  request(request: KeyedRequest): Effect.Effect<string> {
+    const { headers, method, target, tenant, upstream } = request;
+    const given = choosing.map((name) =>
+      headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
+    );
+    return this.#signed(() =>
+      formOf(
+        request,
+        ["request", tenant ?? null, method, upstream, target, credentialsOf(target, headers), given],
+        nothing,
+      ),
+    );
+  }
+
+  /** The key of who may have a response: every credential and the name of the token. */
+  holder({ headers, target, tenant }: Holder): Effect.Effect<string> {
+    const words = ["holder", tenant ?? null, credentialsOf(target, headers)];
+    return this.#signed(() => new TextEncoder().encode(JSON.stringify(words)));
+  }
+
+  #signed(bytes: () => Uint8Array<ArrayBuffer>): Effect.Effect<string> {
+    return Effect.promise(async () => {
+      this.#key ??= newKey();
+      return hexOf(await crypto.subtle.sign("HMAC", await this.#key, bytes()));
+    });
+  }
+}
+
+type CryptoKey = Awaited<ReturnType<typeof newKey>>;
+
+const newKey = () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+
+/** All of them, wherever they stand. */
+const credentialsOf = (target: string, headers: RelayHeaders) => credentialsIn({ url: target, headers });
+
+/** Whether two keys are the same, in a time that says nothing of them. */
+export const isSameKey = (one: string, other: string): boolean => {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.byteLength === b.byteLength && timingSafeEqual(a, b);
+};

@@ -1,0 +1,258 @@
+/**
+ * Keeps the runs of a gateway that may outlive their clients: finds the one that a request repeats, ends those whose time is over,
+ * and tells an operator of them.
+ *
+ * A run's client that leaves has not cancelled it: a user's Stop and a lost network are the same FIN. The run is cancelled in the
+ * user's name when its time is over (L10), and a DELETE of its stream signs that at once. A shutdown ends what nobody reads.
+ */
+import { Clock, type Context, Effect, FiberSet, type Scope } from "effect";
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import type { AttachableRun } from "../api/Traffic.ts";
+import { countAttached, countEvicted } from "../log/RequestMeasures.ts";
+import type { ClientResponse } from "../proxy/ClientResponse.ts";
+import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
+import { AttachKeys, type Holder, type KeyedRequest } from "./AttachKey.ts";
+import { type AttachEntry, type AttachLimits, AttachRegistry } from "./AttachRegistry.ts";
+import type { AttachWish } from "./AttachWish.ts";
+import { LingeringRun, repeatHeaders, type StopReason, streamHeaders } from "./LingeringRun.ts";
+
+/** Who is told of runs that linger. */
+export interface AttachListeners {
+  readonly meter: Pick<TrafficMeter["Service"], "changed">;
+  /** Done when a shutdown begins. */
+  readonly closing: Effect.Effect<void>;
+}
+
+/** A run that begins, and what of its request is told an operator. */
+export interface Beginning {
+  readonly request: KeyedRequest;
+  readonly wish: AttachWish;
+  readonly refuse: (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
+}
+
+/** What is known of a run beside its entry. */
+interface Known {
+  readonly run: LingeringRun;
+  readonly upstream: string;
+  readonly token: string | undefined;
+  /** Monotonic milliseconds. */
+  readonly begunAt: number;
+}
+
+/** The runs of a gateway that may outlive their clients. */
+export class Attachments {
+  readonly #registry: AttachRegistry;
+  readonly #keys = new AttachKeys();
+  readonly #known = new Map<AttachEntry, Known>();
+  readonly #listeners: AttachListeners;
+  readonly #clock: Clock.Clock;
+  readonly #context: Context.Context<never>;
+  readonly #watch: (watching: Effect.Effect<void>) => void;
+  #closing = false;
+
+  private constructor(
+    listeners: AttachListeners,
+    limits: Partial<AttachLimits>,
+    [clock, context, watch]: [Clock.Clock, Context.Context<never>, (watching: Effect.Effect<void>) => void],
+  ) {
+    this.#registry = new AttachRegistry(limits);
+    this.#listeners = listeners;
+    this.#clock = clock;
+    this.#context = context;
+    this.#watch = watch;
+  }
+
+  /** Makes it; what lingers still is forgotten with the scope. */
+  static readonly make = Effect.fnUntraced(function* (
+    listeners: AttachListeners,
+    limits: Partial<AttachLimits> = {},
+  ): Effect.fn.Return<Attachments, never, Scope.Scope> {
+    const watchers = yield* FiberSet.make<void>();
+    const run = yield* FiberSet.runtime(watchers)();
+    const context = yield* Effect.context<never>();
+    const made = new Attachments(listeners, limits, [yield* Clock.Clock, context, (watching) => void run(watching)]);
+    run(
+      Effect.andThen(
+        listeners.closing,
+        Effect.sync(() => made.#close()),
+      ),
+    );
+    return made;
+  });
+
+  /** The runs that may be attached to now, the oldest first: for an operator, without any key. */
+  readonly list = (): ReadonlyArray<AttachableRun> => {
+    const now = this.#now();
+    const wall = this.#clock.currentTimeMillisUnsafe();
+    const told = (at: number) => Math.round(wall - (now - at));
+    return this.#registry.entries.flatMap((entry) => {
+      const known = this.#known.get(entry);
+      const expires = this.#registry.expiresAt(entry);
+      if (known === undefined || entry.runId === undefined) return [];
+      return [
+        {
+          run_id: entry.runId,
+          upstream: known.upstream,
+          ...(known.token === undefined ? {} : { token: known.token }),
+          state: entry.end !== undefined ? ("ended" as const) : entry.isRead ? ("read" as const) : ("left" as const),
+          bytes: entry.log.length,
+          began_at: told(known.begunAt),
+          linger_ms: entry.terms.lingerMs,
+          ...(entry.leftAt === undefined ? {} : { left_at: told(entry.leftAt) }),
+          ...(expires === undefined ? {} : { expires_at: told(expires) }),
+          attached: known.run.attached,
+        },
+      ];
+    });
+  };
+
+  /** Takes a run in whose client reads it. */
+  readonly begin = Effect.fnUntraced(
+    { self: this },
+    function* (this: Attachments, { refuse, request, wish }: Beginning) {
+      const terms = {
+        request: yield* this.#keys.request(request),
+        holder: yield* this.#keys.holder(request),
+        lingerMs: wish.lingerMs,
+        idempotencyKey: wish.idempotencyKey,
+      };
+      const { entry, evicted } = this.#registry.begin(terms);
+      const run = new LingeringRun(entry, {
+        registry: this.#registry,
+        now: () => this.#now(),
+        changed: (of, what) => this.#changed(of, what),
+        overflowed: (of) => this.#overflowed(of),
+        refuse,
+      });
+      this.#known.set(entry, { run, upstream: request.upstream, token: request.tenant, begunAt: this.#now() });
+      this.evicted(evicted);
+      this.#watch(this.#watched(run));
+      return run;
+    },
+  );
+
+  /** The run has its name. */
+  named({ entry }: LingeringRun, runId: string): void {
+    if (entry.runId === undefined) this.#registry.named(entry, runId);
+  }
+
+  /** Tells and counts what was evicted; a run that nobody can have any more is over. */
+  evicted(entries: ReadonlyArray<AttachEntry>): void {
+    for (const entry of entries) {
+      countEvicted(entry.evicted ?? "runs", this.#context);
+      this.#known.get(entry)?.run.changed();
+    }
+  }
+
+  /** What was held for a client that is away did not fit. */
+  #overflowed({ entry }: LingeringRun): void {
+    if (entry.evicted !== undefined) return;
+    this.#registry.evict(entry, "run_bytes");
+    this.evicted([entry]);
+  }
+
+  /**
+   * Gives a request the response of the run that it repeats.
+   *
+   * @returns whether there is one that it may attach to
+   */
+  readonly repeated = Effect.fnUntraced(
+    { self: this },
+    function* (this: Attachments, request: KeyedRequest, wish: AttachWish, client: ClientResponse) {
+      if (this.#closing || !this.#registry.mightAnswer(wish)) return false;
+      const key = yield* this.#keys.request(request);
+      // A run is found and taken in one step: of two repeats each has its own.
+      const take = (silent: ReadonlySet<ClientResponse>) =>
+        Effect.suspend(() => {
+          const found = this.#registry.repeated(key, wish, (entry) => {
+            const reader = this.#known.get(entry)?.run.client;
+            return reader !== undefined && silent.has(reader);
+          });
+          const run = found === undefined ? undefined : this.#known.get(found)?.run;
+          return run === undefined ? Effect.succeed(false) : Effect.as(this.serve(run, client, 0, "repeat"), true);
+        });
+      if (yield* take(new Set())) return true;
+      // A client that gave up may not have said so yet: its socket shows it.
+      const read = wish.repeats || wish.idempotencyKey !== undefined ? this.#registry.read(key) : [];
+      const clients = read.flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
+      // Another repeat may take the same place meanwhile: its client is no silent one.
+      const silent = yield* Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" });
+      return silent.length > 0 && (yield* take(new Set(silent)));
+    },
+  );
+
+  /** The run of a name, for who shows the credential of its request. */
+  found(runId: string, holder: Holder): Effect.Effect<LingeringRun | "evicted" | undefined> {
+    return Effect.map(this.#keys.holder(holder), (key) => {
+      const found = this.#registry.found(runId, key);
+      return typeof found === "object" ? this.#known.get(found)?.run : found;
+    });
+  }
+
+  /** Serves a run to a client that attaches to it, from a byte on. */
+  serve(run: LingeringRun, client: ClientResponse, from: number, how: "repeat" | "stream"): Effect.Effect<void> {
+    const reader = run.take(client, from);
+    run.attached += 1;
+    countAttached(how, this.#context);
+    client.access.learned({ run_id: run.entry.runId, attached_at: from });
+    this.#changed(run, "attached");
+    return run.serve(reader, how === "repeat" ? repeatHeaders : streamHeaders(from));
+  }
+
+  /** Ends a run in its user's name, at once. */
+  cancel(run: LingeringRun): void {
+    this.#stop(run, "cancelled");
+  }
+
+  #stop(run: LingeringRun, why: StopReason): void {
+    this.#registry.drop(run.entry);
+    run.stopped(why);
+  }
+
+  /** Ends a run when its time is over, and forgets it. */
+  #watched(run: LingeringRun): Effect.Effect<void> {
+    const { entry } = run;
+    const over = () =>
+      run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined) ? "over" : this.#dueAt(run);
+    const watching = Effect.gen({ self: this }, function* () {
+      for (;;) {
+        const due = yield* run.until(over);
+        if (due === "over") return;
+        const left = due - this.#now();
+        if (left <= 0) break;
+        const changed = run.until(() => (over() === due ? undefined : true));
+        yield* Effect.raceFirst(Effect.sleep(left), changed);
+      }
+      this.#stop(run, this.#closing ? "closing" : entry.evicted === undefined ? "expired" : "evicted");
+    });
+    return Effect.ensuring(
+      watching,
+      Effect.sync(() => this.#forget(run)),
+    );
+  }
+
+  /** When a run's time is over; undefined while somebody reads it. */
+  #dueAt({ entry }: LingeringRun): number | undefined {
+    if (entry.isRead) return undefined;
+    return this.#closing || entry.evicted !== undefined ? 0 : this.#registry.expiresAt(entry);
+  }
+
+  #forget(run: LingeringRun): void {
+    this.#registry.drop(run.entry);
+    this.#known.delete(run.entry);
+  }
+
+  #close(): void {
+    this.#closing = true;
+    for (const { run } of this.#known.values()) run.changed();
+  }
+
+  #changed({ entry }: LingeringRun, what: "attached" | "left"): void {
+    if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });
+  }
+
+  #now(): number {
+    return monotonicMs(this.#clock);
+  }
+}

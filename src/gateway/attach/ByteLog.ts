@@ -1,0 +1,80 @@
+/**
+ * Keeps the bytes of one response in their order, for readers that begin anywhere.
+ *
+ * Bytes are copied: those of an event are a view of a whole packet, which would be kept with them. They are never changed once they
+ * stand here, so that what a reader is given stays what it is while its socket takes it.
+ */
+import type { Bytes } from "../upstream/ContentDecoding.ts";
+
+interface Segment {
+  /** Where in the response it begins. */
+  readonly at: number;
+  readonly bytes: Bytes;
+  used: number;
+}
+
+/** Smallest and largest segment, in bytes: a short response takes little, and a long one has few parts. */
+const segmentMin = 4 * 1024;
+const segmentMax = 64 * 1024;
+
+/** The bytes of one response. */
+export class ByteLog {
+  readonly #segments: Array<Segment> = [];
+  #length = 0;
+  #held = 0;
+
+  /** Bytes of the response so far, those that were dropped too. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The first byte that is kept. */
+  get start(): number {
+    return this.#segments[0]?.at ?? this.#length;
+  }
+
+  /** Memory that is taken, in bytes. */
+  get held(): number {
+    return this.#held;
+  }
+
+  /** Adds bytes at the end. */
+  append(bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.byteLength; ) {
+      const last = this.#free(bytes.byteLength - done);
+      const part = bytes.subarray(done, done + last.bytes.byteLength - last.used);
+      last.bytes.set(part, last.used);
+      last.used += part.byteLength;
+      this.#length += part.byteLength;
+      done += part.byteLength;
+    }
+  }
+
+  #free(wanted: number): Segment {
+    const last = this.#segments.at(-1);
+    if (last !== undefined && last.used < last.bytes.byteLength) return last;
+    // A response doubles what it takes, so that at most half of it is empty.
+    const size = Math.min(segmentMax, Math.max(segmentMin, this.#length - this.start, wanted));
+    const segment = { at: this.#length, bytes: new Uint8Array(size), used: 0 };
+    this.#segments.push(segment);
+    this.#held += size;
+    return segment;
+  }
+
+  /**
+   * The bytes from a place on, as far as they lie together; undefined at the end.
+   *
+   * @param at not before `start`
+   */
+  from(at: number): Bytes | undefined {
+    const found = this.#segments.find((segment) => at < segment.at + segment.used);
+    return found?.bytes.subarray(at - found.at, found.used);
+  }
+
+  /** Forgets what stands before a place. */
+  dropUntil(at: number): void {
+    const kept = this.#segments.findIndex((segment) => at < segment.at + segment.bytes.byteLength);
+    const dropped = kept === -1 ? this.#segments.splice(0) : this.#segments.splice(0, kept);
+    for (const { bytes } of dropped) this.#held -= bytes.byteLength;
+  }
+}

@@ -1,0 +1,253 @@
+/**
+ * Holds one run that may outlive its client: what was written of its response, how that ends, and the one client that reads it.
+ *
+ * The run's own fiber appends, every client's fiber copies from the log by itself. The run is asked for more while its client has
+ * taken everything, or while nobody reads: then the relay holds what comes. A client that takes the place of another one begins at
+ * its own byte, and the other one's connection breaks at once: two readers of one response would each be half of the demand.
+ */
+import { Effect } from "effect";
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
+import type { RelayHead, RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { Presence } from "../../runtime/contract/Presence.ts";
+import { attachedHeader, lingerHeader } from "../config/OwnHeaders.ts";
+import type { ClientResponse } from "../proxy/ClientResponse.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
+import { without } from "../upstream/Headers.ts";
+import type { AttachEntry, AttachRegistry, EntryEnd } from "./AttachRegistry.ts";
+
+/** Why a run is ended before its own end. */
+export type StopReason = "expired" | "cancelled" | "evicted" | "closing";
+
+/** A client that reads. */
+export interface Reader {
+  readonly client: ClientResponse;
+  /** The byte that it has next. */
+  at: number;
+  /** It reads no more: it has gone, or another one has its place. */
+  over: boolean;
+}
+
+/** What a client is told of a run that ended before its head. */
+type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
+
+/** What a lingering run needs of its gateway. */
+export interface LingeringServing {
+  readonly registry: AttachRegistry;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** A client has come or gone. */
+  readonly changed: (run: LingeringRun, what: "attached" | "left") => void;
+  /** What was held for a client that is away did not fit. */
+  readonly overflowed: (run: LingeringRun) => void;
+  readonly refuse: Refusal;
+}
+
+/** Most bytes that are given to a socket in one step: a client that takes over at the end of a long response reads it in parts. */
+const stepBytesMax = 64 * 1024;
+
+/** One run that may outlive its client. */
+export class LingeringRun {
+  readonly entry: AttachEntry;
+  /** Says to the run whether a client reads it: what comes meanwhile is held, and not shown. */
+  readonly presence: Presence;
+  /** Clients that have attached. */
+  attached = 0;
+  /** The client that reads now. */
+  #reader: Reader | undefined;
+  #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
+  #bodyEnd: "end" | "break" | undefined;
+  #failed: RelayInterrupted | undefined;
+  #stop: StopReason | undefined;
+  readonly #serving: LingeringServing;
+  /** Each looks again with every change. */
+  readonly #watchers = new Set<() => void>();
+
+  constructor(entry: AttachEntry, serving: LingeringServing) {
+    this.entry = entry;
+    this.presence = new Presence(() => entry.log.held);
+    this.presence.whenEvicted(() => serving.overflowed(this));
+    this.#serving = serving;
+  }
+
+  /** The client that reads now. */
+  get client(): ClientResponse | undefined {
+    return this.#reader?.client;
+  }
+
+  /** Whether the run is to bring more: its client has taken everything, or nobody reads. */
+  get wants(): boolean {
+    return this.#reader === undefined || this.#reader.at >= this.entry.log.length;
+  }
+
+  /** The response broke, and nothing of it stands behind a byte. What broke before its head is told in words of its own. */
+  isBrokenAt(from: number): boolean {
+    return this.#bodyEnd === "break" && this.#failed === undefined && from >= this.entry.log.length;
+  }
+
+  /** Why the run is to end; undefined while it may go on. */
+  get stop(): StopReason | undefined {
+    return this.#stop;
+  }
+
+  /** Waits until something is there; it is looked for at once and with every change. */
+  until<A>(look: () => A | undefined): Effect.Effect<A> {
+    return Effect.callback<A>((resume) => {
+      const watch = () => {
+        const found = look();
+        if (found === undefined) return;
+        this.#watchers.delete(watch);
+        resume(Effect.succeed(found));
+      };
+      this.#watchers.add(watch);
+      watch();
+      return Effect.sync(() => void this.#watchers.delete(watch));
+    });
+  }
+
+  /** Something has changed that somebody may wait for. */
+  changed(): void {
+    for (const watch of [...this.#watchers]) watch();
+  }
+
+  /** The head that goes to clients. */
+  headed(head: RelayHead, streaming: boolean): void {
+    this.#head ??= { head, streaming };
+    this.changed();
+  }
+
+  /**
+   * Bytes of the response have come.
+   *
+   * @returns the entries that were evicted for them
+   */
+  append(chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<AttachEntry> {
+    const evicted = chunks.flatMap((chunk) => this.#serving.registry.append(this.entry, chunk));
+    this.changed();
+    return evicted;
+  }
+
+  /** The body is over: as a whole one, or as a broken one. The first word counts. */
+  bodyEnded(how: "end" | "break"): void {
+    this.#bodyEnd ??= how;
+    this.changed();
+  }
+
+  /** The run is over. */
+  ended(how: EntryEnd): void {
+    this.#serving.registry.ended(this.entry, how, this.#serving.now());
+    this.bodyEnded("break");
+  }
+
+  /** The run is over, and the response is whole. */
+  completed(): void {
+    this.bodyEnded("end");
+    this.ended("whole");
+  }
+
+  /** The run has ended before a head; its client is told how. */
+  failed(error: RelayInterrupted): void {
+    this.#failed = error;
+    this.ended("broken");
+  }
+
+  /** Ends the run before its own end; the first word counts. */
+  stopped(why: StopReason): void {
+    this.#stop ??= why;
+    if (this.entry.end === undefined) this.#serving.registry.ended(this.entry, "cancelled", this.#serving.now());
+    this.changed();
+  }
+
+  /**
+   * Serves the response to a client that has a place. It returns when the client has everything, has gone, or has lost its place.
+   *
+   * @param extra headers behind those of the response
+   */
+  serve(reader: Reader, extra: RelayHeaders = []): Effect.Effect<void> {
+    const copied = Effect.flatMap(this.#copied(reader, extra), (delivered) =>
+      Effect.sync(() => this.#left(reader, delivered)),
+    );
+    return Effect.raceFirst(
+      copied,
+      this.until(() => (reader.over ? true : undefined)),
+    ).pipe(Effect.andThen(reader.client.settle), Effect.ensuring(Effect.sync(() => this.#left(reader, false))));
+  }
+
+  /** Gives a client the one place, from a byte on; another one that has it loses it. */
+  take(client: ClientResponse, at: number): Reader {
+    const before = this.#reader;
+    const reader: Reader = { client, at, over: false };
+    this.#reader = reader;
+    this.#serving.registry.joined(this.entry);
+    client.whenGone(() => this.#left(reader, false));
+    if (before !== undefined) before.over = true;
+    if (this.#reader === reader) this.presence.returns();
+    this.changed();
+    return reader;
+  }
+
+  #left(reader: Reader, delivered: boolean): void {
+    reader.over = true;
+    if (this.#reader === reader) {
+      this.#reader = undefined;
+      this.presence.leaves();
+      this.#serving.registry.left(this.entry, this.#serving.now(), delivered);
+      this.#serving.changed(this, "left");
+    }
+    this.changed();
+  }
+
+  /** Copies to a client; whether it had everything. */
+  readonly #copied = Effect.fnUntraced(
+    { self: this },
+    function* (this: LingeringRun, reader: Reader, extra: RelayHeaders) {
+      const { client } = reader;
+      const begun = yield* this.until(
+        () => this.#head ?? this.#failed ?? (this.#bodyEnd === undefined ? undefined : "none"),
+      );
+      if (begun === "none") return yield* Effect.as(client.break, false);
+      if (!("head" in begun)) return yield* Effect.as(this.#serving.refuse(begun, client), false);
+      client.head(this.#headFor(begun.head, reader.at, extra), begun.streaming);
+      for (;;) {
+        const next = yield* this.until(() => this.#next(reader));
+        if (typeof next === "string")
+          return yield* next === "end" ? Effect.as(client.end, true) : Effect.as(client.break, false);
+        yield* client.write([next]);
+        reader.at += next.byteLength;
+        if (this.entry.evicted !== undefined) this.entry.log.dropUntil(reader.at);
+        this.changed();
+      }
+    },
+  );
+
+  #next({ at }: Reader): Bytes | "end" | "break" | undefined {
+    // What was evicted in the moment in which a client came is not there for it.
+    if (at < this.entry.log.start) return "break";
+    return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
+  }
+
+  /** The head of the response from a byte on, for who asks for nothing else; before there is one, that of a stream. */
+  headFrom(at: number): RelayHead {
+    const { head } = this.#head ?? { head: noHead };
+    return this.#headFor(head, at, streamHeaders(at));
+  }
+
+  /** A part of a response is shorter than its head says; a lingering one says that it may be attached to. */
+  #headFor(head: RelayHead, at: number, extra: RelayHeaders): RelayHead {
+    const { lingerMs } = this.entry.terms;
+    const headers = at === 0 ? head.headers : without(head.headers, "content-length");
+    const kept = extra.reduce((left, [name]) => without(left, name), headers);
+    return { ...head, headers: [...kept, [lingerHeader, String(lingerMs)], ...extra] };
+  }
+}
+
+/** Stands for the head of a response that has none yet. */
+const noHead: RelayHead = { status: 200, statusText: "OK", headers: [] };
+
+/** The headers of a response that is given to a repeat, from its first byte. */
+export const repeatHeaders: RelayHeaders = [[attachedHeader, "0"]];
+
+/** The headers of a response that is given by its run's name: no cache may keep what one credential is shown. */
+export const streamHeaders = (from: number): RelayHeaders => [
+  ["cache-control", "no-store"],
+  [attachedHeader, String(from)],
+];

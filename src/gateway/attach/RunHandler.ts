@@ -1,0 +1,179 @@
+/**
+ * Serves a model request by the run that it repeats, where it may attach to one, or by a run of its own, which outlives its client
+ * where that is asked for.
+ *
+ * The fiber of a run that lingers is that of its first request: the request's body, which an attempt may need again, is kept and
+ * counted for as long as the run goes on. Its clients, the first one too, read from what was kept (`LingeringRun`).
+ */
+import { Context, Effect, Exit, Fiber, Scope } from "effect";
+import * as Relay from "../../adapters/relay/Relay.ts";
+import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
+import { closeRun } from "../../adapters/relay/RelayWaits.ts";
+import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
+import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { mannerOf } from "../clients/Manner.ts";
+import { countWait } from "../log/RequestMeasures.ts";
+import type { ClientResponse } from "../proxy/ClientResponse.ts";
+import { openingOf, type RelayServing, relay, reporting, userGone } from "../proxy/RelayHandler.ts";
+import { beforeHead, behindHead, type EndedRequest, fromMemory, unheard } from "../proxy/RunEnding.ts";
+import type { Way } from "../routing/Way.ts";
+import type { KeyedRequest } from "./AttachKey.ts";
+import type { Attachments } from "./Attachments.ts";
+import type { AttachWish } from "./AttachWish.ts";
+import type { LingeringRun } from "./LingeringRun.ts";
+
+/** What serving a run needs of the gateway. */
+export interface RunServing extends RelayServing {
+  readonly attachments: Attachments;
+}
+
+/** A model request, with what it says of attaching. */
+export interface AttachingRequest extends Pick<Way, "asked" | "server" | "upstream"> {
+  /** The provider's own path and query, as its client sent them. */
+  readonly target: string;
+  readonly attach: AttachWish;
+}
+
+/** Serves a request to its end, and its run to the run's. */
+export const serveRun = Effect.fnUntraced(function* (
+  plan: RelayPlan,
+  asked: AttachingRequest,
+  client: ClientResponse,
+  serving: RunServing,
+): Effect.fn.Return<void, never, StreamProcessor> {
+  const { body, headers, method, tenant } = plan.request;
+  const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
+  if (yield* serving.attachments.repeated(request, asked.attach, client)) return;
+  if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
+  const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
+  const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };
+  if (yield* fromMemory(ended)) return;
+  client.access.outlives();
+  const run = yield* serving.attachments.begin({
+    ...{ request, wish: asked.attach },
+    refuse: (error, to) => beforeHead(error, { ...ended, client: to }),
+  });
+  const reading = yield* Effect.forkChild(run.serve(run.take(client, 0)), { startImmediately: true });
+  yield* lingering(run, ended, serving);
+  yield* Fiber.join(reading);
+});
+
+/** What became of a run's opening. */
+interface Opened {
+  response: Relay.RelayResponse | undefined;
+}
+
+/** Works a run to its end, or until it is stopped. */
+const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
+  Effect.suspend(() => {
+    const scope = Scope.makeUnsafe();
+    const opened: Opened = { response: undefined };
+    return Effect.gen(function* () {
+      const working = yield* Effect.forkChild(worked(run, request, serving, { opened, scope }));
+      const ended = yield* Effect.raceFirst(
+        Fiber.await(working),
+        run.until(() => run.stop),
+      );
+      if (typeof ended !== "string") return yield* ended;
+      if (ended === "closing") yield* closeRun(scope);
+      // Once the marker has left there is nothing to cancel: the run is over, as its readers are.
+      else if (opened.response !== undefined && !(yield* opened.response.cancel)) yield* Scope.close(scope, Exit.void);
+      working.interruptUnsafe(undefined, ended === "closing" ? gatewayCloses : userGone);
+      return yield* yield* Fiber.await(working);
+    }).pipe(
+      Effect.onExit((exit) => Scope.close(scope, exit)),
+      // A run that was stopped has ended as its stop says, whatever its fiber says of it.
+      Effect.catchCause((cause) => (run.stop === undefined ? Effect.failCause(cause) : Effect.void)),
+      Effect.ensuring(Effect.sync(() => run.ended("broken"))),
+    );
+  });
+
+const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
+
+const worked = Effect.fnUntraced(function* (
+  run: LingeringRun,
+  request: EndedRequest,
+  serving: RunServing,
+  { opened, scope }: { readonly opened: Opened; readonly scope: Scope.Scope },
+) {
+  const { plan } = request;
+  const { attachments, options } = serving;
+  const opening = Relay.open(plan, yield* optionsOf(run, request, serving, scope));
+  const response = yield* Scope.provide(opening, scope).pipe(
+    Effect.catchTag("RelayInterrupted", (error) =>
+      Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.failed(error)),
+    ),
+  );
+  if (response === undefined) return;
+  opened.response = response;
+  run.headed(response.head, plan.streaming);
+  const completed = options.repeats?.completed(plan.request) ?? Effect.void;
+  yield* Effect.andThen(
+    copied(run, response, attachments),
+    Effect.andThen(
+      completed,
+      Effect.sync(() => run.completed()),
+    ),
+  ).pipe(
+    Effect.catchTag("RelayInterrupted", (error) =>
+      behindHead(error, { ...request, client: sinkOf(run, attachments) }, response),
+    ),
+  );
+});
+
+/** Reads a response to its end: more where its client has taken what there is, and while nobody reads. */
+const copied = Effect.fnUntraced(function* (
+  run: LingeringRun,
+  response: Relay.RelayResponse,
+  attachments: Attachments,
+) {
+  for (;;) {
+    yield* run.until(() => (run.wants ? true : undefined));
+    const chunks = yield* response.read;
+    if (chunks === undefined) return;
+    attachments.evicted(run.append(chunks));
+  }
+});
+
+/** Stands for the client of a run that broke behind its head: whoever reads it then, and comes later, is told the same. */
+const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
+  write: (chunks) => Effect.sync(() => attachments.evicted(run.append(chunks))),
+  end: Effect.sync(() => run.bodyEnded("end")),
+  break: Effect.sync(() => run.bodyEnded("break")),
+});
+
+/** How the run is opened; what happens to it is told the first request's line, and that of the client which reads. */
+const optionsOf = Effect.fnUntraced(function* (
+  run: LingeringRun,
+  { client, manner }: EndedRequest,
+  { attachments, ...serving }: RunServing,
+  scope: Scope.Scope,
+) {
+  const services = yield* Effect.context<never>();
+  const lines = () => [...new Set([client.access, run.client?.access ?? client.access])];
+  const told = reporting(
+    { ...serving, routing: serving.routing.options },
+    {
+      followed: (event, runId) => {
+        for (const line of lines()) line.followed(event, runId);
+      },
+      learned: (facts) => {
+        for (const line of lines()) line.learned(facts);
+      },
+    },
+  );
+  yield* Scope.addFinalizer(scope, told.closed);
+  return {
+    ...openingOf(serving, manner),
+    presence: run.presence,
+    onKeepAlive: () => run.client?.access.heard(),
+    onWaited: (wait) => {
+      for (const line of lines()) line.waited(wait.ms);
+      countWait(wait, services);
+    },
+    onEvent: (event, of) => {
+      attachments.named(run, of.run_id);
+      told.event(event, of);
+    },
+  } satisfies Relay.RelayOptions;
+});

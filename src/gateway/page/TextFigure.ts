@@ -1,0 +1,64 @@
+/**
+ * Draws a text that was shown in pieces: which attempt wrote which part of it, and where the parts are sewn together.
+ */
+import type { RunStory } from "../../story/RunStory.ts";
+import { charactersOf, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
+import { grouped } from "../../story/Times.ts";
+import { type Html, html, none } from "./Html.ts";
+
+/** Least part of the width that the last piece has: how long it is no record says to the character. */
+const lastShareMin = 0.15;
+
+/** The texts of a run that go on at a seam; nothing where there is none. */
+export const textFigures = ({ attempts, texts }: RunStory): Html => {
+  if (texts.length === 0) return none;
+  const lengths = new Map(attempts.map(({ record }) => [record.attempt, record.facts.counters.characters]));
+  return html`${texts.map((text) => textFigure(text, lengths))}`;
+};
+
+const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): Html => {
+  const width = widthOf(text, lengths);
+  const place = (at: number) => `${Math.round((at / width) * 100_000) / 1_000}%`;
+  return html`<figure class="text" aria-label="${spoken(text)}">
+    <svg class="track" height="44" aria-hidden="true">${text.map((piece, index) => pieceOf(piece, index, width, place))}${text.map((piece) => stitches(piece, place))}</svg>
+    <figcaption><ol>${text.map(legendOf)}</ol></figcaption>
+  </figure>`;
+};
+
+const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
+  html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${grouped(from)} on` : html`${grouped(from)} to ${grouped(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
+
+/** Where the drawing ends: the last piece as long as its attempt says, and never too short to be seen. */
+const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
+  const last = text.at(-1);
+  if (last === undefined) return 1;
+  const least = (last.from * lastShareMin) / (1 - lastShareMin);
+  return Math.max(1, last.from + Math.max(least, lengths.get(last.attempt) ?? 0));
+};
+
+/** The figure in words, for a screen reader. */
+const spoken = (text: ReadonlyArray<TextPiece>): string =>
+  `The text in pieces: ${text
+    .map(({ attempt, from, proof }) =>
+      proof === undefined ? `attempt ${attempt}` : `attempt ${attempt} after ${charactersOf(from)}, by ${proof}`,
+    )
+    .join("; ")}`;
+
+const pieceOf = (
+  { attempt, from, to }: TextPiece,
+  index: number,
+  width: number,
+  place: (at: number) => string,
+): Html => {
+  const end = to ?? width;
+  return html`<rect class="piece p${index % 2}" x="${place(from)}" y="6" width="${place(Math.max(0, end - from))}" height="18"><title>attempt ${attempt}: ${to === undefined ? `from ${grouped(from)} on` : `${grouped(from)} to ${grouped(to)}`}</title></rect>`;
+};
+
+/** Three stitches over the place where two pieces meet, and how much text stands in front of it. */
+const stitches = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
+  proof === undefined
+    ? none
+    : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${charactersOf(from)}</title>${stitch}<text y="40" text-anchor="middle">${grouped(from)}</text></svg>`;
+
+/** A seam, as it is drawn over a bar of this figure and of the timeline. */
+export const stitch: Html = html`<path class="stitch under" d="M-5 10h10M-5 15h10M-5 20h10"/><path class="stitch" d="M-5 10h10M-5 15h10M-5 20h10"/>`;

@@ -1,0 +1,151 @@
+/**
+ * What the tests of attaching share: a provider that sends a response event by event as it is told, clients that go away, and what
+ * the gateway says of the runs that it keeps.
+ */
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { Context, Effect, type Scope } from "effect";
+import { type AttachableRun, Traffic } from "../../../src/gateway/api/Traffic.ts";
+import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { Answers } from "../../../src/testing/index.ts";
+import { bodies, type Fronted, front, paths, type Sending, serverOf } from "../GatewayCases.ts";
+
+/** Long enough that no test sees it pass. */
+export const longMs = 60_000;
+
+/** One turn of the event loop. */
+export const turn = Effect.promise(() => new Promise<void>((next) => setImmediate(next)));
+
+/** Waits until something is there; it is looked for with every turn of the event loop. */
+export const eventually = <A>(look: () => A | undefined): Effect.Effect<A> =>
+  Effect.gen(function* () {
+    for (;;) {
+      const found = look();
+      if (found !== undefined) return found;
+      yield* turn;
+    }
+  });
+
+/** A response that a provider is sending. */
+export interface Sent {
+  readonly response: ServerResponse;
+  /** Sends the next events. */
+  readonly send: (count: number) => void;
+  /** Sends the rest, and ends. */
+  readonly finish: () => void;
+  /** The gateway has closed its connection. */
+  readonly isClosed: () => boolean;
+}
+
+/** A provider whose responses come event by event, and a gateway in front of it. */
+export interface Stage extends Fronted {
+  /** The responses that were asked for, in order. */
+  readonly asked: ReadonlyArray<Sent>;
+  readonly nth: (index: number) => Effect.Effect<Sent>;
+  /** Waits until the newest run that may be attached to is in a state. */
+  readonly lingers: (state: "read" | "left" | "ended") => Effect.Effect<string>;
+  readonly attachable: Effect.Effect<ReadonlyArray<AttachableRun>>;
+}
+
+/** The events of a response: reasoning, text and a call. */
+export const eventsOf = (protocol: ProtocolId): ReadonlyArray<Buffer> =>
+  Answers.render(protocol, 1, { content: [{ reasoning: 2 }, { text: 4 }, { tool: "pay" }] }).map(({ frame }) =>
+    Buffer.from(frame),
+  );
+
+/** Sets a stage. Every request gets the same events; `head` says when the head goes. */
+export const stage = (
+  events: ReadonlyArray<Buffer>,
+  program: GatewayProgram = {},
+): Effect.Effect<Stage, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const asked: Array<Sent> = [];
+    const at = yield* serverOf((request, response) => {
+      request.resume();
+      let next = 0;
+      let closed = false;
+      response.on("close", () => {
+        closed = true;
+      });
+      const send = (count: number) => {
+        if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream" });
+        for (const event of events.slice(next, next + count)) response.write(event);
+        next += count;
+      };
+      asked.push({
+        response,
+        send,
+        finish: () => {
+          send(events.length);
+          response.end();
+        },
+        isClosed: () => closed,
+      });
+    });
+    const fronted = yield* front(at, { lingerMs: longMs, ...program });
+    const { status } = Context.get(fronted.services, Traffic);
+    const attachable = Effect.map(status, (it) => it.attachable ?? []);
+    const lingers = (state: string): Effect.Effect<string> =>
+      Effect.gen(function* () {
+        for (;;) {
+          const last = (yield* attachable).at(-1);
+          if (last?.state === state) return last.run_id;
+          yield* turn;
+        }
+      });
+    return { ...fronted, asked, nth: (index) => eventually(() => asked[index]), lingers, attachable };
+  });
+
+/** A client that can go away. */
+export interface Client {
+  readonly got: () => Buffer;
+  readonly head: Promise<IncomingMessage>;
+  readonly leave: () => void;
+  /** What it had when its response ended or broke, and whether it was whole. */
+  readonly over: Promise<{
+    readonly body: Buffer;
+    readonly broken: boolean;
+    readonly head: IncomingMessage | undefined;
+  }>;
+}
+
+/** Sends a request over a connection of its own. */
+export const clientOf = (url: string, { body, headers, method = "POST" }: Sending): Client => {
+  const request = httpRequest(url, { method, agent: false, headers: headers as Record<string, string> });
+  const chunks: Array<Buffer> = [];
+  const got = () => Buffer.concat(chunks);
+  const head = new Promise<IncomingMessage>((resolve) => request.on("response", resolve));
+  const over = new Promise<Awaited<Client["over"]>>((resolve) => {
+    request.on("error", () => resolve({ body: got(), broken: true, head: undefined }));
+    request.on("response", (response) => {
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", () => undefined);
+      response.on("close", () => resolve({ body: got(), broken: !response.complete, head: response }));
+    });
+  });
+  request.end(body);
+  return { got, head, leave: () => void request.destroy(), over };
+};
+
+/** Asks for a protocol's response. */
+export const ask = (
+  { url }: Pick<Stage, "url">,
+  protocol: ProtocolId,
+  headers: Record<string, string> = {},
+  body: string = JSON.stringify(bodies[protocol]),
+): Client =>
+  clientOf(`${url}${paths[protocol]}`, { body, headers: { "content-type": "application/json", ...headers } });
+
+/** Asks for the response of a run, from a byte on. */
+export const attach = (
+  { url }: Pick<Stage, "url">,
+  run: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+): Client => clientOf(`${url}/recovery/streams/${run}`, { method, headers });
+
+/** The word by which an SDK says that it repeats a request. */
+export const again = { "x-stainless-retry-count": "1" } as const;
+
+/** Everything of a client's response. */
+export const whole = ({ over }: Client) => Effect.promise(() => over);

@@ -1,0 +1,236 @@
+import { assert, describe, it } from "@effect/vitest";
+import { type AttachEntry, AttachRegistry, type AttachTerms } from "../../../src/gateway/attach/AttachRegistry.ts";
+import type { AttachWish } from "../../../src/gateway/attach/AttachWish.ts";
+import { ByteLog } from "../../../src/gateway/attach/ByteLog.ts";
+import { seeded } from "../../Seeded.ts";
+
+const terms = (given: Partial<AttachTerms> = {}): AttachTerms => ({
+  ...{ request: "r", holder: "h", lingerMs: 100, idempotencyKey: undefined },
+  ...given,
+});
+
+const wish = (given: Partial<AttachWish> = {}): AttachWish => ({
+  ...{ lingerMs: 100, repeats: false, asked: false, forbidden: false, idempotencyKey: undefined },
+  ...given,
+});
+
+const never = () => false;
+const always = () => true;
+const again = wish({ repeats: true });
+const bytes = (length: number, of = 1) => new Uint8Array(length).fill(of);
+
+const all = (log: ByteLog, from: number): Buffer => {
+  const parts: Array<Uint8Array> = [];
+  for (let at = from, part = log.from(at); part !== undefined; part = log.from(at)) {
+    parts.push(part);
+    at += part.byteLength;
+  }
+  return Buffer.concat(parts);
+};
+
+describe("The log of a response", () => {
+  it("gives every byte once from any place on, in bounded memory (20 seeds)", () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const random = seeded(seed);
+      const log = new ByteLog();
+      let whole = Buffer.alloc(0);
+      for (let step = 0; step < 60; step += 1) {
+        const chunk = Buffer.from(Array.from({ length: Math.floor(random() ** 4 * 9_000) }, () => random() * 256));
+        log.append(chunk);
+        whole = Buffer.concat([whole, chunk]);
+        const from = Math.floor(random() * (whole.byteLength + 1));
+        assert.isTrue(all(log, from).equals(whole.subarray(from)), `seed ${seed}, step ${step}`);
+        assert.isAtMost(log.held, 2 * whole.byteLength + 4_096, `seed ${seed}`);
+      }
+      const kept = Math.floor(random() * whole.byteLength);
+      const before = log.held;
+      log.dropUntil(kept);
+      assert.isTrue(all(log, kept).equals(whole.subarray(kept)), `seed ${seed}`);
+      assert.isAtMost(log.held, before);
+      log.dropUntil(log.length);
+      assert.isAtMost(log.held, 64 * 1024);
+      assert.strictEqual(log.length, whole.byteLength);
+    }
+  });
+});
+
+describe("The registry of runs that may be attached to", () => {
+  it("gives a run to a repeat of its request once its reader has left, and to nobody beside a living one", () => {
+    const registry = new AttachRegistry();
+    const { entry } = registry.begin(terms());
+    assert.isUndefined(registry.repeated("r", again, never), "its reader lives");
+    registry.left(entry, 10, false);
+    assert.isUndefined(registry.repeated("other", again, never));
+    assert.isUndefined(registry.repeated("r", wish({ forbidden: true, repeats: true }), always));
+    assert.strictEqual(registry.repeated("r", again, never), entry);
+    registry.joined(entry);
+    assert.isUndefined(registry.repeated("r", again, never), "another has taken it up");
+  });
+
+  it("lets a repeat take the place of a reader whose socket is silent, and no request that does not say that it is one", () => {
+    const registry = new AttachRegistry();
+    const { entry } = registry.begin(terms());
+    assert.strictEqual(registry.repeated("r", again, always), entry);
+    assert.isUndefined(registry.repeated("r", wish(), always));
+  });
+
+  it("attaches an identical request without a word only while the run is unfinished and its reader has left", () => {
+    const registry = new AttachRegistry();
+    const { entry } = registry.begin(terms());
+    assert.isUndefined(registry.repeated("r", wish(), never));
+    registry.left(entry, 0, false);
+    assert.strictEqual(registry.repeated("r", wish(), never), entry);
+    registry.ended(entry, "whole", 5);
+    assert.isUndefined(registry.repeated("r", wish(), never));
+    assert.strictEqual(registry.repeated("r", again, never), entry, "the last packet may have been lost");
+  });
+
+  it("takes two idempotency keys for two requests, one key for a repeat, and x-recovery-attach for the last word", () => {
+    const registry = new AttachRegistry();
+    const { entry } = registry.begin(terms({ idempotencyKey: "a" }));
+    registry.left(entry, 0, true);
+    registry.ended(entry, "whole", 0);
+    assert.strictEqual(registry.repeated("r", wish({ idempotencyKey: "a" }), never), entry);
+    assert.isUndefined(registry.repeated("r", wish({ idempotencyKey: "b", repeats: true }), never));
+    assert.strictEqual(registry.repeated("r", wish({ idempotencyKey: "b", asked: true, repeats: true }), never), entry);
+  });
+
+  it("gives no repeat a run that has failed or was cancelled", () => {
+    for (const how of ["broken", "cancelled"] as const) {
+      const registry = new AttachRegistry();
+      const { entry } = registry.begin(terms());
+      registry.left(entry, 0, false);
+      registry.ended(entry, how, 0);
+      assert.isUndefined(registry.repeated("r", wish({ asked: true, repeats: true }), always));
+    }
+  });
+
+  it("gives several repeats each its own run: those of the same name first, then those that were lost, then those that were had", () => {
+    const registry = new AttachRegistry();
+    const had = registry.begin(terms()).entry;
+    const late = registry.begin(terms()).entry;
+    const early = registry.begin(terms()).entry;
+    const named = registry.begin(terms({ idempotencyKey: "k" })).entry;
+    registry.left(had, 1, true);
+    registry.ended(had, "whole", 1);
+    registry.left(late, 3, false);
+    registry.left(early, 2, false);
+    registry.left(named, 9, false);
+    const found = [];
+    for (const asked of [wish({ idempotencyKey: "k", repeats: true }), again, again, again, again]) {
+      const one = registry.repeated("r", asked, never);
+      if (one !== undefined) registry.joined(one);
+      found.push(one);
+    }
+    assert.deepStrictEqual(found, [named, early, late, had, undefined]);
+  });
+
+  it("keeps an entry for its time behind the last reader and behind the end, and not while it is read", () => {
+    const registry = new AttachRegistry();
+    const { entry } = registry.begin(terms({ lingerMs: 100 }));
+    assert.isUndefined(registry.expiresAt(entry));
+    registry.left(entry, 50, false);
+    assert.strictEqual(registry.expiresAt(entry), 150);
+    registry.joined(entry);
+    assert.isUndefined(registry.expiresAt(entry));
+    registry.left(entry, 70, false);
+    registry.ended(entry, "whole", 90);
+    assert.strictEqual(registry.expiresAt(entry), 190);
+  });
+
+  it("lets only the holder of a run's credential find it by name, also once it was evicted", () => {
+    const registry = new AttachRegistry({ runBytes: 10 });
+    const { entry } = registry.begin(terms({ holder: "mine" }));
+    registry.named(entry, "gw_1");
+    assert.strictEqual(registry.found("gw_1", "mine"), entry);
+    assert.isUndefined(registry.found("gw_1", "your"));
+    assert.isUndefined(registry.found("gw_2", "mine"));
+    assert.isUndefined(registry.found("gw_2", ""));
+    assert.deepStrictEqual(registry.append(entry, bytes(11)), [entry]);
+    assert.strictEqual(entry.evicted, "run_bytes");
+    assert.strictEqual(registry.found("gw_1", "mine"), "evicted");
+    assert.isUndefined(registry.found("gw_1", "your"));
+  });
+
+  it("evicts the oldest where there are too many or they are too long together, and goes on for its reader", () => {
+    const many = new AttachRegistry({ runs: 2 });
+    const [first] = [many.begin(terms()), many.begin(terms())];
+    assert.deepStrictEqual(many.begin(terms()).evicted, [first?.entry]);
+    assert.strictEqual(first?.entry.evicted, "runs");
+    assert.strictEqual(many.size, 2);
+
+    const long = new AttachRegistry({ processBytes: 20_000 });
+    const old = long.begin(terms()).entry;
+    const young = long.begin(terms()).entry;
+    long.append(old, bytes(9_000));
+    assert.deepStrictEqual(long.append(young, bytes(12_000)), [old]);
+    assert.strictEqual(old.evicted, "process_bytes");
+    assert.strictEqual(old.log.length, 9_000, "its reader has what it has not read yet");
+    assert.strictEqual(all(old.log, 0).byteLength, 9_000);
+    long.left(old, 0, false);
+    assert.isUndefined(long.repeated("r", again, never));
+  });
+
+  it("holds its limits and gives nobody another's response, whatever happens (300 seeds)", () => {
+    for (let seed = 1; seed <= 300; seed += 1) play(seed);
+  });
+});
+
+/** A random life of a registry, beside what its user knows of it. */
+const play = (seed: number): void => {
+  const random = seeded(seed);
+  const pick = (count: number) => Math.floor(random() * count);
+  const limits = { runBytes: 20_000, processBytes: 60_000, runs: 6 };
+  const registry = new AttachRegistry(limits);
+  const known: Array<{ readonly entry: AttachEntry; read: boolean; failed: boolean; silent: boolean }> = [];
+  let now = 0;
+  for (let step = 0; step < 120; step += 1) {
+    now += pick(20);
+    const one = known[pick(known.length || 1)];
+    const does = pick(8);
+    if (does === 0 || one === undefined) {
+      const { entry } = registry.begin(terms({ request: `r${pick(3)}`, holder: `h${pick(2)}`, lingerMs: 50 }));
+      registry.named(entry, `gw_${known.length}`);
+      known.push({ entry, read: true, failed: false, silent: pick(4) === 0 });
+    } else if (does <= 2) registry.append(one.entry, bytes(pick(9_000)));
+    else if (does === 3) {
+      registry.left(one.entry, now, pick(2) === 0);
+      one.read = false;
+    } else if (does === 4) {
+      const how = (["whole", "broken", "cancelled"] as const)[pick(3)] ?? "whole";
+      if (one.entry.end === undefined) one.failed = how !== "whole";
+      registry.ended(one.entry, how, now);
+    } else if (does === 5) {
+      const key = `r${pick(3)}`;
+      const asked = wish({ repeats: pick(2) === 0 });
+      const isSilent = (entry: AttachEntry) => known.find((it) => it.entry === entry)?.silent === true;
+      const found = registry.repeated(key, asked, isSilent);
+      const of = known.find(({ entry }) => entry === found);
+      if (of !== undefined) {
+        assert.strictEqual(of.entry.terms.request, key, `seed ${seed}: another request's`);
+        assert.isFalse(of.failed, `seed ${seed}: it has failed`);
+        assert.isTrue(!of.read || (of.silent && asked.repeats), `seed ${seed}: its reader lives`);
+        assert.isUndefined(of.entry.evicted, `seed ${seed}: it was evicted`);
+        registry.joined(of.entry);
+        of.read = true;
+      }
+    } else if (does === 6) {
+      const holder = `h${pick(2)}`;
+      const found = registry.found(one.entry.runId ?? "", holder);
+      if (one.entry.terms.holder !== holder) assert.isUndefined(found, `seed ${seed}: another holder's`);
+      else if (found !== "evicted" && found !== undefined) assert.strictEqual(found, one.entry, `seed ${seed}`);
+    } else {
+      const at = registry.expiresAt(one.entry);
+      assert.isTrue(!one.read || at === undefined, `seed ${seed}: it expires while it is read`);
+      if (at !== undefined && at <= now) registry.drop(one.entry);
+    }
+    assert.isAtMost(registry.size, limits.runs, `seed ${seed}`);
+    assert.isAtMost(registry.bytes, limits.processBytes, `seed ${seed}`);
+    const held = registry.entries.reduce((sum, { log }) => sum + log.held, 0);
+    assert.strictEqual(registry.bytes, held, `seed ${seed}: the account is true`);
+    for (const { log } of registry.entries) assert.isAtMost(log.length, limits.runBytes, `seed ${seed}`);
+  }
+  for (const { entry } of known) registry.drop(entry);
+  assert.strictEqual(registry.size, 0);
+  assert.strictEqual(registry.bytes, 0);
+};

@@ -1,0 +1,152 @@
+/** Text that was shown goes on behind the gateway, on real sockets: who says so, what its client reads, what its provider is sent. */
+import { gzipSync } from "node:zlib";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { servedText } from "../../../src/cli/serve/ServedText.ts";
+import * as Metrics from "../../../src/gateway/api/Metrics.ts";
+import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
+import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
+import { honest, type ModelServer, serveModel } from "../../adapters/relay/seam/HonestModel.ts";
+import { readAs, requests, targets } from "../../adapters/relay/seam/SeamCases.ts";
+import { type Said, written } from "../../adapters/relay/seam/Wires.ts";
+import { type Fronted, front, type Got, recovery, type Sending, send } from "../GatewayCases.ts";
+
+/** Those whose text goes on at all. */
+const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
+
+const said: Said = {
+  text: "The lock is taken in open() and given back in close(). 鍵は一つだけです。 A second caller waits for it 👩‍👩‍👧, and goes on.",
+  call: { name: "read", input: { path: "lock.ts" } },
+};
+
+const ask = (fronted: Pick<Fronted, "url">, protocol: ProtocolId, sending: Sending = {}): Effect.Effect<Got> =>
+  Effect.promise(() =>
+    send(`${fronted.url}${targets[protocol]}`, { body: JSON.stringify(requests[protocol]), ...sending }),
+  );
+
+/** How many requests a break behind shown text costs where the settings are so. */
+const asked = (
+  program: Parameters<typeof front>[1],
+  headers: Readonly<Record<string, string>>,
+  path = targets["openai-chat"],
+) =>
+  Effect.gen(function* () {
+    const model: ModelServer = yield* serveModel(honest("openai-chat", said, [6]));
+    const named = program?.named?.map((it) => ({ ...it, url: `${model.url}/v1` }));
+    const gateway = yield* front(model.url, { ...program, ...(named === undefined ? {} : { named }) });
+    const body = JSON.stringify(requests["openai-chat"]);
+    const got = yield* Effect.promise(() =>
+      send(`${gateway.url}${path}`, { body, headers: { "content-type": "application/json", ...headers } }),
+    );
+    return { got, model };
+  }).pipe(Effect.scoped);
+
+describe("a gateway with --continue-text auto", () => {
+  for (const protocol of ids) {
+    const events = written(protocol, said, { number: 1, piece: 7 });
+    const whole = readAs(protocol, events.join(""));
+    const firstText = events.findIndex((event) => readAs(protocol, event).text !== "");
+
+    it.live(
+      `${protocol}: a client whose response breaks reads one whole response, and the provider's bytes to the seam`,
+      () =>
+        Effect.gen(function* () {
+          for (const at of [firstText + 1, firstText + 5, firstText + 12]) {
+            const model = yield* serveModel(honest(protocol, said, [at]));
+            const gateway = yield* front(model.url, { continueText: "auto" });
+            const got = yield* ask(gateway, protocol, { headers: { "content-type": "application/json" } });
+            const read = readAs(protocol, got.text);
+            assert.deepStrictEqual([got.status, got.broken, read.whole, read.text], [200, false, true, said.text]);
+            assert.deepStrictEqual([read.calls, read.finishes], [whole.calls, whole.finishes]);
+            assert.isTrue(got.text.startsWith(events.slice(0, at).join("")));
+            assert.strictEqual(model.asked.length, 2);
+            const [record] = yield* gateway.runs;
+            assert.deepInclude(record?.attempts.at(-1)?.seam ?? {}, { proof: "anchor" });
+          }
+        }),
+    );
+  }
+
+  it.live("counts the seam, and says in its metrics how it was proven", () =>
+    Effect.gen(function* () {
+      const model = yield* serveModel(honest("openai-chat", said, [6]));
+      const gateway = yield* front(model.url, { continueText: "auto" });
+      yield* ask(gateway, "openai-chat");
+      const text = yield* Effect.provideContext(Metrics.text(), gateway.services);
+      assert.match(text, /stream_recovery_seams_total\{[^}]*anchor[^}]*\} 1/);
+    }),
+  );
+
+  it.live("goes on from a request that came compressed: what it sends is plain", () =>
+    Effect.gen(function* () {
+      const body = gzipSync(JSON.stringify(requests["openai-chat"]));
+      const model = yield* serveModel(honest("openai-chat", said, [6]));
+      const gateway = yield* front(model.url, { continueText: "auto" });
+      const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+      const got = yield* ask(gateway, "openai-chat", { body, headers });
+      assert.strictEqual(readAs("openai-chat", got.text).text, said.text);
+      assert.strictEqual(model.asked[0]?.headers["content-encoding"], "gzip");
+      assert.isUndefined(model.asked[1]?.headers["content-encoding"]);
+      assert.strictEqual(yield* gateway.gateway.keptBytes, 0);
+    }),
+  );
+
+  it.live("leaves a response that is no stream as it broke", () =>
+    Effect.gen(function* () {
+      const plain = { ...requests["openai-chat"], stream: false };
+      const model = yield* serveModel((_, number) => ({
+        events: ['{"choices":'],
+        breakAt: number > 5 ? undefined : 1,
+      }));
+      const fronted = yield* front(model.url, { continueText: "auto" });
+      yield* ask(fronted, "openai-chat", { body: JSON.stringify(plain) });
+      assert.isTrue(model.asked.every(({ quote }) => quote === undefined));
+    }),
+  );
+});
+
+describe("who says whether text goes on", () => {
+  const named = (continueText: "auto" | "ask") => [{ name: "local", url: "", headers: [], continueText }];
+  const local = "/u/local/v1/chat/completions";
+  const rows: ReadonlyArray<
+    readonly [string, Parameters<typeof front>[1], Readonly<Record<string, string>>, string | undefined, number]
+  > = [
+    ["nobody", {}, {}, undefined, 1],
+    ["the flag", { continueText: "auto" }, {}, undefined, 2],
+    ["the upstream, over the flag", { named: named("auto") }, {}, local, 2],
+    ["the upstream against the flag", { continueText: "auto", named: named("ask") }, {}, local, 1],
+    ["the header, over everything", { named: named("ask") }, { "x-recovery-continue-text": "auto" }, local, 2],
+    ["the header against the flag", { continueText: "auto" }, { "x-recovery-continue-text": "ask" }, undefined, 1],
+  ];
+  for (const [name, program, headers, path, requestsMade] of rows) {
+    it.live(`is ${name}`, () =>
+      Effect.gen(function* () {
+        const { model } = yield* asked(program, headers, path);
+        assert.strictEqual(model.asked.length, requestsMade);
+        const sent = model.asked
+          .flatMap((one) => Object.keys(one.headers))
+          .filter((key) => key.startsWith("x-recovery"));
+        assert.deepStrictEqual(sent, []);
+      }),
+    );
+  }
+
+  it.live("a word that says nothing is refused", () =>
+    Effect.gen(function* () {
+      const { got, model } = yield* asked({}, { "x-recovery-continue-text": "yes" });
+      assert.deepStrictEqual([got.status, recovery(got, "refused"), model.asked.length], [400, "continue_text", 0]);
+    }),
+  );
+
+  it("serve --check says it", () => {
+    const text = (program: Parameters<typeof front>[1] = {}) => {
+      const settings = settingsOf(program);
+      if (settings instanceof GatewayError) throw settings;
+      return servedText(settings, program);
+    };
+    assert.match(text(), /^shown text that breaks: the response breaks, or a person is asked$/m);
+    assert.match(text({ continueText: "auto" }), /^shown text that breaks: goes on where the seam is proven$/m);
+    const local = { name: "local", url: "http://127.0.0.1:1/v1", headers: [], continueText: "auto" } as const;
+    assert.match(text({ named: [local] }), /^ {2}local: .*, shown text: auto$/m);
+  });
+});
