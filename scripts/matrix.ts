@@ -6,6 +6,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
 import type { Judged } from "../test/matrix/CellJudge.ts";
+import * as ContinuedTable from "../test/matrix/ContinuedTable.ts";
 import { cells, playAll, slice } from "../test/matrix/Matrix.ts";
 import { markdown, rowsOf, totalsOf } from "../test/matrix/Table.ts";
 
@@ -17,6 +18,7 @@ up with against the server's own log and against expectations written by hand. d
   --only TEXT   play only cells whose name or fault contains this; repeat it for several
   --slice       play the part that the tests play
   --list        print the names of the cells and play none
+  --continue-text  play the breaks in streamed text behind a gateway, with continue_text ask and auto, and print what each makes whole
   --json        print one JSON document instead of a table
   --write       after a whole run without a fault, write the table into docs/fault-matrix.md
   --help        this text
@@ -32,6 +34,7 @@ const main = async (): Promise<number> => {
   const options = read();
   if (options === undefined) return 2;
   if (options.help) return say(help);
+  if (options["continue-text"]) return await continued();
   const chosen = options.slice ? slice(cells()) : cells();
   const selected = chosen.filter(
     (cell) =>
@@ -62,6 +65,7 @@ const read = () => {
         only: { type: "string", multiple: true, default: [] },
         slice: { type: "boolean", default: false },
         list: { type: "boolean", default: false },
+        "continue-text": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         write: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
@@ -73,6 +77,12 @@ const read = () => {
     refuse(error instanceof Error ? error.message : String(error));
     return undefined;
   }
+};
+
+const continued = async (): Promise<number> => {
+  const { text, wrong } = await Effect.runPromise(ContinuedTable.play);
+  say(text);
+  return wrong === 0 ? 0 : 1;
 };
 
 const say = (text: string): number => {

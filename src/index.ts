@@ -16,6 +16,7 @@ export { AnswerRefused } from "./recorder/Question.ts";
 export * as RunRecord from "./recorder/RunRecord.ts";
 export { RecorderError, RunRecorder } from "./recorder/RunRecorder.ts";
 export { fromAsyncIterable } from "./runtime/attempt/AsyncSource.ts";
+export { type AttachAfter, type AttachOptions, AttachRefused } from "./runtime/contract/AttachRefused.ts";
 export { InterruptSignature } from "./runtime/contract/InterruptSignature.ts";
 export * as RunEvent from "./runtime/contract/RunEvent.ts";
 export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
@@ -31,3 +32,5 @@ export {
   type ToolOptions,
   ToolRefused,
 } from "./runtime/tools/ToolGuard.ts";
+export * as PlainSeam from "./seam/PlainSeam.ts";
+export type { SeamPlan, TextSeam } from "./seam/TextSeam.ts";

@@ -40,8 +40,9 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   },
   L5: {
     name: "no false success",
-    statement: "Complete only after the provider's own terminal marker; none is made up.",
-    tests: ["test/laws/NoFalseSuccess.test.ts"],
+    statement:
+      "Complete only after the provider's own terminal marker; none is made up, and a seam's splice passes on that of the continuation.",
+    tests: ["test/laws/NoFalseSuccess.test.ts", "test/laws/SplicedEnd.test.ts"],
   },
   L6: {
     name: "one live attempt",
@@ -65,13 +66,18 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   },
   L10: {
     name: "whose cancel",
-    statement: "Only `cancel` or a signed interrupt is a user's; a provider's own cancel is retried.",
-    tests: ["test/runtime/run/Interrupts.test.ts", "test/runtime/run/Signals.test.ts"],
+    statement:
+      "Only `cancel` or a signed interrupt is a user's; with `lingerMs` a departure becomes one when its time is over. A provider's own cancel is retried.",
+    tests: [
+      "test/runtime/run/Interrupts.test.ts",
+      "test/runtime/run/Signals.test.ts",
+      "test/runtime/attach/Attach.test.ts",
+    ],
   },
   L11: {
     name: "bounded",
     statement: "Every buffer, list, delay, attempt and record has a named limit with a unit.",
-    tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts"],
+    tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts", "test/runtime/attach/Bounds.test.ts"],
   },
   L12: {
     name: "original error",

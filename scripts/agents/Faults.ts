@@ -7,17 +7,18 @@
  */
 import { Answers, type FaultScript } from "../../src/testing/index.ts";
 import { type Agent, asideScript } from "./Agent.ts";
+import { continuedAnswers, continuedFaults } from "./Continued.ts";
 
 type Input = FaultScript.FaultScriptInput;
-type Answer = NonNullable<Input["answers"]>[number];
-type Content = NonNullable<Answer["content"]>;
+export type Answer = NonNullable<Input["answers"]>[number];
+export type Content = NonNullable<Answer["content"]>;
 
 /**
  * How often a turn meets its fault: `once` on the first request, `always` on every request; `held` has no fault, but a response
  * that takes longer than the agent would wait for one that says nothing; `away` has a provider that cannot be reached for a while,
- * or at all.
+ * or at all; `continue` breaks shown text once before a provider that goes on with it, behind a gateway that asks it to.
  */
-export const measures = ["once", "always", "held", "away"] as const;
+export const measures = ["once", "always", "held", "away", "continue"] as const;
 export type Measure = (typeof measures)[number];
 
 /** A column of a table. */
@@ -145,7 +146,7 @@ const away: ReadonlyArray<Fault> = [
  * @param seconds how long a held response takes
  */
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
-  ({ once, always, held: held(seconds), away })[measure];
+  ({ once, always, held: held(seconds), away, continue: continuedFaults(call) })[measure];
 
 /** What the one request gets that tries the way to the provider before it goes away. */
 const triedFirst: Answer = { status: 404 };
@@ -159,14 +160,16 @@ export const scriptOf = (agent: Agent, { away, broken, calls, measure, title }: 
   const again = calls && measure !== "always" && breaks ? [{ content: call(agent, 2) }] : [];
   return {
     answers:
-      measure === "always"
-        ? Array.from({ length: answersMax }, (_, at) => broken(agent, at + 1))
-        : [
-            ...(away === "before" || away === "dead" ? [triedFirst] : []),
-            broken(agent, 1),
-            ...again,
-            { content: text },
-          ],
+      measure === "continue"
+        ? continuedAnswers(broken(agent, 1))
+        : measure === "always"
+          ? Array.from({ length: answersMax }, (_, at) => broken(agent, at + 1))
+          : [
+              ...(away === "before" || away === "dead" ? [triedFirst] : []),
+              broken(agent, 1),
+              ...again,
+              { content: text },
+            ],
     scripts: { [asideScript]: [{ content: [{ text: 1 }] }] },
   };
 };

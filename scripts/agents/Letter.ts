@@ -2,6 +2,7 @@
  * Judges one turn of an agent by one letter.
  */
 import { FaultJudge, type RequestLog } from "../../src/testing/index.ts";
+import { shownWrongly } from "./Continued.ts";
 import type { Fault } from "./Faults.ts";
 
 /**
@@ -19,6 +20,8 @@ export interface Cell {
   readonly requests: number;
   /** What the agent said of its failure, in one line. */
   readonly note: string;
+  /** How the gateway took a break in shown text, where it goes on with it: proven how, or not and why. */
+  readonly cause?: string;
 }
 
 /** The letters from the worst to the best. */
@@ -48,6 +51,8 @@ export interface Seen {
   /** The lines that commands wrote: `begin 1`, `end 1`, … with the number of the answer that they came from. */
   readonly marks: ReadonlyArray<string>;
   readonly log: ReadonlyArray<RequestLog>;
+  /** As in a cell. */
+  readonly cause?: string | undefined;
 }
 
 /** Longest note, in UTF-16 code units. */
@@ -68,6 +73,7 @@ export const judge = (fault: Fault, seen: Seen): Cell => {
     letter: letterOf(fault, seen, hung, failed),
     requests: log.length,
     note: failed || hung ? (error ?? lastLine(stderr)).replace(/\s+/g, " ").slice(0, noteMax) : marks.join(", "),
+    ...(seen.cause === undefined ? {} : { cause: seen.cause }),
   };
 };
 
@@ -79,9 +85,14 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
   const verdict = FaultJudge.judge({ transcript: text, completed: !failed, log });
   // The answers of a text fault answer one question: of two that stand there, one is too many.
   if (verdict.duplicates.length > 0 || (!fault.calls && answersShown(text) > 1)) return "D";
+  const shown = fault.measure === "continue" ? shownWrongly(text) : undefined;
+  if (shown === "twice") return "D";
   if (hung) return "H";
   if (failed) return fault.measure === "always" && !saysWhy(seen) ? "Q" : "E";
-  if (verdict.false_success || verdict.lost.length > 0 || !log.some((row) => row.terminal)) return "T";
+  // Behind a call some print their last message alone: of the text in front of it nothing can be said then.
+  const unprinted = fault.measure === "continue" && fault.calls && !text.includes("r1.");
+  const short = !unprinted && (verdict.lost.length > 0 || shown === "short");
+  if (verdict.false_success || short || !log.some((row) => row.terminal)) return "T";
   if (!fault.calls) return "R";
   const [first, second] = log;
   const told = first !== undefined && second !== undefined && !isRepeat(first, second);

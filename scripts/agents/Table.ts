@@ -38,6 +38,8 @@ const titles: Readonly<Record<Measure, string>> = {
   once: "The fault meets the first request:",
   always: "The fault meets every request of the turn:",
   away: `The provider cannot be reached for ${awayMs / 1000} s, at that moment; a dead one has a second one behind the gateway:`,
+  continue:
+    "Shown text breaks once. The gateway has `--continue-text auto`, and the provider goes on with its answer as it is asked. Behind each cell stands how the gateway took it:",
   held: "Healthy responses that take longer than the agent's patience, which is set to 5 s where it has a setting:",
 };
 
@@ -81,13 +83,26 @@ const table = (turns: ReadonlyArray<Played>, measure: Measure): ReadonlyArray<st
       return `| ${agent}, ${wayNames[way]} | ${cells.join(" | ")} |`;
     }),
     "",
+    ...causes(turns),
   ];
+};
+
+/** How many of the plays went on, and why the others did not. */
+const causes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
+  const told = turns.flatMap(({ cells, measure, way }) =>
+    measure === "continue" && way !== "direct"
+      ? cells.map(({ cause, letter }) => `${cause ?? "no seam"} (${letter})`)
+      : [],
+  );
+  const counts = [...Map.groupBy(told, (cause) => cause)].map(([cause, all]) => `${cause} ${all.length}`);
+  return counts.length === 0 ? [] : [`Of ${told.length} plays behind the gateway: ${counts.sort().join(" · ")}.`, ""];
 };
 
 const written = (turn: Played | undefined): string => {
   if (turn === undefined) return "";
   const cell = worst(turn.cells);
-  return grave.includes(cell.letter) ? `**${nameOf(cell)}**` : nameOf(cell);
+  const name = grave.includes(cell.letter) ? `**${nameOf(cell)}**` : nameOf(cell);
+  return cell.cause === undefined ? name : `${name} ${cell.cause}`;
 };
 
 /** A cell in one word. */
@@ -132,17 +147,22 @@ export const kept = (file: string): ReadonlyArray<Played> =>
 /** Keeps a report as JSON. */
 export const keep = (file: string, report: Report): void => writeFileSync(file, JSON.stringify(report, null, 1));
 
-const between = /(<!-- agents -->\n)[\s\S]*?(<!-- \/agents -->)/;
+/** Text that goes on has markers of its own: it was run apart from the others. */
+const markersOf = ({ turns }: Report): string =>
+  turns.every(({ measure }) => measure === "continue") ? "agents continue-text" : "agents";
 
 /**
- * Writes the report into a document, between the markers `<!-- agents -->` and `<!-- /agents -->`.
+ * Writes the report into a document, between the markers `<!-- agents -->` and `<!-- /agents -->`; with `--continue-text` alone, between
+ * those of `agents continue-text`.
  *
  * @throws Error where the document has no markers
  */
 export const write = (file: URL, report: Report): void => {
   const document = readFileSync(file, "utf8");
+  const name = markersOf(report);
+  const between = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
   if (!between.test(document))
-    throw new Error(`${file.pathname} has no line <!-- agents --> with <!-- /agents --> after it`);
+    throw new Error(`${file.pathname} has no line <!-- ${name} --> with <!-- /${name} --> after it`);
   writeFileSync(
     file,
     document.replace(between, (_, from: string, to: string) => `${from}${markdown(report)}\n${to}`),

@@ -10,6 +10,7 @@ import { Effect } from "effect";
 import { clientRows, unknownRow } from "../../src/gateway/clients/ClientRows.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { Agent, Place } from "./Agent.ts";
+import { causeIn } from "./Continued.ts";
 import { awayMs, type Fault, marksFile, scriptOf } from "./Faults.ts";
 import { type Cell, judge } from "./Letter.ts";
 import * as Outage from "./Outage.ts";
@@ -118,12 +119,15 @@ const turn = Effect.fnUntraced(function* (
     .until((rows) => (rows.some(({ outcome }) => outcome === "open") ? undefined : true))
     .pipe(Effect.timeoutOption(logMs));
   const said = agent.read(ended);
+  const cause =
+    fault.measure === "continue" && way !== "direct" ? yield* Effect.promise(() => causeOf(origin)) : undefined;
   if (process.env[traceVariable] !== undefined) console.error(ended, said, yield* provider.log);
   return judge(fault, {
     text: said.text,
     error: said.error,
     ...ended,
     gateway: way !== "direct",
+    cause,
     marks: marksIn(place.work),
     // The gateway's way is tried before the turn.
     log: (yield* provider.log).filter(({ method, script }) => script === "" && method === "POST"),
@@ -153,6 +157,7 @@ const before = (
         "--db",
         "memory",
         ...(reveal === "on_complete" ? ["--reveal", reveal] : []),
+        ...(measure === "continue" ? ["--continue-text", "auto"] : []),
         ...waiting,
         ...upstreams,
       ];
@@ -161,6 +166,8 @@ const before = (
     }),
     ({ stop }) => Effect.promise(stop),
   ).pipe(Effect.map(({ firstLine }) => firstLine.replace(/^listening on /, "").trim()));
+
+const causeOf = async (origin: string) => causeIn(await (await fetch(`${origin}/metrics`)).text());
 
 /** A configuration in which every client's patience is short. */
 const impatient = {

@@ -49,6 +49,10 @@ export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>
 const wrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
   const cell = worst(cells);
   if (never.includes(cell.letter)) return [`${cell.letter} must not happen behind the gateway`];
+  if (measure === "continue")
+    return cell.letter !== "R" && cell.cause?.startsWith("joined") === true
+      ? [`${cell.letter} where the seam was proven`]
+      : [];
   if (measure === "always") return cell.letter === "Q" ? ["nothing on the screen says why the turn failed"] : [];
   const unseen = way === "on_complete" || measure === "held" || (measure === "away" && !fault.includes("in text"));
   if (cell.letter !== "R" && unseen)

@@ -30,6 +30,7 @@ ${agents.map(({ name }) => name).join("; ")}.
   --away               the provider cannot be reached for 20 s, or never: then the gateway has a second one
   --times N            plays of each turn, of which the worst counts; default 1
   --concurrency N      turns at one time; default 2
+  --continue-text      shown text breaks, the gateway has --continue-text auto and the provider goes on as it is asked
   --keep FILE          keep the turns as JSON as they end, beside those that the file has; judge and print them all
   --json               one JSON document instead of the table
   --write              also write the table into docs/agents.md
@@ -45,6 +46,7 @@ const options = {
   always: { type: "boolean" },
   held: { type: "string" },
   away: { type: "boolean" },
+  "continue-text": { type: "boolean" },
   keep: { type: "string" },
   times: { type: "string" },
   concurrency: { type: "string" },
@@ -116,7 +118,9 @@ const play = async (asked: Asked, command: string, keep: (soFar: Table.Report) =
     for (const [index, { agent, fault, way }] of queue) {
       const play = async () => {
         const cell = await playTurn(agent, fault, way, modules, environmentOf(kept));
-        console.error(`${agent.name}, ${way}, ${fault.title}: ${cell.letter}${cell.requests}  ${cell.note}`);
+        console.error(
+          `${agent.name}, ${way}, ${fault.title}: ${cell.letter}${cell.requests}  ${cell.cause ?? ""}  ${cell.note}`,
+        );
         return cell;
       };
       const cells: [Cell, ...Array<Cell>] = [await play()];
@@ -136,8 +140,7 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const wayNames = list(values.way);
     const times = Number(values.times ?? 1);
     const seconds = Number(values.held ?? 0);
-    const measure: Measure =
-      values.held !== undefined ? "held" : values.always === true ? "always" : values.away === true ? "away" : "once";
+    const measure = measureOf(values);
     const concurrency = Number(values.concurrency ?? 2);
     const strange = wayNames.find((name) => !ways.some((way) => way === name));
     if (strange !== undefined) return `--way: no way is called "${strange}"`;
@@ -161,6 +164,18 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+};
+
+const measureOf = (values: {
+  readonly held?: string | undefined;
+  readonly always?: boolean | undefined;
+  readonly away?: boolean | undefined;
+  readonly "continue-text"?: boolean | undefined;
+}): Measure => {
+  if (values.held !== undefined) return "held";
+  if (values.always === true) return "always";
+  if (values.away === true) return "away";
+  return values["continue-text"] === true ? "continue" : "once";
 };
 
 /** A row's name may have a comma with a space behind it. */

@@ -42,9 +42,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an upstream with its own credential gets the client's too",
     breaks: secrets,
-    within: "withoutCredentials",
-    find: "!isCredentialName(name) && !ofAccount.test(name) && !holdsKey(value)",
-    replace: "!ofAccount.test(name) && !holdsKey(value)",
+    within: "isShown",
+    find: "isCredentialName(name) || ofAccount.test(name) || holdsKey(value)",
+    replace: "ofAccount.test(name) || holdsKey(value)",
     proofs: [{ test: "test/gateway/routing/NamedRoute.test.ts", named: "no credential of the client" }],
   },
   {
@@ -58,9 +58,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a client's credential in the query goes beside the upstream's own",
     breaks: secrets,
-    within: "withoutKeys",
-    find: "return !isCredentialName(name) && !/^x-(?:amz|goog)-/i.test(name) && !holdsKey(value);",
-    replace: "return !/^x-(?:amz|goog)-/i.test(name) && value !== undefined;",
+    within: "holdsCredential",
+    find: "return isCredentialName(name) || /^x-(?:amz|goog)-/i.test(name) || holdsKey(value);",
+    replace: "return /^x-(?:amz|goog)-/i.test(name) || value === undefined;",
     proofs: [{ test: "test/gateway/routing/NamedRoute.test.ts", named: "no credential of the client" }],
   },
   {

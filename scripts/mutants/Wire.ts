@@ -165,17 +165,17 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a whole held answer is complete at its marker, and a cut behind it is handed on",
     breaks: "on_complete hands on what is whole",
-    within: "#due",
-    find: 'if (closes === "later" && terminal && failure === undefined && this.setup.reveal.holdsAll) {',
-    replace: "if (closes === undefined && terminal && failure === undefined && this.setup.reveal.holdsAll) {",
+    within: "due",
+    find: 'if (closes === "later" && terminal && failure === undefined && holdsAll) {',
+    replace: "if (closes === undefined && terminal && failure === undefined && holdsAll) {",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "a cut between the marker and it" }],
   },
   {
     name: "an answer that lacks only its last event is lost where it may not be asked for again",
     breaks: "L5, a marker is a marker",
     within: "countMarker",
-    find: "this.#marker = undefined;\n    this.facts.decoded(terminalAtCleanEnd);",
-    replace: "this.#marker = undefined;",
+    find: "if (this.#marker?.take() !== true) return false;\n    this.facts.decoded(terminalAtCleanEnd);",
+    replace: "if (this.#marker?.take() !== true) return false;",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "may not be asked for again" }],
   },
   {

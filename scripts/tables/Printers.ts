@@ -18,6 +18,7 @@ import { configTable } from "./ConfigKeys.ts";
 import { type Named, Sources } from "./Docstrings.ts";
 import { commands, flags } from "./Flags.ts";
 import { code, table } from "./Markdown.ts";
+import { faultTable, prefillTable, refusalTable } from "./Seams.ts";
 import type { Printer } from "./Sections.ts";
 
 /**
@@ -44,6 +45,9 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["own-events", ownEvents],
     ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],
+    ["seam-refusals", refusalTable],
+    ["seam-words", faultTable],
+    ["prefills", prefillTable],
     ["example", ([path = ""]) => example(readFileSync(join(root, path), "utf8"))],
   ]);
 };

@@ -3,9 +3,11 @@
  */
 import { Deferred, Effect, Result, Stream } from "effect";
 import { ProviderClient } from "../client/index.ts";
+import * as ProtocolSeam from "../provider/ProtocolSeam.ts";
 import { type Part, protocols } from "../provider/Protocols.ts";
 import type { RunCompleted, RunEvent, RunInterrupted } from "../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../runtime/contract/RunOptions.ts";
+import type { TextSeam } from "../seam/TextSeam.ts";
 import type { Watcher } from "./AgentEvent.ts";
 import type { ChatState } from "./conversation/ChatState.ts";
 import type { Chat } from "./conversation/Entry.ts";
@@ -50,6 +52,7 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
       transcript: state.openRun?.transcript ?? "",
       canContinue: true,
       continueText,
+      seam: () => seamOf(given),
       attempt: (context) =>
         Stream.unwrap(
           Effect.gen(function* () {
@@ -74,12 +77,20 @@ export const make = Effect.fn("Step.make")(function* (run: string, given: StepOp
   return step;
 });
 
-const entryOf = (run: string, { attempt, calls, request }: AttemptContext) => ({
+/** What the text of the open run goes on with. A run begins in the journal before its first part. */
+const seamOf = ({ chat, state }: StepOptions): TextSeam<Part> => {
+  const { model, protocol } = chat;
+  const url = endpoint(protocol, chat.url, model);
+  return state.openRun?.seam(url) ?? ProtocolSeam.make({ protocol, body: state.body, url });
+};
+
+const entryOf = (run: string, { attempt, calls, request, seam }: AttemptContext) => ({
   _tag: "Attempt" as const,
   run,
   attempt,
   request,
   calls: calls.map(({ attempt, call, outcome }) => ({ attempt, call, outcome })),
+  ...(seam === undefined ? {} : { seam }),
 });
 
 const play = (
@@ -126,6 +137,7 @@ const play = (
         return Effect.void;
       }
       case "Waiting":
+      case "Continued":
         return Effect.void;
       case "QuestionAsked":
         watch({ _tag: "Asked", question: event.question });

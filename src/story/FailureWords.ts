@@ -22,6 +22,9 @@ const refused = said("refused", "It was refused");
 const turnedAway = said("turned away", "It was turned away");
 const notUsable = said("not usable", "What came is not usable");
 
+/** New text that does not fit behind what was shown. */
+export const unjoined = said("not joined", "Its text could not be joined");
+
 /** A connection that was never made broke nowhere: no part of the request had left. */
 const notReached = said("not reached", "It did not reach the provider");
 
@@ -65,7 +68,7 @@ export const failureWord = ({
         ? said("no response", "No response came")
         : said("ended early", "It ended early");
     case "protocol":
-      return said("damaged", "What came is damaged");
+      return failure.reason === "seam_unproven" ? unjoined : said("damaged", "What came is damaged");
     case "invalid_tool_input":
     case "empty":
     case "refused":
@@ -128,10 +131,23 @@ const reasonOf = ({ message }: RunIncident): string => {
 const lowered = (text: string): string => text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
 
 /**
- * What a choice does for this incident: where nothing was shown, nothing is withdrawn.
+ * What a choice does for this incident: where nothing was shown, nothing is withdrawn, and where text was shown last, its next words
+ * stand behind it.
  *
  * @param incident what is asked about; undefined where the record has dropped it
  */
 export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): string => {
-  return choice === "retry" && incident?.facts.shown === "nothing" ? "ask again from the start" : choices[choice].does;
+  const { does } = choices[choice];
+  if (incident === undefined) return does;
+  if (choice === "retry" && incident.facts.shown === "nothing") return "ask again from the start";
+  return choice === "continue" && isTextLast(incident) ? behindText(incident) : does;
 };
+
+const isTextLast = ({ facts }: RunIncident): boolean =>
+  facts.shown === "text" && facts.tools.length === 0 && facts.text_through >= facts.settled_through;
+
+/** What joins the texts is known where the run says that they may be joined. */
+const behindText = ({ run }: RunIncident): string =>
+  run.continue_text === "auto"
+    ? "go on behind the text that was shown, and show only what is proven to come next"
+    : "go on behind the text that was shown, in new words of the model";

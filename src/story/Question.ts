@@ -5,6 +5,7 @@ import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
 import { openQuestion, type QuestionRecord, type RunRecord } from "../recorder/RunRecord.ts";
+import { evidenceOf, type RefusalStory, refusalOf } from "./SeamWords.ts";
 import { relative } from "./Times.ts";
 
 /** Most calls that are named one by one. */
@@ -24,6 +25,8 @@ export interface OpenQuestion {
   readonly incident: RunIncident | undefined;
   /** What happened, in a sentence. */
   readonly message: string;
+  /** Why the text that was shown does not go on by itself; undefined where that was not refused. */
+  readonly refusal: RefusalStory | undefined;
   /** What is taken when it expires. */
   readonly unattended: Choice;
   /** The same as `repeats`, as the keys and words that programs read; all of them. */
@@ -42,6 +45,7 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
     question,
     incident,
     message: incident?.message ?? `The rule ${question.rule} asks.`,
+    refusal: incident === undefined ? undefined : refusalOf(evidenceOf(record, incident.attempt)),
     unattended: question.default_choice ?? "stop",
     mayRepeat,
     repeats: repeatsOf(mayRepeat, incident),

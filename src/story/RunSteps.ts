@@ -3,6 +3,7 @@
  * `runs watch --json` prints: they name calls, phases and rules by their stored words.
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
+import { charactersOf, evidenceOf } from "./SeamWords.ts";
 import { lasting, often } from "./Times.ts";
 import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
 
@@ -32,6 +33,7 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
     at: record.started_at + attempt.started_ms,
     text: `attempt ${attempt.attempt}: ${modes[attempt.mode]}`,
   },
+  ...seamSteps(attempt, record),
   ...attempt.facts.tools
     .filter(({ executor, phase }) => executor === "runtime" && told.has(phase))
     .map(({ call, phase, tool }) => ({
@@ -47,6 +49,38 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
       return [{ key: `incident ${id}`, at, text, tone: "ask" }, ...asked.flatMap(questionSteps)];
     }),
 ];
+
+/** Where its text joins what was shown, and why that was refused after it broke. */
+const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): ReadonlyArray<RunStep> => {
+  const own = evidenceOf(record, attempt);
+  const moment = own.find(({ detail, event }) => event === "seam" && detail === seam?.proof)?.at_ms;
+  const at = moment === undefined ? {} : { at: record.started_at + moment };
+  const joined = seam?.proven !== true ? [] : [`goes on after ${charactersOf(seam.at)}, proven by ${seam.proof}`];
+  const fault = own.find(({ detail, event }) => event === "seam" && detail !== seam?.proof);
+  return [
+    ...joined.map((text): RunStep => ({ key: `seam ${attempt}`, ...at, text, tone: "good" })),
+    ...(fault === undefined
+      ? []
+      : [
+          {
+            key: `seam_unproven ${attempt}`,
+            at: record.started_at + fault.at_ms,
+            text: `is not joined to what was shown: ${fault.detail}`,
+            tone: "ask",
+          } as const,
+        ]),
+    ...own
+      .filter(({ event }) => event === "seam_refused")
+      .map(
+        ({ at_ms, detail }): RunStep => ({
+          key: `seam_refused ${attempt} ${at_ms}`,
+          at: record.started_at + at_ms,
+          text: `its text is not gone on with: ${detail ?? "no reason on record"}`,
+          tone: "ask",
+        }),
+      ),
+  ];
+};
 
 const told: ReadonlySet<string> = new Set(["handed_over", "dispatched", "outcome_unknown", "settled"]);
 

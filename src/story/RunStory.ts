@@ -12,15 +12,25 @@ import {
   type RunRecord,
 } from "../recorder/RunRecord.ts";
 import { amounts, known } from "./FactWords.ts";
-import { failureWord, stopWords } from "./FailureWords.ts";
+import { failureWord, stopWords, unjoined } from "./FailureWords.ts";
 import { incidentOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
 import { tokensOf, tokenWords } from "./RunTokens.ts";
+import {
+  evidenceOf,
+  joinedTexts,
+  type RefusalStory,
+  refusalOf,
+  type SeamStory,
+  seamOf,
+  type TextPiece,
+} from "./SeamWords.ts";
 import { counted, lasting, often } from "./Times.ts";
 import {
   actions,
   answerers,
+  behindText,
   callWords,
   capital,
   choices,
@@ -44,6 +54,8 @@ export interface RunStory {
   /** What the record has dropped. */
   readonly omitted: ReadonlyArray<string>;
   readonly attempts: ReadonlyArray<AttemptStory>;
+  /** Texts that go on at a seam, each as its pieces. */
+  readonly texts: ReadonlyArray<ReadonlyArray<TextPiece>>;
   readonly incidents: ReadonlyArray<IncidentStory>;
   /** Questions that are not open any more. */
   readonly answers: ReadonlyArray<AnswerStory>;
@@ -75,6 +87,8 @@ export interface AttemptStory {
   readonly end: AttemptEnd;
   /** How it ended, in a word that fits its failure. */
   readonly said: { readonly word: string; readonly tone: Tone };
+  /** Where its text joins what was shown before; undefined where it does not. */
+  readonly seam: SeamStory | undefined;
   /** What was known of it, in sentences. */
   readonly known: ReadonlyArray<string>;
   readonly amounts: ReadonlyArray<string>;
@@ -99,6 +113,8 @@ export interface IncidentStory {
   /** Why that was decided. */
   readonly why: string;
   readonly action: { readonly word: string; readonly tone: Tone };
+  /** Why the text that was shown does not go on by itself, where a question is about it. */
+  readonly refusal: RefusalStory | undefined;
   /** What an automatic retry sends, and when. */
   readonly next: string | undefined;
   /** The policy that decided, where it is not the run's own. */
@@ -137,7 +153,6 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
   const spent = tokenWords(tokensOf(record));
   const incidents = record.incidents.map((incident) => incidentStory(incident, record));
   const answers = record.questions.filter((it) => it !== openQuestion(record)).map((it) => answerStory(it, record));
-  const evidence = [...record.evidence.first, ...record.evidence.last];
   return {
     status: statusOf(record, orphans),
     lasted,
@@ -155,11 +170,12 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     attempts: record.attempts.map((attempt, index) =>
       attemptStory(attempt, record.attempts[index + 1], record, {
         lasted,
-        evidence: evidence.filter((it) => it.attempt === attempt.attempt),
+        evidence: evidenceOf(record, attempt.attempt),
         incidents: incidents.filter(({ incident }) => incident.attempt === attempt.attempt),
         answers: answers.filter((it) => it.attempt === attempt.attempt),
       }),
     ),
+    texts: joinedTexts(record),
     incidents,
     answers,
     calls: record.calls.map((call) => callStory(call, record)),
@@ -179,10 +195,13 @@ const attemptStory = (
   const over = parts.evidence.find(({ event }) => event === "failure" || event === "source_ended")?.at_ms;
   const [first] = parts.incidents;
   const broke = first?.at;
+  const seam = seamOf(attempt, parts.evidence);
+  // The continuation that was not joined is decided as a part of the response that it was to go on with.
+  const notJoined = first === undefined && seam?.fault !== undefined;
   const isRunning = next === undefined && record.state === "live" && broke === undefined && over === undefined;
   const to = over ?? broke ?? next?.started_ms ?? (isRunning || record.end !== undefined ? lasted : from);
   const open = openQuestion(record);
-  const end = endOf(record, broke !== undefined, isRunning, next);
+  const end = endOf(record, broke !== undefined || notJoined, isRunning, next);
   return {
     ...parts,
     record: attempt,
@@ -190,7 +209,8 @@ const attemptStory = (
     from,
     to: Math.max(from, to),
     end,
-    said: first === undefined ? attemptEnds[end] : failureWord(first.incident),
+    said: notJoined ? unjoined : first === undefined ? attemptEnds[end] : failureWord(first.incident),
+    seam,
     known: known(attempt.facts),
     amounts: amounts(attempt.facts),
     asks: open !== undefined && parts.incidents.some(({ incident }) => incident.id === open.incident),
@@ -210,10 +230,12 @@ export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "br
 };
 
 /** What an automatic retry sends, where and when; undefined for any other decision. */
-export const retryWords = ({ decision: { action, delay_ms, mode, route } }: RunIncident): string | undefined => {
+export const retryWords = ({ decision }: RunIncident): string | undefined => {
+  const { action, delay_ms, mode, route, rule } = decision;
   if (action !== "auto_retry_once" || mode === undefined) return undefined;
-  if (route === "next") return `${modes[mode]} by the next route`;
-  return delay_ms > 0 ? `${modes[mode]} after ${lasting(delay_ms)}` : modes[mode];
+  const sent = rule === "continue_text" ? behindText : modes[mode];
+  if (route === "next") return `${sent} by the next route`;
+  return delay_ms > 0 ? `${sent} after ${lasting(delay_ms)}` : sent;
 };
 
 const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory => {
@@ -228,6 +250,7 @@ const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory 
     failure: failureName(failure),
     ...incidentWords(incident),
     action: actions[decision.action],
+    refusal: decision.action === "ask_user" ? refusalOf(evidenceOf(record, attempt)) : undefined,
     next: retryWords(incident),
     policy: record.policy === undefined || policy === record.policy ? undefined : policy,
     became: waits ? "It waits for an answer." : `${incidentStatuses[status]}${answered}`,

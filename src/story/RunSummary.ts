@@ -3,6 +3,7 @@
  */
 import type { Choice, Rule } from "../domain/Decision.ts";
 import type { Prices } from "../domain/Prices.ts";
+import type { SeamProof } from "../domain/SeamWords.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { openQuestionOf } from "./Question.ts";
 import { type RunStatus, statusOf } from "./RunStatus.ts";
@@ -23,6 +24,8 @@ export interface RunSummary {
   /** What its last rule or its end says. */
   readonly outcome: string;
   readonly tokens: RunTokens;
+  /** Where its text went on behind what was shown, oldest first; left out where it did not. */
+  readonly seams?: ReadonlyArray<{ readonly attempt: number; readonly at: number; readonly proof: SeamProof }>;
   readonly question?: {
     readonly revision: number;
     readonly rule: Rule;
@@ -52,8 +55,16 @@ export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>, price
     resumes: record.resumes,
     outcome: outcomeOf(record, orphans),
     tokens: tokensOf(record, prices),
+    ...seamsOf(record),
     ...questionOf(record),
   };
+};
+
+const seamsOf = ({ attempts }: RunRecord): Pick<RunSummary, "seams"> => {
+  const seams = attempts.flatMap(({ attempt, seam }) =>
+    seam?.proven === true ? [{ attempt, at: seam.at, proof: seam.proof }] : [],
+  );
+  return seams.length === 0 ? {} : { seams };
 };
 
 const questionOf = (record: RunRecord): Pick<RunSummary, "question"> => {

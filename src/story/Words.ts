@@ -23,9 +23,18 @@ export const modes: Readonly<Record<AttemptMode, string>> = {
   resume: "the same response from where it broke",
 };
 
+/** What an attempt sends that goes on with a text that was shown. */
+export const behindText = "a request that goes on where the text was cut";
+
 /** What an attempt sent, and by which route where it is not the run's first one. */
-export const requestOf = ({ mode, request, route }: Pick<AttemptRecord, "mode" | "request" | "route">): string => {
-  const sent = mode === "replay" && request === "continue" ? "the same continuation once more" : modes[mode];
+export const requestOf = ({
+  mode,
+  request,
+  route,
+  seam,
+}: Pick<AttemptRecord, "mode" | "request" | "route" | "seam">): string => {
+  const again = mode === "replay" && request === "continue";
+  const sent = again ? "the same continuation once more" : seam === undefined ? modes[mode] : behindText;
   return route === undefined ? sent : `${sent}, by the route ${route}`;
 };
 
@@ -106,11 +115,14 @@ export const events: Readonly<Record<Evidence["event"], string>> = {
   watchdog: "clock ran out",
   suspended: "machine slept",
   waiting: "waits to send",
+  seam: "seam",
+  seam_refused: "text not gone on with",
   source_ended: "stream ended",
   failure: "broke",
   abandoned: "left behind",
   late_part_refused: "late part refused",
   late_settle: "tool settled late",
+  reader: "reader",
   decision: "decision",
   answer: "answered",
   cancel: "cancelled",

@@ -69,6 +69,13 @@ export class GrammarCheck {
       case "CallVerified":
         this.#holds(event.attempt <= this.#attempt, event, "is of an attempt that never was");
         return;
+      case "Continued":
+        this.#holds(
+          event.attempt === this.#attempt && !this.#parts.has(event.attempt),
+          event,
+          "is of another attempt, or comes behind its parts",
+        );
+        return;
       case "RunCompleted":
         this.#holds(event.attempts === this.#attempt, event, `counts ${event.attempts} attempts of ${this.#attempt}`);
         this.#completed = true;

@@ -29,6 +29,8 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
       return `answer ${event.choice}`;
     case "CallVerified":
       return `verified ${event.tool} ${event.verdict}`;
+    case "Continued":
+      return `continued at ${event.at} by ${event.proof}`;
     case "RunCompleted":
       return "completed";
   }

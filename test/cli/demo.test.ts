@@ -158,6 +158,8 @@ const clean: PlayedRun = {
   recoveryMs: 5,
   waits: [],
   route: undefined,
+  seams: [],
+  attached: false,
 };
 
 const judged = (more: Partial<PlayedRun>, expect: Partial<Scenario["expect"]> = {}): JudgedRun =>
@@ -167,6 +169,19 @@ describe("the demo's judge", () => {
   it("finds a wait that was not expected, and a route that answered although it was not asked", () => {
     assert.deepStrictEqual(judged({ waits: ["path"] }).problems, ["waits: expected none, got path"]);
     assert.deepStrictEqual(judged({ route: "second" }).problems, ["route: expected null, got second"]);
+  });
+
+  it("finds a text that went on, or did not, where it was not expected to", () => {
+    assert.deepStrictEqual(judged({ seams: ["anchor"] }).problems, ["seams: expected none, got anchor"]);
+    const wanted = judged({ seams: ["logprobs"] }, { seams: ["anchor"] });
+    assert.deepStrictEqual(wanted.problems, ["seams: expected anchor, got logprobs"]);
+    assert.deepStrictEqual(judged({ seams: ["anchor"] }, { seams: ["anchor"] }).problems, []);
+  });
+
+  it("finds a caller that was to come back, and had everything from one reading", () => {
+    const comes = { ...scenario, leavesAfter: 1 };
+    assert.deepStrictEqual(judge(comes, clean).problems, ["the caller was not attached again"]);
+    assert.deepStrictEqual(judge(comes, { ...clean, attached: true }).problems, []);
   });
 
   it("finds a connection that was kept where it had to be fresh", () => {

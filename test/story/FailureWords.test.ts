@@ -116,6 +116,16 @@ describe("a choice", () => {
     }
     assert.include(choiceDoes("retry", undefined), "withdrawn");
   });
+
+  it("goes on behind text that was shown last, and says where that has to be proven", () => {
+    for (const it of incidents()) {
+      const does = choiceDoes("continue", it);
+      assert.strictEqual(does.includes("behind the text"), it.facts.shown === "text");
+      const joined = choiceDoes("continue", { ...it, run: { ...it.run, continue_text: "auto" } });
+      assert.strictEqual(joined.includes("proven"), it.facts.shown === "text");
+    }
+    assert.include(choiceDoes("continue", undefined), "settled");
+  });
 });
 
 describe("the end of a run", () => {

@@ -37,7 +37,7 @@ const functionLinesMax = 60;
 /** Most files of a folder, its sub-folders not counted. */
 const folderFilesMax = 16;
 
-const core = ["domain", "facts", "failure", "policy", "provider", "recorder", "paths", "runtime"];
+const core = ["domain", "facts", "failure", "policy", "seam", "provider", "recorder", "paths", "runtime"];
 
 /** What each room of src may import besides itself; the empty name is src/index.ts. */
 const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -45,10 +45,11 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   facts: ["domain"],
   failure: ["domain"],
   policy: ["domain", "facts"],
-  provider: ["domain", "failure"],
+  seam: ["domain"],
+  provider: ["domain", "failure", "seam"],
   recorder: ["domain", "facts", "failure", "policy", "provider"],
   paths: ["domain", "failure", "recorder"],
-  runtime: ["domain", "facts", "failure", "policy", "provider", "recorder", "paths"],
+  runtime: ["domain", "facts", "failure", "policy", "seam", "provider", "recorder", "paths"],
   story: ["domain", "facts", "failure", "policy", "recorder"],
   client: core,
   adapters: [...core, "client"],
@@ -67,22 +68,32 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   failure: [["thrown"], ["tables"], ["evidence"], [""]],
   provider: [
     ["stream"],
-    ["continuation"],
+    ["continuation", "seam"],
     ["protocol"],
     ["openai-chat", "openai-responses", "anthropic", "gemini"],
     [""],
   ],
   recorder: [[""], ["export", "sql/sqlite"], ["sql"]],
-  runtime: [["contract"], ["tools", "questions", "pacing"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
+  runtime: [
+    ["contract"],
+    ["tools", "questions", "pacing"],
+    ["attempt"],
+    ["attach"],
+    ["run"],
+    ["recovery"],
+    ["crash"],
+    [""],
+  ],
   client: [["connection"], [""]],
-  adapters: [["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
+  adapters: [["relay/seam"], ["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
   gateway: [
     ["clients"],
     ["config", "api", "log"],
     ["upstream"],
     ["routing"],
     ["routes"],
-    ["proxy", "page/style"],
+    ["proxy", "page/style", "page/geometry"],
+    ["attach"],
     ["page"],
     [""],
   ],

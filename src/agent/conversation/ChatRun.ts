@@ -4,7 +4,9 @@
 import { Result } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import * as Continuation from "../../provider/Continuation.ts";
-import type { Part, Protocol } from "../../provider/Protocols.ts";
+import * as ProtocolSeam from "../../provider/ProtocolSeam.ts";
+import type { Part, ProtocolId, WireProtocol } from "../../provider/Protocols.ts";
+import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { CallVerdict, Ending, Entry } from "./Entry.ts";
 
 type Of<Tag extends Entry["_tag"]> = Extract<Entry, { readonly _tag: Tag }>;
@@ -19,7 +21,10 @@ export interface StartedCall {
   readonly before?: string;
 }
 
-/** One attempt: the request that it sent, and the kept parts of its response. */
+/**
+ * One attempt: the request that its response answers, and the kept parts of that. An attempt that goes on behind shown text has
+ * those of the attempt before it, so that the response stays one message.
+ */
 interface ChatAttempt {
   readonly attempt: number;
   readonly body: Json.JsonRecord;
@@ -32,15 +37,17 @@ interface ChatAttempt {
 /** One run of a chat. */
 export class ChatRun {
   readonly run: string;
-  readonly #protocol: Protocol<unknown>;
+  readonly #protocol: WireProtocol<ProtocolId>;
   readonly #first: Json.JsonRecord;
   readonly #attempts: Array<ChatAttempt> = [];
   readonly #started = new Map<string, Of<"Started">>();
   readonly #results = new Map<string, Continuation.CallResult>();
   readonly #verdicts = new Map<string, CallVerdict>();
+  /** What has left of the open response, until a seam follows it. */
+  #unfollowed: Array<Part> | undefined = [];
 
   /** @param first the request that the run began with */
-  constructor(run: string, protocol: Protocol<unknown>, first: Json.JsonRecord) {
+  constructor(run: string, protocol: WireProtocol<ProtocolId>, first: Json.JsonRecord) {
     this.run = run;
     this.#protocol = protocol;
     this.#first = first;
@@ -56,15 +63,26 @@ export class ChatRun {
    *
    * @returns the request that it sends, or why no request can be made
    */
-  begin({ attempt, calls, request }: Of<"Attempt">): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
+  begin({
+    attempt,
+    calls,
+    request,
+    seam,
+  }: Of<"Attempt">): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
     // A first request asks for the whole response again: no part of an earlier attempt counts.
     if (request === "first") this.#attempts.length = 0;
     for (const { attempt, call, outcome } of calls) {
       if (outcome === "it_ran" || outcome === "it_did_not_run") this.#verdicts.set(keyOf({ attempt, call }), outcome);
     }
-    const body = request === "first" ? Result.succeed(this.#first) : this.#continued(calls);
+    const body = request === "first" ? Result.succeed(this.#first) : this.#continued(calls, seam);
     // A request that cannot be built is not sent: the attempt fails, and the next one is built from the kept parts.
     if (Result.isFailure(body)) return body;
+    const open = this.#attempts.at(-1);
+    if (seam !== undefined && open !== undefined) {
+      this.#attempts.push({ ...open, attempt, terminal: 0 });
+      return body;
+    }
+    if (this.#unfollowed !== undefined) this.#unfollowed = [];
     const collector = Continuation.collector(this.#protocol.id);
     const state = this.#protocol.initial();
     this.#attempts.push({ attempt, body: body.success, collector, state, terminal: 0 });
@@ -78,6 +96,7 @@ export class ChatRun {
     const source = { event, data, bytes: data.length, ...(id === undefined ? {} : { id }) };
     const [state, part] = this.#protocol.step(taken.state, source);
     taken.state = state;
+    this.#unfollowed?.push(part);
     if (part.observation.terminal) taken.terminal ||= ordinal;
     else if (part.observation.terminal_at_end === true) taken.terminal = ordinal;
     taken.collector.take(attempt, ordinal, part);
@@ -120,6 +139,18 @@ export class ChatRun {
   }
 
   /**
+   * What goes on behind the text of this run. It knows what an earlier process has shown; what this one shows its run tells it.
+   *
+   * @param url the address of the requests
+   */
+  seam(url: string): TextSeam<Part> {
+    const seam = ProtocolSeam.makeIn(this.#protocol, { body: this.#first, url });
+    for (const part of this.#unfollowed ?? []) seam.left(part, part.observation);
+    this.#unfollowed = undefined;
+    return seam;
+  }
+
+  /**
    * Calls that began and have neither a result nor a verdict: their outcome is not known. A call of a response that was asked
    * for again from the start is not among them: a person has said that it may run again.
    */
@@ -149,18 +180,19 @@ export class ChatRun {
   /** The last attempt's request with the kept parts of its response; the same request where no part was kept. */
   #continued(
     calls: ReadonlyArray<Continuation.CallOutcome>,
+    seam?: SeamPlan,
   ): Result.Result<Json.JsonRecord, Continuation.ContinuationError> {
     const last = this.#attempts.at(-1);
     if (last === undefined) return Result.succeed(this.#first);
     const received = last.collector.received();
     const ended = new Set(calls.filter(({ outcome }) => didNotRun(outcome)).map(keyOf));
     const results = [...this.#results.values()].filter((it) => !ended.has(keyOf(it)));
-    return Continuation.build(this.#protocol.id, { body: last.body, received, calls, results });
+    return Continuation.build(this.#protocol.id, { body: last.body, received, calls, results, seam });
   }
 
   /** The outcome of every call, by the journal alone. */
   #outcomes(): ReadonlyArray<Continuation.CallOutcome> {
-    return this.#attempts.flatMap(({ collector }) =>
+    return [...new Set(this.#attempts.map(({ collector }) => collector))].flatMap((collector) =>
       collector.received().items.flatMap(({ attempt, call }) => {
         if (call === undefined) return [];
         const key = keyOf({ attempt, call });

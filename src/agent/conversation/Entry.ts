@@ -5,6 +5,7 @@
  * saw.
  */
 import { Schema } from "effect";
+import { PrefillForm, SeamProof } from "../../domain/SeamWords.ts";
 import { protocols } from "../../provider/Protocols.ts";
 
 /** The version of the lines; another one is refused. */
@@ -45,11 +46,22 @@ export const Entry = Schema.TaggedUnion({
   User: { text: Schema.String },
   /** A request begins. */
   Run: { run: Schema.String },
-  /** An attempt begins, with the outcomes of the run's calls where it continues after them. */
+  /**
+   * An attempt begins, with the outcomes of the run's calls where it continues after them, and with its seam where it goes on behind
+   * text that was shown: its parts then belong to the response before.
+   */
   Attempt: {
     ...inRun,
     request: Schema.Literals(["first", "continue", "resume"]),
     calls: Schema.Array(Schema.Struct({ attempt: Schema.Natural, call: Schema.String, outcome: Outcome })),
+    seam: Schema.optionalKey(
+      Schema.Struct({
+        proof: SeamProof,
+        at: Schema.Natural,
+        quote: Schema.String,
+        form: Schema.optionalKey(PrefillForm),
+      }),
+    ),
   },
   /** A part was handed over: its event as it came. */
   Part: {

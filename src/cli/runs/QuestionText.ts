@@ -4,6 +4,7 @@
 
 import { choiceDoes } from "../../story/FailureWords.ts";
 import { expiryOf, type OpenQuestion, repeatsText } from "../../story/Question.ts";
+import { refusalText } from "../../story/SeamWords.ts";
 import { broken, paragraph } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 
@@ -14,6 +15,7 @@ export const questionText = (runId: string, open: OpenQuestion, { columns, ink, 
   const layout = { columns, indent: 4, margin };
   return [
     ...broken(open.message, columns - 2).map((line) => `  ${line}`),
+    ...(open.refusal === undefined ? [] : broken(refusalText(open.refusal), columns - 2).map((line) => `  ${line}`)),
     "",
     ...open.question.choices.map((choice) => {
       const repeats = choice === "retry" ? open.repeats : undefined;

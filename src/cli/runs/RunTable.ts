@@ -4,7 +4,8 @@
 import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
 import { dollars, type RunTokens } from "../../story/RunTokens.ts";
-import { grouped, relative } from "../../story/Times.ts";
+import { charactersOf } from "../../story/SeamWords.ts";
+import { grouped, often, relative } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
@@ -94,8 +95,15 @@ const cells = (
     { text: String(run.attempts) },
     ...(columns.tokens ? [{ text: tokenCell(run.tokens) }] : []),
     ...(columns.cost ? [{ text: costCell(run.tokens) }] : []),
-    { text: run.outcome },
+    { text: `${run.outcome}${seamsText(run.seams ?? [])}` },
   ];
+};
+
+/** Where its text went on: `, joined after 412 characters`. */
+const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {
+  const last = seams.at(-1);
+  if (last === undefined) return "";
+  return seams.length === 1 ? `, joined after ${charactersOf(last.at)}` : `, joined ${often(seams.length)}`;
 };
 
 const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {

@@ -85,17 +85,18 @@ const timed = (at: number, { ink }: Screen): string => {
 const body = (title: string, text: string, { columns, ink }: Screen): string =>
   paragraph(title, text, { columns, indent: timeColumns, margin }, ink);
 
-const attemptScene = ({ from, known, record: { attempt }, sent }: AttemptStory, screen: Screen): Scene => ({
+const attemptScene = ({ from, known, record: { attempt }, seam, sent }: AttemptStory, screen: Screen): Scene => ({
   at: from,
   order: attempt * 10,
   text: [
     `${timed(from, screen)}${screen.ink("strong", `Attempt ${attempt}`)}: ${sent}.`,
+    ...(seam === undefined ? [] : [body("Seam", seam.said, screen)]),
     body("Facts", known.join(" "), screen),
   ].join("\n"),
 });
 
 const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
-  const { action, at, became, broke, failure, incident, next, policy, title, why } = story;
+  const { action, at, became, broke, failure, incident, next, policy, refusal, title, why } = story;
   const { decision } = incident;
   const retry = next === undefined ? "" : `, ${next}`;
   const own = policy === undefined ? "" : ` (policy ${policy})`;
@@ -108,6 +109,7 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
       body("Failure", `${failure}.`, screen),
       body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
       body("Why", why, screen),
+      ...(refusal === undefined ? [] : [body("Not joined", `${refusal.why} ${refusal.remedy}`, screen)]),
       body("Because", decision.because.join(", "), screen),
       body("Then", became, screen),
     ].join("\n"),

@@ -9,6 +9,7 @@ import {
   hostDefault,
   keepAliveMsDefault,
   limitsDefault,
+  lingerMaxMsDefault,
   maxOutageMsDefault,
   portDefault,
   upstreamsDefault,
@@ -115,6 +116,12 @@ const manner = {
     ["tell", "abort", "as_provider", "error_event"],
     "How a shown response ends that breaks for good. tell: with its protocol's own error event; abort: as an aborted connection; as_provider: as the provider ended it. error_event is the old name of tell. Left out, what is best for each client, and abort for an unknown one",
   ),
+  continueText: word(
+    "continue-text",
+    "STREAM_RECOVERY_CONTINUE_TEXT",
+    ["auto", "ask"],
+    "What becomes of a response that breaks behind shown text. auto: the model is asked to go on, and what it says is joined where the seam is proven, which costs the prompt once more; ask: the response breaks, or a person is asked, as where it is left out",
+  ),
   doneCompletes: yes(
     "done-completes",
     "STREAM_RECOVERY_DONE_COMPLETES",
@@ -138,6 +145,18 @@ const manner = {
     "STREAM_RECOVERY_COMMENT_MS",
     keepAliveMsDefault,
     "A waiting client hears something every so often, in ms",
+  ),
+  lingerMs: number(
+    "linger-ms",
+    "STREAM_RECOVERY_LINGER_MS",
+    0,
+    "A run outlives its client by so long, in ms, so that a client which comes back attaches to it instead of paying again; 0 is off. Every Stop of a user pays for as long",
+  ),
+  lingerMaxMs: number(
+    "linger-max-ms",
+    "STREAM_RECOVERY_LINGER_MAX_MS",
+    lingerMaxMsDefault,
+    "The longest that a request may ask for by x-recovery-linger, in ms",
   ),
 };
 

@@ -26,16 +26,22 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
     outageLine(settings),
+    `shown text that breaks: ${continued[settings.continueText]}`,
     ...optionLines(program),
   ].join("\n");
 
 const outageLine = ({ budget: { max_outage_ms } }: GatewaySettings): string =>
   `outages: a run waits ${max_outage_ms === "forever" ? "for ever" : `${max_outage_ms} ms at most`}`;
 
+const continued = {
+  auto: "goes on where the seam is proven",
+  ask: "the response breaks, or a person is asked",
+} as const;
+
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
 
 const upstreamLine = (server: UpstreamSettings): string => {
-  const { ca, clientCert, http, name, protocols, proxy, state, tolerance, url } = server;
+  const { ca, clientCert, continueText, http, name, protocols, proxy, state, tolerance, url } = server;
   return [
     `${name}: ${url}`,
     `at ${isDefault(name) ? "/ and " : ""}/u/${name}/`,
@@ -48,6 +54,7 @@ const upstreamLine = (server: UpstreamSettings): string => {
     ...(http === 2 ? ["HTTP/2"] : []),
     ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
     ...(state === undefined ? [] : [`state ${state}`]),
+    ...(continueText === undefined ? [] : [`shown text: ${continueText}`]),
   ].join(", ");
 };
 
@@ -109,7 +116,7 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
     program;
-  const { onQuestion, policy, requireStore, retryEmpty } = program;
+  const { lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty } = program;
   const chosen = {
     accessLog,
     budget,
@@ -121,6 +128,8 @@ const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
     keepAliveMs,
     leaseMs,
     limits,
+    lingerMaxMs,
+    lingerMs,
     logFormat,
   };
   return Object.entries({ ...chosen, onQuestion, policy, requireStore, retryEmpty, allowedHosts: program.allowedHosts })

@@ -9,12 +9,14 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
 import type { AnswerProtocol } from "./AnswerProtocol.ts";
 import { anthropicMessages } from "./AnthropicMessages.ts";
+import { type GivenText, restOf } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
-import { type AnswerEvent, type FinishName, number } from "./Items.ts";
+import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
 import { openAiChat } from "./OpenAiChat.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
 
 export type { AnswerProtocol } from "./AnswerProtocol.ts";
+export { type GivenText, givenText } from "./Continuer.ts";
 export type { AnswerEvent, EventRole, FinishName, NumberedAnswer, ScriptedCall } from "./Items.ts";
 
 /** What an answer says and how it ends; everything has a healthy default. */
@@ -61,15 +63,55 @@ export const render = (
   request: number,
   options: AnswerOptions = {},
 ): ReadonlyArray<AnswerEvent> => {
-  const items = number(request, options.content ?? defaultContent);
+  return write(protocol, request, number(request, options.content ?? defaultContent), options);
+};
+
+/** What was said before a request that goes on with it, and by which request. */
+export interface CutAnswer {
+  readonly request: number;
+  readonly content?: ReadonlyArray<Block>;
+  readonly given: GivenText;
+  readonly preface?: string;
+}
+
+/**
+ * Writes the rest of an answer, as a model does that goes on with a text that was cut.
+ *
+ * @returns undefined where the answer does not have that text; serials stand at new deltas only
+ */
+export const renderRest = (
+  protocol: ProtocolId | AnswerProtocol,
+  request: number,
+  { content = defaultContent, given, preface, request: before }: CutAnswer,
+  options: AnswerOptions = {},
+): ReadonlyArray<AnswerEvent> | undefined => {
+  const rest = restOf(number(before, content), given, preface);
+  if (rest === undefined) return undefined;
+  const fresh = new Set([...rest.fresh].map(serialOf));
+  return write(protocol, request, rest.items, options).map((event) => ({
+    ...event,
+    serials: event.serials.filter((serial) => fresh.has(serial)),
+  }));
+};
+
+/** The serial number that a delta begins with; a delta that has none stands for itself. */
+const serialOf = (delta: string): string => /^r\d+\.\d+·/.exec(delta)?.[0] ?? delta;
+
+const write = (
+  protocol: ProtocolId | AnswerProtocol,
+  request: number,
+  items: ReadonlyArray<Item>,
+  options: AnswerOptions,
+): ReadonlyArray<AnswerEvent> => {
   const called = items.some((item) => item.type === "call" && item.call.executor === "runtime");
   const failed = items.findIndex((item) => item.type === "error");
-  const { write } = typeof protocol === "string" ? answerProtocol(protocol) : protocol;
-  return write({
+  const { write: events } = typeof protocol === "string" ? answerProtocol(protocol) : protocol;
+  const written = events({
     request,
     items: failed === -1 ? items : items.slice(0, failed + 1),
     finish: failed !== -1 ? "none" : (options.finish ?? (called ? "tool" : "stop")),
     usage: options.usage ?? true,
     background: options.background ?? false,
   });
+  return written.map((event) => ({ ...event, serials: event.serials.map(serialOf) }));
 };

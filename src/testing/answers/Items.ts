@@ -65,7 +65,10 @@ export const number = (request: number, blocks: ReadonlyArray<Block>): ReadonlyA
   const deltas = (count: number) => Array.from({ length: count }, () => `r${request}.${delta++}·`);
   return blocks.map((block): Item => {
     if (block.reasoning !== undefined) return { type: "reasoning", deltas: deltas(block.reasoning) };
-    if (block.text !== undefined) return { type: "text", deltas: deltas(block.text) };
+    if (block.text !== undefined) {
+      const texts = deltas(block.text).map((serial, at) => `${serial}${block.words?.[at] ?? ""}`);
+      return { type: "text", deltas: texts };
+    }
     if (block.refusal !== undefined) return { type: "refusal", deltas: deltas(block.refusal) };
     if (block.ping !== undefined) return { type: "ping", count: block.ping };
     if (block.error !== undefined) return { type: "error", error: block.error };

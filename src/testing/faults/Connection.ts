@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
 import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
+import type { CutAnswer } from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 import type { FaultLog, OpenLog, RequestLog, RequestOutcome } from "./FaultLog.ts";
 import * as Plan from "./Plan.ts";
@@ -31,7 +32,11 @@ export interface Conversations {
   readonly recorded: (answer: Answer) => Uint8Array | undefined;
   /** The answer that a resuming request goes on with; undefined where its cursor names none. */
   readonly resumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
-  /** Remembers an answer that a later request may resume. */
+  /** The answer whose text a request goes on with, by its body; undefined where it goes on with none. */
+  readonly cut: (body: string, script: string) => CutAnswer | undefined;
+  /** Some answer goes on with the text of its request, so that requests are read whole. */
+  readonly keepsBodies: boolean;
+  /** Remembers an answer that a later request may resume, or whose text it may go on with. */
   readonly answered: (script: string, request: number, answer: Answer) => void;
   /** Waited for before an answer's break. */
   readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
@@ -76,15 +81,18 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
     if (request.type === "gone") return end(row, "client_closed");
     if (request.type === "refused") return yield* refuse(socket, inbox, row, 400, "refused", end);
     if (request.type === "broken") return yield* cut(row, request.break);
-    const { answer, head, protocol } = request;
+    const { answer, body, head, protocol } = request;
     if (answer === undefined || protocol === undefined) {
       yield* refuse(socket, inbox, row, answer === undefined ? 500 : 404, "unscripted", end);
       return;
     }
     const resumed = answer.resume === undefined ? undefined : server.resumed(head, row.script);
-    if (answer.resume === undefined) server.answered(row.script, row.number, answer);
-    else if (resumed === undefined) return yield* refuse(socket, inbox, row, 404, "refused", end);
-    const plan = Plan.make(answer, protocol, row.number, server.recorded(answer), resumed);
+    const before = answer.goes_on === undefined ? undefined : server.cut(body, row.script);
+    const cutAnswer = before === undefined ? undefined : { ...before, ...answer.goes_on };
+    if (answer.resume === undefined && cutAnswer === undefined) server.answered(row.script, row.number, answer);
+    if (answer.resume !== undefined && resumed === undefined)
+      return yield* refuse(socket, inbox, row, 404, "refused", end);
+    const plan = Plan.make(answer, protocol, row.number, server.recorded(answer), { resumed, cut: cutAnswer });
     row.protocol = protocol.id;
     const keep = yield* play({
       socket,
@@ -109,6 +117,7 @@ type Request =
   | {
       readonly type: "read";
       readonly head: RequestReader.RequestHead;
+      readonly body: string;
       readonly answer: Answer | undefined;
       readonly protocol: AnswerProtocol | undefined;
     };
@@ -120,7 +129,7 @@ const readRequest = Effect.fnUntraced(function* (
   inbox: SocketInbox.SocketInbox,
   server: Conversations,
 ): Generator<Effect.Effect<Uint8Array | undefined>, Request, Uint8Array | undefined> {
-  const reader = RequestReader.make();
+  const reader = RequestReader.make(server.keepsBodies);
   for (let bytes: Uint8Array | undefined = first; ; bytes = yield* inbox.take) {
     if (bytes === undefined) return { type: "gone" };
     const rest = reader.push(bytes);
@@ -140,7 +149,7 @@ const readRequest = Effect.fnUntraced(function* (
     inbox.unread(rest);
     const answer = server.next(script);
     const asked = answer?.protocol === undefined ? undefined : server.protocolOf(answer.protocol);
-    return { type: "read", head, answer, protocol: asked ?? route?.protocol };
+    return { type: "read", head, body: reader.body(), answer, protocol: asked ?? route?.protocol };
   }
 });
 

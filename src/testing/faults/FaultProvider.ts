@@ -9,8 +9,9 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { Context, Effect, FiberSet, Layer, Schema, type Scope } from "effect";
+import * as Json from "../../domain/Json.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
-import { type AnswerProtocol, answerProtocol, answerProtocols } from "../answers/Answers.ts";
+import { type AnswerProtocol, answerProtocol, answerProtocols, givenText } from "../answers/Answers.ts";
 import {
   type Answer,
   decode,
@@ -151,6 +152,7 @@ const conversations = (
     },
     mainOnly: scripts.size === 1,
     recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
+    keepsBodies: [...scripts.values()].some((answers) => answers.some(({ goes_on }) => goes_on !== undefined)),
     ...resumptions(),
     beforeBreak,
     log,
@@ -164,14 +166,26 @@ const resumableMax = 10_000;
  * Remembers the answers that were given, and finds the one that a request resumes.
  *
  * A request to `…/responses/resp_rN` resumes request N's answer behind `starting_after`; any other request resumes the last
- * answer of its conversation behind `Last-Event-ID`. Without a cursor the whole answer is sent.
+ * answer of its conversation behind `Last-Event-ID`. Without a cursor the whole answer is sent. A request that goes on with a text
+ * goes on with the last answer of its conversation that was begun anew.
  */
-const resumptions = (): Pick<Conversations, "answered" | "resumed"> => {
+const resumptions = (): Pick<Conversations, "answered" | "cut" | "resumed"> => {
   const given: Array<{ readonly script: string; readonly request: number; readonly answer: Answer }> = [];
   return {
     answered: (script, request, answer) => {
       given.push({ script, request, answer });
       if (given.length > resumableMax) given.shift();
+    },
+    cut: (body, script) => {
+      const text = givenText(Json.parse(body)?.json);
+      const found = text && given.findLast((it) => it.script === script && hasText(it.answer));
+      return found === undefined || text === undefined
+        ? undefined
+        : {
+            request: found.request,
+            given: text,
+            ...(found.answer.content === undefined ? {} : { content: found.answer.content }),
+          };
     },
     resumed: (head, script) => {
       const { pathname, searchParams } = new URL(head.target, "http://fault");
@@ -186,6 +200,10 @@ const resumptions = (): Pick<Conversations, "answered" | "resumed"> => {
     },
   };
 };
+
+/** An answer that is a stream of blocks: what it says is known. */
+const hasText = ({ body, raw, raw_file, status }: Answer): boolean =>
+  status === 200 && body === undefined && raw === undefined && raw_file === undefined;
 
 const route = (
   head: RequestHead,

@@ -2,7 +2,15 @@
  * Turns a scripted answer into bytes to write and the place to break: pure, so that what a server will do can be read first.
  */
 import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
-import { type EventRole, render, type ScriptedCall } from "../answers/Answers.ts";
+import {
+  type AnswerEvent,
+  type AnswerOptions,
+  type CutAnswer,
+  type EventRole,
+  render,
+  renderRest,
+  type ScriptedCall,
+} from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 
 /** One write to the socket, with the serials and the call that are whole once it is written. */
@@ -41,17 +49,17 @@ interface Unit {
  * @param protocol the protocol of the request
  * @param request number of the request at its server, from 1
  * @param recorded the bytes of `raw_file`
- * @param resumed the answer that a resuming request goes on with
+ * @param before the answer that a resuming request goes on with, or whose text a request goes on with
  */
 export const make = (
   answer: Answer,
   protocol: AnswerProtocol,
   request: number,
   recorded?: Uint8Array,
-  resumed?: Resumed,
+  before: Before = {},
 ): Plan => {
   const single = isSingle(answer);
-  const units = single ? [bodyUnit(answer, protocol)] : unitsOf(answer, protocol, request, recorded, resumed);
+  const units = single ? [bodyUnit(answer, protocol)] : unitsOf(answer, protocol, request, recorded, before);
   const cut = answer.break === undefined ? undefined : cutAt(units, answer.break);
   const length = units.reduce((sum, unit) => sum + unit.bytes.byteLength, 0);
   const type = single
@@ -74,6 +82,12 @@ export const make = (
   };
 };
 
+/** What an answer goes on with. */
+export interface Before {
+  readonly resumed?: Resumed | undefined;
+  readonly cut?: CutAnswer | undefined;
+}
+
 /** The answer that a request resumes, the request that it was given to, and the event behind which it continues. */
 export interface Resumed {
   readonly answer: Answer;
@@ -86,8 +100,12 @@ const unitsOf = (
   protocol: AnswerProtocol,
   request: number,
   recorded: Uint8Array | undefined,
-  resumed: Resumed | undefined,
+  { cut, resumed }: Before,
 ): ReadonlyArray<Unit> => {
+  if (answer.goes_on !== undefined && cut !== undefined) {
+    const rest = renderRest(protocol, request, cut, optionsOf(answer));
+    if (rest !== undefined) return rest.map((event, at) => unitOf(event, at, answer));
+  }
   if (answer.resume === undefined || resumed === undefined) return streamUnits(answer, protocol, request, recorded);
   const units = streamUnits(resumed.answer, protocol, resumed.request, undefined);
   const next = units.findIndex((unit) => (placeOf(unit) ?? -1) > resumed.after);
@@ -127,16 +145,20 @@ const streamUnits = (
 ): ReadonlyArray<Unit> => {
   const raw = recorded ?? (answer.raw === undefined ? undefined : Buffer.from(answer.raw));
   if (raw !== undefined) return splitEvents(raw);
-  return render(protocol, request, {
-    usage: answer.usage,
-    background: answer.background ?? false,
-    ...(answer.content === undefined ? {} : { content: answer.content }),
-    ...(answer.finish === undefined ? {} : { finish: answer.finish }),
-  }).map(({ frame, ...rest }, at) => ({
-    ...rest,
-    bytes: Buffer.concat([Buffer.from(answer.ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
-  }));
+  return render(protocol, request, optionsOf(answer)).map((event, at) => unitOf(event, at, answer));
 };
+
+const optionsOf = ({ background, content, finish, usage }: Answer): AnswerOptions => ({
+  usage,
+  background: background ?? false,
+  ...(content === undefined ? {} : { content }),
+  ...(finish === undefined ? {} : { finish }),
+});
+
+const unitOf = ({ frame, ...rest }: AnswerEvent, at: number, { ids }: Answer): Unit => ({
+  ...rest,
+  bytes: Buffer.concat([Buffer.from(ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
+});
 
 /** Cuts recorded bytes behind every blank line, so that events can be counted and paced; the bytes stay as they are. */
 const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {

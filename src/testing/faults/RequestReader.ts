@@ -31,12 +31,18 @@ export interface RequestReader {
   readonly bodyBytes: () => number;
   /** SHA-256 of the body so far, in hex. */
   readonly bodyHash: () => string;
+  /** The body so far as text; empty where it is not kept. */
+  readonly body: () => string;
 }
 
 const nothing = new Uint8Array(0);
 
-/** Makes a reader for one request. */
-export const make = (): RequestReader => new Reader();
+/**
+ * Makes a reader for one request.
+ *
+ * @param keepsBody the body is asked for, and not only its hash
+ */
+export const make = (keepsBody = false): RequestReader => new Reader(keepsBody);
 
 /** A chunked body's next line: a chunk's size, or a trailer. */
 const sizeLine = -1;
@@ -53,6 +59,12 @@ class Reader implements RequestReader {
   /** Body bytes of the length or the chunk that are still to come, or which line comes next. */
   #left = 0;
   readonly #hash = createHash("sha256");
+  readonly #kept: Array<Buffer> = [];
+  readonly #keepsBody: boolean;
+
+  constructor(keepsBody: boolean) {
+    this.#keepsBody = keepsBody;
+  }
 
   readonly head = () => this.#head;
   readonly complete = () => this.#complete;
@@ -60,6 +72,7 @@ class Reader implements RequestReader {
   readonly received = () => this.#received;
   readonly bodyBytes = () => this.#bodyBytes;
   readonly bodyHash = () => this.#hash.copy().digest("hex");
+  readonly body = () => Buffer.concat(this.#kept).toString();
 
   push(bytes: Uint8Array): Uint8Array {
     this.#received += bytes.byteLength;
@@ -112,6 +125,7 @@ class Reader implements RequestReader {
     this.#bodyBytes += part.byteLength;
     if (this.#bodyBytes > requestBodyBytesMax) this.#problem = "body too large";
     this.#hash.update(part);
+    if (this.#keepsBody && this.#problem === undefined) this.#kept.push(Buffer.from(part));
   }
 
   /** Reads a chunk's size or a trailer; false when more bytes are needed or nothing follows. */

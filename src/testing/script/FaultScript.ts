@@ -41,6 +41,7 @@ const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "er
 
 /**
  * One block of content; exactly one of its names is given. `reasoning`, `text` and `refusal` count deltas, `ping` keep-alives;
+ * `words` stand behind the serial numbers of a text's deltas, delta by delta;
  * `tool` and `provider_tool` name a call whose `input` gets a serial number; `cut` ends the arguments in the middle although
  * the call and the stream end properly; `unmarked` sends the input as it is, without its serial number, to a client that
  * refuses fields that its tool does not have; `error` is an error event inside the stream and its last event; `bytes` (base64) are
@@ -49,6 +50,7 @@ const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "er
 export const Block = Schema.Struct({
   reasoning: deltas,
   text: deltas,
+  words: Schema.optionalKey(Schema.Array(Schema.String)),
   refusal: deltas,
   ping: deltas,
   tool: Schema.optionalKey(Schema.NonEmptyString),
@@ -130,6 +132,15 @@ export const ResumeFault = Schema.Struct({
 });
 export type ResumeFault = typeof ResumeFault.Type;
 
+/**
+ * Answers a request that goes on with a text that was cut, as a model that does what it is asked: it begins with the text that the
+ * request quotes between its marks, or stands behind the one that the request ends with, and goes on to the end of the answer that
+ * its conversation was given first. `preface` stands in front of that: a model that does not do what it is asked. A request that
+ * goes on with nothing gets the answer's own content.
+ */
+export const GoesOn = Schema.Struct({ preface: Schema.optionalKey(Schema.String) });
+export type GoesOn = typeof GoesOn.Type;
+
 /** One answer. Left-out `content` is a healthy short one; `raw` and `raw_file` are sent as they are instead of `content`. */
 export const Answer = Schema.Struct({
   /** Left out: taken from the request's path. */
@@ -150,6 +161,8 @@ export const Answer = Schema.Struct({
   ids: Schema.optionalKey(Schema.Boolean),
   /** Goes on behind the cursor of the request. Its `content` is that of the answer that is resumed. */
   resume: Schema.optionalKey(ResumeFault),
+  /** Goes on with the text of the request: its `content` is that of the answer that was cut. */
+  goes_on: Schema.optionalKey(GoesOn),
   usage: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
   /** Wait before the response head, before the first event, and between events, in milliseconds. */
   head_delay_ms: Schema.optionalKey(Milliseconds),

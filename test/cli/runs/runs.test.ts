@@ -12,6 +12,7 @@ import { blank } from "../../../src/cli/terminal/Screen.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as Seams from "../../gateway/page/SeamRuns.ts";
 import { failure, printed } from "../Printed.ts";
 import * as S from "../Stored.ts";
 
@@ -149,6 +150,28 @@ describe("stream-recovery runs show", () => {
         order.map(([at]) => at),
         order.map(([at]) => at).toSorted((a, b) => a - b),
       );
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("says where a shown text went on, in the story and in the list", () =>
+    Effect.gen(function* () {
+      yield* having({ sewn: Seams.joined("sewn") });
+      const shown = (yield* printed(show("sewn", false, screen))).stdout.replace(/\n {10,}/g, " ");
+      assert.match(shown, /Attempt 2: a request that goes on where the text was cut\./);
+      assert.match(shown, /Seam +It goes on after 412 characters: the new text began with the end of what was shown\./);
+      const listed = (yield* printed(list(every, screen))).stdout;
+      assert.include(listed, "continue_text, joined 2 times");
+    }).pipe(Effect.provide(layer)),
+  );
+
+  it.effect("says why a shown text does not go on, in the story and where it asks", () =>
+    Effect.gen(function* () {
+      yield* having({ plain: Seams.refused("structured_output", "plain") });
+      const { stdout } = yield* printed(show("plain", false, narrow));
+      for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
+      const shown = stdout.replace(/\s+/g, " ");
+      assert.include(shown, "Not joined The answer has to be one whole JSON document");
+      assert.include(shown, "It does not go on by itself. The answer has to be one whole JSON document");
     }).pipe(Effect.provide(layer)),
   );
 

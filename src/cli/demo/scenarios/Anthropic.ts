@@ -1,7 +1,7 @@
 /**
  * Holds the runs over Anthropic Messages.
  */
-import { ended, guarded, recovered, type Scenario } from "./Scenario.ts";
+import { ended, guarded, joined, recovered, type Scenario } from "./Scenario.ts";
 
 const protocol = "anthropic-messages";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -99,6 +99,23 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     protocol,
     answers: [{ content: [{ text: 4 }], break: { kind: "fin", at: "event", n: 1_000 } }],
     expect: ended("whole answer", "do_not_retry already_complete"),
+  },
+  {
+    name: "text-goes-on-anthropic",
+    fault: "stall in text, goes on",
+    protocol,
+    clocks: { idle: 300 },
+    goesOn: {},
+    answers: [{ content: [{ text: 20 }], break: { kind: "stall", at: "event", n: 12 } }, { goes_on: {} }],
+    expect: joined("anchor"),
+  },
+  {
+    name: "client-comes-back",
+    fault: "client leaves and comes back",
+    protocol,
+    leavesAfter: 4,
+    answers: [{ content: [{ reasoning: 2 }, { text: 12 }], delay_ms: 10 }],
+    expect: { saw: "whole answer", decisions: [], attempts: 1, requests: 1, toolRuns: 0 },
   },
   {
     name: "user-cancels",

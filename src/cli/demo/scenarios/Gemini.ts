@@ -1,7 +1,7 @@
 /**
  * Holds the runs over Google Gemini.
  */
-import { guarded, recovered, type Scenario } from "./Scenario.ts";
+import { guarded, joined, recovered, type Scenario } from "./Scenario.ts";
 
 const protocol = "google-gemini";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -28,6 +28,14 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       {},
     ],
     expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+  },
+  {
+    name: "text-goes-on-gemini",
+    fault: "FIN in text, goes on",
+    protocol,
+    goesOn: {},
+    answers: [{ content: [{ text: 20 }], break: { kind: "fin", at: "event", n: 12 } }, { goes_on: {} }],
+    expect: joined("anchor"),
   },
   {
     name: "no-finish-reason",

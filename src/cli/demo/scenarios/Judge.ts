@@ -31,6 +31,8 @@ export interface JudgedRun {
   readonly waits: ReadonlyArray<"path" | "cooldown">;
   /** The route that answered, where it was not the run's own. */
   readonly route: string | null;
+  /** What proved each seam, or why text that was shown did not go on. */
+  readonly seams: ReadonlyArray<string>;
   readonly expected: Expectation;
   /** What is wrong, in words; empty when the row is as expected. */
   readonly problems: ReadonlyArray<string>;
@@ -63,6 +65,7 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
     recovery_ms: outcome.recoveryMs ?? null,
     waits: outcome.waits,
     route: outcome.route ?? null,
+    seams: outcome.seams,
     expected: scenario.expect,
     exchanges: outcome.exchanges,
     kept_ms: outcome.keptMs,
@@ -72,6 +75,7 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
     problems: [
       ...differences(row),
       ...connectionProblem(scenario, outcome),
+      ...(scenario.leavesAfter !== undefined && !outcome.attached ? ["the caller was not attached again"] : []),
       ...faults(verdict),
       ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
       ...incidents.filter((it) => !decidesAgain(it)).map((it) => `decide gives another decision for ${it.id}`),
@@ -108,6 +112,7 @@ const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> =>
     ["tool runs", expected.toolRuns, row.tool_runs],
     ["waits", (expected.waits ?? []).join(", ") || "none", row.waits.join(", ") || "none"],
     ["route", expected.route ?? null, row.route],
+    ["seams", (expected.seams ?? []).join(", ") || "none", row.seams.join(", ") || "none"],
   ];
   return compared
     .filter(([, wanted, got]) => wanted !== got)

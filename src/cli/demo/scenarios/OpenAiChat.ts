@@ -1,7 +1,7 @@
 /**
  * Holds the runs over OpenAI Chat Completions.
  */
-import { ended, guarded, recovered, type Scenario, unguarded } from "./Scenario.ts";
+import { ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
 
 const protocol = "openai-chat";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -30,6 +30,47 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     answers: [{ content: [{ text: 6 }], delay_ms: 10, break: { kind: "end", at: "event", n: 4 } }],
     expect: ended("partial, asked", "ask_user text_shown"),
+  },
+  {
+    name: "text-goes-on",
+    fault: "reset in text, goes on",
+    protocol,
+    goesOn: {},
+    answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }, { goes_on: {} }],
+    expect: joined("anchor"),
+  },
+  {
+    name: "text-goes-on-prefill",
+    fault: "reset in text, by a prefill",
+    protocol,
+    goesOn: { prefill: "prefix" },
+    answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }, { goes_on: {} }],
+    expect: joined("prefill"),
+  },
+  {
+    name: "text-not-joined",
+    fault: "reset in text, words added",
+    protocol,
+    goesOn: {},
+    answers: [
+      { content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } },
+      { goes_on: { preface: "Sure, here is the rest: " } },
+    ],
+    expect: {
+      ...ended("partial, asked", "auto_retry_once continue_text"),
+      decisions: ["auto_retry_once continue_text", "ask_user text_shown"],
+      attempts: 2,
+      requests: 2,
+      seams: ["unproven"],
+    },
+  },
+  {
+    name: "text-refused",
+    fault: "reset in text of JSON mode",
+    protocol,
+    goesOn: { more: { response_format: { type: "json_object" } } },
+    answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }],
+    expect: ended("partial, asked", "ask_user text_shown", { seams: ["structured_output"] }),
   },
   {
     name: "rate-limited-429",

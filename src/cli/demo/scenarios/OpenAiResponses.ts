@@ -1,7 +1,7 @@
 /**
  * Holds the runs over OpenAI Responses.
  */
-import { type DemoTool, ended, guarded, recovered, type Scenario, unguarded } from "./Scenario.ts";
+import { type DemoTool, ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
 
 const protocol = "openai-responses";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -9,6 +9,14 @@ const atOnce: DemoTool = { ...guarded, runs: "at_once" };
 
 /** Breaks of OpenAI Responses. */
 export const scenariosResponses: ReadonlyArray<Scenario> = [
+  {
+    name: "text-goes-on-responses",
+    fault: "clean end in text, goes on",
+    protocol,
+    goesOn: {},
+    answers: [{ content: [{ text: 20 }], break: { kind: "end", at: "event", n: 12 } }, { goes_on: {} }],
+    expect: joined("anchor"),
+  },
   {
     name: "port-refused",
     fault: "connection refused",

@@ -1,12 +1,13 @@
 /**
  * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does what the script says.
  */
-import { Clock, Context, Duration, Effect, Exit, Layer, Random, Schedule, Stream } from "effect";
+import { Clock, Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Random, Schedule, Stream } from "effect";
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
 import { type ExchangeRecord, ProviderClient } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
 import type { Part } from "../../../provider/Protocols.ts";
 import { protocols } from "../../../provider/Protocols.ts";
+import type { RunRecord } from "../../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../../runtime/contract/RunOptions.ts";
@@ -17,6 +18,7 @@ import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Door } from "../stage/Door.ts";
 import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
 import * as SleepingClock from "../stage/SleepingClock.ts";
+import { TextJoiner } from "../stage/TextJoiner.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 
@@ -25,6 +27,9 @@ export const serverEndsMs = 2_000;
 
 /** How much later than its limit a connection may be recycled, in milliseconds: undici's timers count in steps of half a second. */
 const recycleGraceMs = 2_000;
+
+/** How long a run of the demo goes on without its caller, in milliseconds. */
+const lingersMs = 10_000;
 
 /** How often the demo looks whether something has happened, in milliseconds. */
 const lookEveryMs = 5;
@@ -58,6 +63,10 @@ export interface PlayedRun {
   readonly waits: ReadonlyArray<"path" | "cooldown">;
   /** The route that answered, where it was not the run's own. */
   readonly route: string | undefined;
+  /** What proved each seam, or why text that was shown did not go on, as it is on record. */
+  readonly seams: ReadonlyArray<string>;
+  /** The caller went away, and was attached to its run again. */
+  readonly attached: boolean;
 }
 
 /**
@@ -80,6 +89,7 @@ export const play = Effect.fn("demo.play")(
       client,
       scenario,
       url: scenario.outageMs === undefined ? url : url.replace(server.url, door.url),
+      joiner: scenario.goesOn && new TextJoiner(scenario.protocol, url, scenario.goesOn),
     };
     const handlers = yield* Handlers.make(scenario.tools ?? []);
     if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(place, undefined));
@@ -94,9 +104,12 @@ export const play = Effect.fn("demo.play")(
     const before = (yield* server.log).length;
     yield* ScriptedPerson.use((person) => person.expect(runId, scenario.answer ?? "stop"));
     const caller = new Caller(scenario, runId, handlers, processor, clock);
-    const exit = yield* processor.run(options).pipe(
+    const watched = processor.run(options).pipe(
+      Stream.tap((event) => Effect.sync(() => place.joiner?.take(event))),
       Stream.runForEach((event) => caller.take(event)),
-      Effect.exit,
+    );
+    const exit = yield* Effect.exit(
+      scenario.leavesAfter === undefined ? watched : comesBack(watched, caller, server, processor),
     );
     yield* Effect.timeoutOption(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
@@ -108,11 +121,12 @@ export const play = Effect.fn("demo.play")(
       serverEndsMs,
     );
     const log = (yield* server.log).slice(before);
-    const incidents = yield* (yield* RunRecorder).incidents(runId);
+    const record = yield* (yield* RunRecorder).run(runId);
     return {
       ...caller.outcome(exit),
+      seams: record === undefined ? [] : seamsOf(record),
       toolInputs: handlers.inputs,
-      incidents,
+      incidents: record?.incidents ?? [],
       log,
       exchanges,
       keptMs,
@@ -120,6 +134,33 @@ export const play = Effect.fn("demo.play")(
   },
   (effect, scenario, _runId, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
 );
+
+/** The caller goes away in the middle, and comes back once the provider has sent everything: there is one request. */
+const comesBack = Effect.fnUntraced(function* (
+  watched: Effect.Effect<void, RunInterrupted>,
+  caller: Caller,
+  server: FaultProvider["Service"],
+  processor: StreamProcessor["Service"],
+) {
+  const first = yield* Effect.forkChild(watched);
+  yield* Effect.raceFirst(caller.left, Fiber.await(first));
+  yield* Fiber.interrupt(first);
+  const { last } = caller;
+  if (last === undefined) return yield* Fiber.join(first);
+  yield* server.until((rows) => rows.find(({ outcome }) => outcome === "complete"));
+  yield* processor.attach<Part>(caller.runId, { after: last }).pipe(
+    Stream.runForEach((event) => caller.take(event)),
+    Effect.catchTag("AttachRefused", Effect.die),
+  );
+});
+
+/** The proof of every seam, then every refusal of one. */
+const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
+  ...attempts.flatMap(({ seam }) => (seam?.proven === true ? [seam.proof] : [])),
+  ...[...evidence.first, ...evidence.last].flatMap(({ detail, event }) =>
+    event === "seam_refused" && detail !== undefined ? [detail] : [],
+  ),
+];
 
 /** A client that tells of its exchanges. The run meets the connection that a warm-up left behind, so there is only one. */
 const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
@@ -146,6 +187,8 @@ interface Place {
   readonly client: ProviderClient["Service"];
   readonly scenario: Scenario;
   readonly url: string;
+  /** Goes on with its text; undefined where it does not. */
+  readonly joiner: TextJoiner | undefined;
 }
 
 /** A processor of its own on a machine that sleeps. */
@@ -206,23 +249,28 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
     observe: (part) => part.observation,
     ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
     ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
+    ...(scenario.leavesAfter === undefined ? {} : { lingerMs: lingersMs }),
     ...(scenario.canContinue === undefined ? {} : { canContinue: scenario.canContinue }),
+    ...place.joiner?.options,
     ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),
   };
 };
 
 /** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
-const request = ({ client, scenario, url }: Place, attempt: AttemptContext | undefined) => {
+const request = ({ client, joiner, scenario, url }: Place, attempt: AttemptContext | undefined) => {
   const refused = scenario.refusedFirst === true && attempt?.attempt === 1;
   return client.stream({
     protocol: protocols.get(scenario.protocol),
     url: refused ? url.replace(new URL(url).origin, refusing) : url,
-    body: {
-      model: "fault-model",
-      stream: true,
-      run: attempt === undefined ? "warm-up" : scenario.name,
-      ...(attempt?.request === "continue" ? { settled: attempt.calls } : {}),
-    },
+    body:
+      joiner !== undefined && attempt !== undefined
+        ? joiner.body(attempt)
+        : {
+            model: "fault-model",
+            stream: true,
+            run: attempt === undefined ? "warm-up" : scenario.name,
+            ...(attempt?.request === "continue" ? { settled: attempt.calls } : {}),
+          },
     ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
   });
 };
@@ -267,7 +315,7 @@ class Handlers {
 /** The program around the run: it shows, withdraws, runs tools and cancels. */
 class Caller {
   readonly #scenario: Scenario;
-  readonly #runId: string;
+  readonly runId: string;
   readonly #handlers: Handlers;
   readonly #processor: StreamProcessor["Service"];
   readonly #clock: SleepingClock.SleepingClock;
@@ -279,6 +327,9 @@ class Caller {
   readonly #waits = new Set<"path" | "cooldown">();
   attempts = 0;
   #continued = false;
+  readonly #left = Deferred.makeUnsafe<void>();
+  /** The last part that it had when it went away; undefined where it has not. */
+  last: { readonly attempt: number; readonly ordinal: number } | undefined;
   #brokeAt: number | undefined;
   #recoveredAt: number | undefined;
 
@@ -290,7 +341,7 @@ class Caller {
     clock: SleepingClock.SleepingClock,
   ) {
     this.#scenario = scenario;
-    this.#runId = runId;
+    this.runId = runId;
     this.#handlers = handlers;
     this.#processor = processor;
     this.#clock = clock;
@@ -316,7 +367,10 @@ class Caller {
         this.#recoveredAt ??= this.#clock.currentTimeMillisUnsafe();
         this.#calls = [...this.#calls, ...(event.calls ?? [])];
         this.#sleepIfDue();
-        return Effect.andThen(this.#handlers.run(event.calls ?? [], "at_once"), this.#cancelIfDue);
+        return Effect.andThen(
+          Effect.andThen(this.#handlers.run(event.calls ?? [], "at_once"), this.#cancelIfDue),
+          this.#leaveIfDue(event),
+        );
       case "RunCompleted":
         this.#completed = true;
         this.#route = event.route;
@@ -326,6 +380,7 @@ class Caller {
         return Effect.void;
       case "QuestionAnswered":
       case "CallVerified":
+      case "Continued":
         return Effect.void;
     }
   }
@@ -337,11 +392,28 @@ class Caller {
     this.#clock.sleeps(sleepsMs);
   }
 
+  /** Waits until it has gone away. */
+  get left(): Effect.Effect<void> {
+    return Deferred.await(this.#left);
+  }
+
+  /** It takes nothing more, and whoever reads for it is interrupted. */
+  #leaveIfDue({ attempt, ordinal }: Extract<RunEvent<Part>, { readonly _tag: "Part" }>): Effect.Effect<unknown> {
+    if (this.last !== undefined || this.#deltas !== this.#scenario.leavesAfter) return Effect.void;
+    this.last = { attempt, ordinal };
+    Deferred.doneUnsafe(this.#left, Exit.void);
+    return Effect.never;
+  }
+
+  /** Text deltas that are shown. */
+  get #deltas(): number {
+    return this.#transcript.read("text").split("·").length - 1;
+  }
+
   get #cancelIfDue(): Effect.Effect<unknown> {
     const { cancelAfter } = this.#scenario;
     if (cancelAfter === undefined) return Effect.void;
-    const deltas = this.#transcript.read("text").split("·").length - 1;
-    return deltas === cancelAfter ? this.#processor.cancel(this.#runId) : Effect.void;
+    return this.#deltas === cancelAfter ? this.#processor.cancel(this.runId) : Effect.void;
   }
 
   /** What the caller knows at the end. */
@@ -351,6 +423,7 @@ class Caller {
       completed: this.#completed && Exit.isSuccess(exit),
       error,
       withdrawn: this.#transcript.withdrawn,
+      attached: this.last !== undefined,
       continued: this.#continued,
       text: this.#transcript.read("text"),
       reasoning: this.#transcript.read("reasoning"),

@@ -2,10 +2,12 @@
  * Describes one run of the demo: what the provider does, what the caller allows, and what must come of it.
  */
 import type { Choice } from "../../../domain/Decision.ts";
+import type { SeamProof, SeamRefusal } from "../../../domain/SeamWords.ts";
 import type { ToolEffect } from "../../../domain/SideEffects.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";
 import type { ClockOptions } from "../../../runtime/contract/Clocks.ts";
 import type { FaultScriptInput } from "../../../testing/script/FaultScript.ts";
+import type { GoesOn } from "../stage/TextJoiner.ts";
 
 /** The responses of a fault script, before their defaults are filled in. */
 export type Answers = NonNullable<FaultScriptInput["answers"]>;
@@ -50,6 +52,8 @@ export interface Expectation {
   readonly waits?: ReadonlyArray<"path" | "cooldown">;
   /** The route that answered; left out: the run's own. */
   readonly route?: string;
+  /** What proved each seam, or why text that was shown did not go on; left out: nothing of it. */
+  readonly seams?: ReadonlyArray<SeamProof | SeamRefusal>;
 }
 
 /** One run of the demo. */
@@ -63,12 +67,19 @@ export interface Scenario {
   readonly tools?: ReadonlyArray<DemoTool>;
   readonly reveal?: "live" | "on_complete";
   readonly canContinue?: boolean;
+  /** Text that was shown goes on, where the seam is proven. */
+  readonly goesOn?: GoesOn;
   readonly canRefresh?: boolean;
   readonly clocks?: ClockOptions;
   /** What the person answers to every question; left out: `stop`. */
   readonly answer?: Choice;
   /** The user cancels when this many text deltas have been shown. */
   readonly cancelAfter?: number;
+  /**
+   * The caller goes away when this many text deltas have been shown, and is attached to its run again once the provider has sent all of
+   * it.
+   */
+  readonly leavesAfter?: number;
   /** The first attempt goes to a port where no server listens. */
   readonly refusedFirst?: boolean;
   /**
@@ -108,6 +119,10 @@ export const recovered = (rule: string, more: Partial<Expectation> = {}): Expect
   toolRuns: 0,
   ...more,
 });
+
+/** A scenario's expectation where the shown text goes on behind one seam. */
+export const joined = (by: SeamProof): Expectation =>
+  recovered("continue_text", { saw: "whole, continued", seams: [by] });
 
 /** A scenario's expectation where the first attempt ends the run. */
 export const ended = (saw: Saw, decision: string, more: Partial<Expectation> = {}): Expectation => ({

@@ -1,0 +1,189 @@
+/**
+ * Says of a text that was shown where it goes on, how that was proven, and why it could not: words for a person.
+ *
+ * Why a seam was not proven stands with the sentences of decisions, in policy/Explanation.ts.
+ */
+
+import * as Schema from "effect/Schema";
+import type { Evidence } from "../domain/RunIncident.ts";
+import { SeamFault, type SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
+import { seamFaults } from "../policy/Explanation.ts";
+import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
+import { grouped } from "./Times.ts";
+import { capital } from "./Words.ts";
+
+/** How a seam was proven. */
+export const seamProofs: Readonly<Record<SeamProof, string>> = {
+  anchor: "the new text began with the end of what was shown",
+  prefill: "the provider goes on behind the text that it is given, as it declares",
+};
+
+/** Why a shown text is not gone on with, and what a person or a program can do about it. Both are whole sentences. */
+export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; readonly remedy: string }>> = {
+  no_seam: {
+    why: "Nothing here can prove where new text would join what was shown.",
+    remedy: "Give the run a `seam`. What another process has shown is not known to this one.",
+  },
+  structured_output: {
+    why: "The answer has to be one whole JSON document, and half of one cannot be joined to another half.",
+    remedy: "Ask again.",
+  },
+  several_choices: {
+    why: "The request asks for several answers at once.",
+    remedy: "Ask for one answer a request.",
+  },
+  logprobs: {
+    why: "The request asks for the probability of every token, and one token may lie across the seam.",
+    remedy: "Leave `logprobs` out where nobody reads them.",
+  },
+  not_text: {
+    why: "The answer is sound or pictures, whose end cannot be quoted.",
+    remedy: "Ask again.",
+  },
+  server_state: {
+    why: "The provider keeps the answer or the conversation, and a second answer would stand beside the first one.",
+    remedy: "Send `store: false`, and the conversation itself in place of its id.",
+  },
+  forced_tool: {
+    why: "The request demands a tool call, so that its answer cannot go on with text.",
+    remedy: "Let `tool_choice` be `auto`.",
+  },
+  refusal_shown: {
+    why: "The model had begun to refuse, and a refusal is not gone on with.",
+    remedy: "Word the request otherwise.",
+  },
+  not_text_last: {
+    why: "What was shown last is a tool call or something else that is no text, or a call was cut in it.",
+    remedy: "Ask again, or go on from the question.",
+  },
+  repeats_itself: {
+    why: "The shown text repeats itself, so that its end stands in it more than once.",
+    remedy: "Accept the part that is there, or ask again.",
+  },
+  too_long: {
+    why: "More text was shown than is worth paying for once more.",
+    remedy: "Accept the part that is there, and ask for the rest of it.",
+  },
+  blank: {
+    why: "Nothing but white space was shown.",
+    remedy: "Ask again: nothing that can be read is lost.",
+  },
+  seams_spent: {
+    why: "The answer has gone on behind shown text as often as it may.",
+    remedy: "Allow more with `maxSeams`: each is a request that is paid for.",
+  },
+  unproven: {
+    why: "The model was asked to go on, and what it wrote does not join what was shown.",
+    remedy: "Accept the part that is there, or ask again.",
+  },
+  unbuildable: {
+    why: "The request that would go on cannot be built from what is known.",
+    remedy: "Ask again.",
+  },
+};
+
+const isRefusal = Schema.is(SeamRefusal);
+
+/** Where the text of an attempt joins what was shown, and how that was proven. */
+export interface SeamStory {
+  /** How much text stands in front of it, in UTF-16 code units. */
+  readonly at: number;
+  readonly proof: SeamProof;
+  /** Before that nothing of the attempt is shown. */
+  readonly proven: boolean;
+  /** Why it was not proven, or did not stay so; undefined where it was, or where the attempt broke before. */
+  readonly fault: SeamFault | undefined;
+  /** `It goes on after 412 characters: the new text began with …`. */
+  readonly said: string;
+}
+
+/**
+ * The seam of an attempt; undefined where it goes on with no text.
+ *
+ * @param evidence what is on record of the attempt
+ */
+export const seamOf = (
+  { seam }: Pick<AttemptRecord, "seam">,
+  evidence: ReadonlyArray<Evidence>,
+): SeamStory | undefined => {
+  if (seam === undefined) return undefined;
+  const fault = evidence.findLast((it) => it.event === "seam" && it.detail !== undefined && isFault(it.detail))?.detail;
+  const own = { ...seam, fault: fault !== undefined && isFault(fault) ? fault : undefined };
+  return { ...own, said: saidOf(own) };
+};
+
+const isFault = Schema.is(SeamFault);
+
+const saidOf = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string => {
+  const why = fault === undefined ? undefined : capital(seamFaults[fault]);
+  if (proven)
+    return `It goes on after ${charactersOf(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
+  return `It was asked to go on after ${charactersOf(at)}, by ${asked[proof]}. ${why ?? "That is not proven"}, so that nothing of it was shown.`;
+};
+
+/** What the request of a seam has in it. */
+const asked: Readonly<Record<SeamProof, string>> = {
+  anchor: "the end of what was shown",
+  prefill: "the text that was shown",
+};
+
+/** How much text that is: `one character`, `1 204 characters`. */
+export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${grouped(at)} characters`);
+
+/** Why shown text was not gone on with. */
+export interface RefusalStory {
+  readonly reason: SeamRefusal;
+  readonly why: string;
+  readonly remedy: string;
+}
+
+/** That in a line: why, and what can be done about it. */
+export const refusalText = ({ remedy, why }: RefusalStory): string => `It does not go on by itself. ${why} ${remedy}`;
+
+/**
+ * Why the text of an attempt was not gone on with; undefined where that was not refused.
+ *
+ * @param evidence what is on record of the attempt, in order: the last word counts
+ */
+export const refusalOf = (evidence: ReadonlyArray<Evidence>): RefusalStory | undefined => {
+  const reason = evidence.findLast(({ event }) => event === "seam_refused")?.detail;
+  return reason === undefined || !isRefusal(reason) ? undefined : { reason, ...seamRefusals[reason] };
+};
+
+/** What is on record of an attempt, in order. */
+export const evidenceOf = ({ evidence: { first, last } }: RunRecord, attempt: number): ReadonlyArray<Evidence> =>
+  [...first, ...last].filter((it) => it.attempt === attempt);
+
+/** One piece of a text that was shown in pieces. */
+export interface TextPiece {
+  /** The attempt that showed it. */
+  readonly attempt: number;
+  /** Where it begins in the text, in UTF-16 code units. */
+  readonly from: number;
+  /** Where it ends; undefined for the last one, whose length no record says. */
+  readonly to: number | undefined;
+  /** How its beginning joins what stands before it; undefined for the first one. */
+  readonly proof: SeamProof | undefined;
+}
+
+/**
+ * The texts of a run that go on at a seam, each as its pieces in order. Attempts that showed no text have no piece, and a text that
+ * was begun anew is another one.
+ */
+export const joinedTexts = ({ attempts }: Pick<RunRecord, "attempts">): ReadonlyArray<ReadonlyArray<TextPiece>> => {
+  const texts: Array<Array<TextPiece>> = [];
+  for (const { attempt, facts, seam } of attempts) {
+    const text = texts.at(-1);
+    const last = text?.at(-1);
+    if (seam?.proven === true && text !== undefined && last !== undefined && seam.at >= last.from) {
+      text[text.length - 1] = { ...last, to: seam.at };
+      text.push({ attempt, from: seam.at, to: undefined, proof: seam.proof });
+    } else if (seam?.proven === true) {
+      // The record has dropped the attempts in front of it.
+      texts.push([{ attempt, from: seam.at, to: undefined, proof: seam.proof }]);
+    } else if (facts.shown === "text") {
+      texts.push([{ attempt, from: 0, to: undefined, proof: undefined }]);
+    }
+  }
+  return texts.filter((text) => text.some(({ proof }) => proof !== undefined));
+};
