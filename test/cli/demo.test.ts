@@ -57,6 +57,14 @@ describe("stream-recovery demo", () => {
     assert.isBelow(Number(json(stdout).duration_ms), 20_000);
   });
 
+  it("plays the refused connection alike over a store whose runs of this protocol were answered", async () => {
+    const played = ["--json", "--only", "port-refused", "--only", "server-error-500"];
+    for (const time of ["first", "second"]) {
+      const { code, stdout } = await run(played);
+      assert.strictEqual(code, 0, `${time}: ${stdout.slice(0, 2_000)}`);
+    }
+  });
+
   it("prints a table that fits, an incident in words, and a command that decides it again", async () => {
     const { code, stdout } = await run([
       "--only",

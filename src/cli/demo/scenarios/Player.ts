@@ -241,7 +241,8 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
   const { scenario } = place;
   return {
     runId,
-    provider: { id: scenario.protocol, model: "fault-model", reasoning: false },
+    // An address that refuses is one that nobody has reached: the record of a provider that answered would make an outage of it.
+    provider: { id: scenario.refusedFirst === true ? runId : scenario.protocol, model: "fault-model", reasoning: false },
     // The runs of the demo play at the same time, and each has a network of its own.
     path: runId,
     tools: handlers.exposed,
