@@ -57,7 +57,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { PrefillRule } from "../../provider/seam/Prefills.ts";
-import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
+import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -305,7 +305,7 @@ const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: Rela
     });
   };
   return (way: Way, route: string | undefined) => (context: RelaySourceContext) =>
-    fromAsyncIterable<RelayPart, unknown>(
+    fromReader<RelayPart, unknown>(
       () => source(way, context, route),
       (error) => heads.threw(error),
     );

@@ -1,8 +1,8 @@
 /**
  * Reads one attempt of a relayed request: its head, then its events with their own bytes, then its end.
  *
- * One plain iterator, so that StreamProcessor reads it without a fiber in between, and `return()` gives the exchange up at
- * once, whatever is being waited for.
+ * It is polled: StreamProcessor takes the parts of what has arrived in the step in which it arrives, without a fiber or a promise
+ * in between. `close` gives the exchange up at once, whatever is being waited for.
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
@@ -12,6 +12,7 @@ import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
+import { afterMicrotasks, type Polled, type PolledReader, readAheadMax } from "../../runtime/attempt/AsyncSource.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { emptyEnd } from "./EmptyDocument.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
@@ -19,6 +20,7 @@ import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { openingOf } from "./RelayResume.ts";
 import {
+  type Arrivals,
   headerOf,
   type RelayExchange,
   type RelayHead,
@@ -55,7 +57,7 @@ export const behindMs = 500;
 export const behindBytesMax = 1024 * 1024;
 
 /** The parts of one attempt. */
-export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<RelayPart> {
+export class RelaySource implements PolledReader<RelayPart> {
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
   readonly #frames: BodyFrames;
@@ -64,12 +66,20 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   /** It asks for the rest of a response whose beginning was shown. */
   readonly #continues: boolean;
   #head: RelayHead | undefined;
+  /** The body without promises, where its transport has it so. */
+  #arrivals: Arrivals | undefined;
   #ready: Array<RelayPart> = [];
-  #next = 0;
   #ended = false;
-  #failure: unknown;
+  /** Told once the parts before it were taken. */
+  #failure: { readonly error: unknown } | undefined;
+  /** A promise is under way. */
+  #awaits = false;
+  #ticking = false;
+  #wake: (() => void) | undefined;
   #unproven: Array<Uint8Array<ArrayBuffer>> | undefined = [];
   #unprovenBytes = 0;
+  /** An event has come. */
+  #isProven = false;
   /** The provider keeps the response, and no event of it has come. */
   #stores: boolean;
   /** The response is a document longer than its limit: it is streamed. */
@@ -96,52 +106,98 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
         : transport.open(opening.request, { delivery: context.delivery, bytes: context.bytes });
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
+  /** What has arrived, or the end once all of it was taken. */
+  poll(): Polled<RelayPart> {
+    do {
+      const ready = this.#ready;
+      if (isFilled(ready)) {
+        this.#ready = [];
+        return { _tag: "chunk", chunk: ready };
+      }
+      if (this.#failure !== undefined) return this.#given(this.#failure);
+      if (this.#ended) return { _tag: "end" };
+    } while (!this.#awaits && this.#advanced());
+    return undefined;
   }
 
-  next(): Promise<IteratorResult<RelayPart>> {
-    const part = this.#take();
-    return part === undefined ? this.#read() : Promise.resolve({ done: false, value: part });
+  /** What has failed is given up here: its attempt waits for nothing more of it. */
+  #given({ error }: { readonly error: unknown }): Polled<RelayPart> {
+    try {
+      this.#exchange.abort();
+      return { _tag: "error", error };
+    } catch (defect) {
+      return { _tag: "error", error: defect };
+    }
+  }
+
+  wait(wake: () => void): void {
+    this.#wake = wake;
+    if (this.#awaits) return;
+    if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
+    else this.#await(this.#read());
   }
 
   /** Gives the attempt up at once. */
-  return(): Promise<IteratorResult<RelayPart>> {
+  close(): void {
+    this.#wake = undefined;
     this.#ended = true;
     this.#exchange.abort();
-    return Promise.resolve({ done: true, value: undefined });
   }
 
-  #take(): RelayPart | undefined {
-    const part = this.#ready[this.#next];
-    if (part === undefined) return undefined;
-    this.#next += 1;
-    if (this.#next === this.#ready.length) {
-      this.#ready = [];
-      this.#next = 0;
-    }
-    return part;
-  }
-
-  /** `return` is not called on an iterator that has failed: it gives its exchange up itself. */
-  async #read(): Promise<IteratorResult<RelayPart>> {
+  /** Takes what the exchange has by now; false where it has nothing, or a promise for it. */
+  #advanced(): boolean {
+    if (this.#arrivals === undefined || this.#frames.failed !== undefined) return false;
     try {
-      return await this.#readNext();
+      const polled = this.#arrivals.poll();
+      if (polled === undefined) return false;
+      if (polled._tag === "error") throw polled.error;
+      const more = this.#take(polled._tag === "chunk" ? polled.chunk : undefined);
+      if (more !== undefined) this.#await(more);
     } catch (error) {
-      this.#exchange.abort();
-      throw error;
+      this.#failure = { error };
+    }
+    return true;
+  }
+
+  /** Goes on once a promise is done. */
+  #await(promise: Promise<void>): void {
+    this.#awaits = true;
+    const done = (failed?: { readonly error: unknown }) => {
+      this.#awaits = false;
+      this.#failure ??= failed;
+      this.#woken();
+    };
+    promise.then(
+      () => done(),
+      (error: unknown) => done({ error }),
+    );
+  }
+
+  readonly #woken = (): void => {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  };
+
+  /** Reads by promises: what has to be waited for, and ahead of the attempt a body that cannot be polled. */
+  async #read(): Promise<void> {
+    if (this.#head === undefined) await this.#open();
+    while (this.#failure === undefined && !this.#ended) {
+      if (this.#frames.failed !== undefined) await this.#behindFailure();
+      else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax) return;
+      else await this.#take(await this.#exchange.read());
+      if (this.#ready.length > 0) this.#wakesSoon();
     }
   }
 
-  async #readNext(): Promise<IteratorResult<RelayPart>> {
-    if (this.#head === undefined) await this.#open();
-    for (;;) {
-      const part = this.#take();
-      if (part !== undefined) return { done: false, value: part };
-      if (this.#failure !== undefined) throw this.#failure;
-      if (this.#ended) return { done: true, value: undefined };
-      await (this.#frames.failed === undefined ? this.#more() : this.#behindFailure());
-    }
+  /** Wakes the attempt once the loop has nothing more to do at once, so that what arrives together is taken together. */
+  #wakesSoon(): void {
+    if (this.#ticking) return;
+    this.#ticking = true;
+    afterMicrotasks(() => {
+      this.#ticking = false;
+      this.#woken();
+    });
   }
 
   /** Reads the head; of a response that is no stream, the body too. */
@@ -152,6 +208,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     context.delivery("accepted", head.status);
     if (head.status < 200 || head.status > 299) return this.#refuse([]);
     heads.found(context.attempt, head);
+    this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // Without the type of a stream only the first event proves one.
     if (isEventStream(head)) heads.release(context.attempt);
@@ -191,10 +248,16 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     return (emptyIsFailure && body !== "" ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
   }
 
-  /** Reads the next bytes and cuts them; a failure is thrown once the parts before it were taken. */
-  async #more(): Promise<void> {
-    const chunks = await this.#exchange.read();
-    if (this.#streamsDocument) return this.#passDocument(chunks);
+  /**
+   * Cuts the next bytes; a failure is told once the parts before it were taken.
+   *
+   * @returns done once the response is read another way, where it proves to be no stream
+   */
+  #take(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
+    if (this.#streamsDocument) {
+      this.#passDocument(chunks);
+      return undefined;
+    }
     const { context, heads } = this.#options;
     let late: ReturnType<RelayFrames["end"]> | undefined;
     if (chunks === undefined) {
@@ -208,8 +271,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     }
     const { failed, failure, misfit } = this.#frames;
     if (misfit !== undefined) {
-      this.#failure = relayError(misfit);
-      return;
+      this.#failure = { error: relayError(misfit) };
+      return undefined;
     }
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
       // The content type proves little: a stream may come under a document's type, so the first bytes decide.
@@ -218,17 +281,19 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
       if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
       return this.#openDocument(this.#head, first);
     }
-    if (this.#ready.length > 0 || failed !== undefined) {
+    if (!this.#isProven && (this.#ready.length > 0 || failed !== undefined)) {
+      this.#isProven = true;
       this.#unproven = undefined;
       heads.release(context.attempt);
     }
     if (failed !== undefined) {
       if (late !== undefined) this.#fail(failed);
-      return;
+      return undefined;
     }
-    if (late?.end.complete === false) this.#failure = relayError(late.end.failure);
-    else if (failure !== undefined) this.#failure = relayError(failure);
+    if (late?.end.complete === false) this.#failure = { error: relayError(late.end.failure) };
+    else if (failure !== undefined) this.#failure = { error: relayError(failure) };
     else this.#ended = late !== undefined;
+    return undefined;
   }
 
   /** The bytes behind a provider's error, or behind a finish that cannot be read, leave with it: a short wait brings them. */
@@ -261,7 +326,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
 
   #fail(failed: RelayPart): void {
     this.#add([failed]);
-    this.#failure = relayError(failed.observation.failure ?? { kind: "server_error" });
+    this.#failure = { error: relayError(failed.observation.failure ?? { kind: "server_error" }) };
   }
 
   #passDocument(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): void {
@@ -290,6 +355,7 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
   }
 
   #keepUnproven(chunk: Uint8Array<ArrayBuffer>): void {
+    if (this.#unproven === undefined) return;
     if (this.#unprovenBytes > unprovenBytesMax) this.#unproven = undefined;
     this.#unprovenBytes += chunk.byteLength;
     this.#unproven?.push(chunk);
@@ -304,6 +370,8 @@ export class RelaySource implements AsyncIterator<RelayPart>, AsyncIterable<Rela
     throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }
 }
+
+const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
 /** Nothing is sent for a cursor that cannot be read, nor where no request asks for the rest of a response. */
 const nothingSent = (failure: Failure): RelayExchange => ({

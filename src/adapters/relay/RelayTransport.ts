@@ -4,6 +4,7 @@
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
 import { Failure } from "../../domain/Failure.ts";
+import type { PolledReader } from "../../runtime/attempt/AsyncSource.ts";
 
 /** Header names and values, in order; a name may come more than once. */
 export type RelayHeaders = ReadonlyArray<readonly [name: string, value: string]>;
@@ -35,6 +36,9 @@ export interface RelayReporters {
   readonly bytes: (count: number) => void;
 }
 
+/** The bytes of a body as they arrive. */
+export type Arrivals = Pick<PolledReader<Uint8Array<ArrayBuffer>>, "poll" | "wait">;
+
 /** One request on its way and its response, for one reader that reads the head first. */
 export interface RelayExchange {
   /**
@@ -47,6 +51,11 @@ export interface RelayExchange {
    * transport that did not ask for plain bytes decodes them. While no read waits, the transport buffers within a bound.
    */
   readonly read: () => Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined>;
+  /**
+   * The same bytes without a promise for each read, where the transport has them so; asked for behind the head. A body that is polled
+   * may be read on by `read`. Undefined where this body takes promises all the same.
+   */
+  readonly arrivals?: () => Arrivals | undefined;
   /** Gives the exchange up at once. Never throws, waits for nothing, may be called at any time and more than once. */
   readonly abort: () => void;
 }

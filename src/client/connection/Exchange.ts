@@ -110,6 +110,17 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     (chunks) => (chunks === ended ? undefined : chunks),
   );
 
+  /** What a read gives now; undefined while it would wait. */
+  poll(): ReadonlyArray<Uint8Array> | "ended" | ExchangeBreak | undefined {
+    if (this.#chunks.length > 0) return this.#take();
+    return this.#broken ?? (this.#over ? "ended" : undefined);
+  }
+
+  /** Calls back once, when there may be something to poll. For the reader alone, which then waits in no read. */
+  wait(wake: () => void): void {
+    this.#wake = wake;
+  }
+
   /** The status of the response, once its head has come. */
   get status(): number | undefined {
     return this.#head?.status;

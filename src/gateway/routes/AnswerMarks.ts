@@ -5,6 +5,7 @@ import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
+import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
 /** Most texts of one answer that are told. */
@@ -34,6 +35,10 @@ export const marking = (exchange: RelayExchange, told: (text: string) => void): 
       else for (const chunk of chunks) marks.take(chunk);
       return chunks;
     },
+    arrivals: () => {
+      const arrivals = exchange.arrivals?.();
+      return arrivals && { poll: () => marks.polled(arrivals.poll()), wait: arrivals.wait };
+    },
     abort: () => exchange.abort(),
   };
 };
@@ -62,6 +67,13 @@ export class AnswerMarks {
     this.#bytes += bytes.byteLength;
     if (this.#bytes > documentBytesMax) this.#document = undefined;
     this.#document?.push(bytes);
+  }
+
+  /** Takes what a poll has given, and gives it on. */
+  polled(polled: Polled<Uint8Array<ArrayBuffer>>): Polled<Uint8Array<ArrayBuffer>> {
+    if (polled?._tag === "end") this.end();
+    else if (polled?._tag === "chunk") for (const chunk of polled.chunk) this.take(chunk);
+    return polled;
   }
 
   /** The bytes are over. */

@@ -2,7 +2,13 @@
  * Carries one relayed request to a provider over undici: its head and bytes as they came, how far it got, and its end at once.
  */
 import { Effect, Exit } from "effect";
-import type { RelayExchange, RelayHead, RelayReporters, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import type {
+  Arrivals,
+  RelayExchange,
+  RelayHead,
+  RelayReporters,
+  RelayRequest,
+} from "../../adapters/relay/RelayTransport.ts";
 import { headerOf, relayError } from "../../adapters/relay/RelayTransport.ts";
 import { Exchange, type ExchangeBreak } from "../../client/connection/Exchange.ts";
 import { failureOf } from "../../client/connection/ExchangeFailure.ts";
@@ -10,6 +16,7 @@ import type { Origin } from "../../client/connection/Origin.ts";
 import { type ProviderError, providerError } from "../../client/ProviderError.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
+import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
 import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
 
@@ -77,6 +84,19 @@ export class UpstreamExchange implements RelayExchange {
     const next = await this.#decoded.next();
     return next.done === true ? undefined : [next.value];
   }
+
+  arrivals(): Arrivals | undefined {
+    return this.#decoded === undefined ? { poll: this.#poll, wait: (wake) => this.#exchange.wait(wake) } : undefined;
+  }
+
+  readonly #poll = (): Polled<Bytes> => {
+    const polled = this.#exchange.poll();
+    if (polled === undefined) return undefined;
+    if (polled === "ended") return { _tag: "end" };
+    if ("operation" in polled) return { _tag: "error", error: this.#failed(polled) };
+    // A poll gives one at least; and undici's buffers are of plain memory, never of shared one, which their type leaves open.
+    return { _tag: "chunk", chunk: polled as unknown as readonly [Bytes, ...Array<Bytes>] };
+  };
 
   abort(): void {
     this.#exchange.abort();

@@ -18,9 +18,19 @@ export type Polled<A> =
   | { readonly _tag: "error"; readonly error: unknown }
   | undefined;
 
+/** What is read of a source, by one taker. */
+export interface PolledReader<A> {
+  /** Takes what has arrived, or the end once all of it was taken. */
+  readonly poll: () => Polled<A>;
+  /** Calls back once, when there is something to take. Called where a poll has given nothing. */
+  readonly wait: (wake: () => void) => void;
+  /** Ends the reading at once, and waits for nothing. */
+  readonly close: () => void;
+}
+
 /** A source as an attempt reads it. */
 export interface AsyncSource<A, E> {
-  readonly open: () => Reader<A>;
+  readonly open: () => PolledReader<A>;
   readonly onError: (error: unknown) => E;
 }
 
@@ -43,8 +53,16 @@ export const sourceOf = <A, E, R>(stream: Stream.Stream<A, E, R>): AsyncSource<A
 export const fromAsyncIterable = <A, E>(
   open: () => AsyncIterable<A>,
   onError: (error: unknown) => E,
-): Stream.Stream<A, E> => {
-  const source: AsyncSource<A, E> = { open: () => new Reader(open()[Symbol.asyncIterator]()), onError };
+): Stream.Stream<A, E> => fromReader(() => new Reader(open()[Symbol.asyncIterator]()), onError);
+
+/**
+ * Reads what can be polled: no promise stands between a part and the attempt that takes it.
+ *
+ * @param open makes the reader when the stream is run
+ * @param onError as of `fromAsyncIterable`
+ */
+export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: unknown) => E): Stream.Stream<A, E> => {
+  const source: AsyncSource<A, E> = { open, onError };
   const stream = Stream.unwrap(
     Effect.map(
       Effect.acquireRelease(Effect.sync(source.open), (reader) => Effect.sync(() => reader.close())),
@@ -55,7 +73,7 @@ export const fromAsyncIterable = <A, E>(
   return stream;
 };
 
-const pull = <A, E>(reader: Reader<A>, onError: (error: unknown) => E) => {
+const pull = <A, E>(reader: PolledReader<A>, onError: (error: unknown) => E) => {
   const taken = (polled: Polled<A>): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> | undefined => {
     switch (polled?._tag) {
       case "chunk":
@@ -75,7 +93,7 @@ const pull = <A, E>(reader: Reader<A>, onError: (error: unknown) => E) => {
 };
 
 /** Reads one iterator ahead of its taker. */
-export class Reader<A> {
+class Reader<A> implements PolledReader<A> {
   readonly #iterator: AsyncIterator<A>;
   #ready: Array<A> = [];
   #end: Exclude<Polled<A>, undefined> | undefined;
@@ -153,5 +171,5 @@ export class Reader<A> {
 }
 
 /** Called from a microtask, nextTick runs when the microtasks are done; elsewhere than in Node the next microtask must do. */
-const afterMicrotasks: (run: () => void) => void =
+export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);
