@@ -41,17 +41,22 @@ const names: Readonly<Record<string, string>> = {
   adapters: "CPU that an adapter adds to a client, for each part of a stream",
 };
 
-/** The report as Markdown: one table, and what it was measured with. */
-export const markdown = (report: Report): string => {
-  const lines = report.groups.flatMap(({ name, rows }) => [
-    `| **${names[name] ?? name}** | | | |`,
-    ...rows.map((row) => `| ${row.what} | ${row.value} | ${row.bar ?? ""} | ${row.verdict ?? ""} |`),
-  ]);
-  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
-  return [
+/** Groups of lines as one Markdown table. */
+export const markdownOf = (groups: Report["groups"]): string =>
+  [
     "| what | measured | bar | verdict |",
     "| --- | --- | --- | --- |",
-    ...lines,
+    ...groups.flatMap(({ name, rows }) => [
+      `| **${names[name] ?? name}** | | | |`,
+      ...rows.map((row) => `| ${row.what} | ${row.value} | ${row.bar ?? ""} | ${row.verdict ?? ""} |`),
+    ]),
+  ].join("\n");
+
+/** The report as Markdown: one table, and what it was measured with. */
+export const markdown = (report: Report): string => {
+  const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    markdownOf(report.groups),
     "",
     `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (least–greatest)`,
   ].join("\n");

@@ -1,0 +1,209 @@
+/**
+ * Starts what the gateway's bench compares, each as processes of its own before one provider, and ends them. Where the machine
+ * has `taskset` and two cores, contenders have a core to themselves: the provider and this client share the other.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Target } from "./Client.ts";
+import type { Question } from "./Probe.ts";
+import { canRead, cpuNs } from "./ProcessMeter.ts";
+
+/** Something that streams are asked of. */
+export interface Contender extends Target {
+  readonly name: string;
+  readonly pid: number;
+  /** CPU that its processes have taken, in nanoseconds. */
+  readonly cpu: () => Promise<number>;
+  /** Asks its `Probe`; missing where it is no Node process. */
+  readonly probe?: (question: Question) => Promise<number>;
+  readonly end: () => Promise<void>;
+}
+
+/** A contender that this machine has not, and what to type to have it. */
+export interface Skipped {
+  readonly name: string;
+  readonly skipped: string;
+}
+
+const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
+const children = new Set<ChildProcess>();
+
+/** Whether a contender has a core of its own. */
+export const pinned = availableParallelism() >= 2 && spawnSync("taskset", ["-V"]).status === 0;
+
+/** The core of the client and the provider, and that of the contender. */
+const [clientCore, contenderCore] = ["0", "1"];
+
+/** Puts this process, which is the client, on its core. */
+export const pinClient = (): void => {
+  if (pinned) spawnSync("taskset", ["-a", "-c", "-p", clientCore, String(process.pid)]);
+};
+
+/** Starts the provider. */
+export const provider = (): Promise<Contender> => start("direct", [here("./Provider.ts")], clientCore);
+
+/** Starts the proxy that all are measured against. */
+export const plainProxy = (upstream: string): Promise<Contender> =>
+  start("plain node proxy", [here("./PlainProxy.ts"), upstream], contenderCore);
+
+/**
+ * Starts a gateway from the sources.
+ *
+ * @param args of `serve`, without a port, a store and its upstreams
+ */
+export const gateway = (
+  name: string,
+  upstream: string,
+  store: "memory" | "file",
+  args: ReadonlyArray<string>,
+  cores = contenderCore,
+): Promise<Contender> =>
+  start(
+    name,
+    [
+      ...[here("../../../src/cli/bin.ts"), "serve", "--port", "0"],
+      ...["--db", store === "memory" ? "memory" : join(folder, `runs-${files}.db`)],
+      ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
+      ...args,
+    ],
+    cores,
+  );
+
+/** How many logs, and so programs, there are: numbers what each writes. */
+let files = 0;
+
+/** Ends every process that was started, and leaves nothing on the disk. */
+export const endAll = async (): Promise<void> => {
+  await Promise.all([...children].map(end));
+  rmSync(folder, { recursive: true, force: true });
+};
+
+const end = async (child: ChildProcess): Promise<void> => {
+  children.delete(child);
+  child.removeAllListeners("close");
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  // nginx has a worker that only a signal it can handle ends with it; a gateway would first finish what is still open.
+  child.kill(child.spawnargs.includes("daemon off;") ? "SIGTERM" : "SIGKILL");
+  await ended;
+};
+
+/** Puts the packages of `peers/package.json` beside it, in the versions that are named there. */
+export const installPeers = (): void => {
+  const args = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
+  const { status } = spawnSync("npm", args, { cwd: here("./peers"), stdio: ["ignore", "ignore", "inherit"] });
+  if (status !== 0)
+    console.error(`npm ${args.join(" ")} ended with code ${status}; what it did not install is skipped`);
+};
+
+const onCores = (cores: string, command: ReadonlyArray<string>): [string, ...Array<string>] =>
+  pinned ? ["taskset", "-c", cores, ...command] : [command[0] ?? "", ...command.slice(1)];
+
+/** Starts a Node program and waits for the address in its first line. */
+const start = (name: string, args: ReadonlyArray<string>, cores: string): Promise<Contender> =>
+  new Promise((resolve, reject) => {
+    const probe = ["--no-warnings", "--expose-gc", "--import", here("./Probe.ts")];
+    const [command, ...rest] = onCores(cores, [process.execPath, ...probe, ...args]);
+    // A gateway logs each request where it is not told otherwise: into a file here, as a service's log goes.
+    files += 1;
+    const log = join(folder, `log-${files}`);
+    const child = spawn(command, rest, { stdio: ["ignore", "pipe", openSync(log, "w"), "ipc"] });
+    children.add(child);
+    let said = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      said += String(chunk);
+      const url = /listening on (http:\/\/\S+)/.exec(said)?.[1];
+      if (url !== undefined) resolve(contender(name, url, child));
+      said = said.slice(-200);
+    });
+    child.on("close", (code) =>
+      reject(new Error(`${name} ended with code ${code}: ${readFileSync(log, "utf8").slice(-2000)}`)),
+    );
+  });
+
+const contender = (name: string, url: string, child: ChildProcess): Contender => {
+  const pid = child.pid ?? 0;
+  const probe = (question: Question): Promise<number> =>
+    new Promise((resolve, reject) => {
+      child.once("message", (value) => resolve(Number(value)));
+      child.send(question, (error) => {
+        if (error !== null) reject(error);
+      });
+    });
+  const cpu = async () => (canRead ? cpuNs(pid) : probe({ ask: "cpu" }));
+  return { name, url, pid, cpu, probe, end: () => end(child) };
+};
+
+/** A proxy from a package of others, where it is installed. */
+export const peer = async (
+  name: string,
+  program: string,
+  upstream: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Contender | Skipped> => {
+  if (!existsSync(here(`./peers/node_modules/${name}/package.json`)))
+    return { name, skipped: "not installed; type `npm run bench-gateway -- --install`" };
+  return start(name, [here(`./peers/${program}`), upstream], contenderCore).then(
+    (started) => ({ ...started, headers }),
+    (error: unknown) => ({ name, skipped: String(error) }),
+  );
+};
+
+/** nginx of this machine, as a reverse proxy that buffers nothing. */
+export const nginx = async (upstream: string): Promise<Contender | Skipped> => {
+  const binary = ["nginx", "/usr/sbin/nginx"].find((path) => spawnSync(path, ["-v"]).status === 0);
+  if (binary === undefined) return { name: "nginx", skipped: "not installed; type `apt-get install nginx-light`" };
+  if (!canRead) return { name: "nginx", skipped: "its CPU is read from /proc, which this machine has not" };
+  const port = await freePort();
+  const path = join(folder, "nginx.conf");
+  writeFileSync(path, nginxConfig(port, new URL(upstream).host));
+  const args = [binary, "-p", folder, "-e", join(folder, "nginx.log"), "-c", path, "-g", "daemon off;"];
+  const [command, ...rest] = onCores(contenderCore, args);
+  const child = spawn(command, rest, { stdio: ["ignore", "ignore", "inherit"] });
+  children.add(child);
+  const url = `http://127.0.0.1:${port}`;
+  const pid = child.pid ?? 0;
+  for (let tries = 0; tries < 100; tries += 1) {
+    const up = await fetch(url).then(
+      (response) => response.text().then(() => true),
+      () => false,
+    );
+    if (up) return { name: "nginx", url, pid, cpu: async () => cpuNs(pid), end: () => end(child) };
+    await pause(20);
+  }
+  return { name: "nginx", skipped: `${binary} did not answer within two seconds` };
+};
+
+/** All of its paths in the bench's own folder; room for both ends of as many streams as are held open. */
+const nginxConfig = (port: number, upstream: string): string => `worker_processes 1;
+pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;
+events { worker_connections 8192; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
+  keepalive_requests 1000000;
+  upstream provider { server ${upstream}; keepalive 1024; keepalive_requests 1000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
+    }
+  }
+}
+`;
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });

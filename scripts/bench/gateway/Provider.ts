@@ -1,0 +1,60 @@
+/**
+ * Plays the provider behind every contender: `node Provider.ts`, as a process of its own. It stamps its deltas with the time at
+ * which it writes them, and plays what the prompt of a request asks for, which every contender hands on.
+ */
+import { createServer, type ServerResponse } from "node:http";
+import { protocolOf, stamp, type Wire, wires } from "./Wires.ts";
+
+/** What a prompt asks for, as `play=paced&events=150&every=20`. */
+interface Wanted {
+  /** `paced`: an event every so many milliseconds. `burst`: all at once. `open`: one event, and nothing more. */
+  readonly play: string;
+  readonly events: number;
+  readonly everyMs: number;
+}
+
+const wantedOf = (body: string): Wanted => {
+  const wanted = new URLSearchParams(/play=[\w=&]*/.exec(body)?.[0]);
+  return {
+    play: wanted.get("play") ?? "burst",
+    events: Number(wanted.get("events") ?? 1),
+    everyMs: Number(wanted.get("every") ?? 10),
+  };
+};
+
+const play = (response: ServerResponse, wire: Wire, { events, everyMs, play }: Wanted): void => {
+  const delta = (at: number): string => wire.delta(stamp(process.hrtime.bigint()), at);
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  if (play === "burst") {
+    response.end(wire.begin + Array.from({ length: events }, (_, at) => delta(at)).join("") + wire.end(events));
+    return;
+  }
+  response.write(wire.begin);
+  if (play === "open") {
+    response.write(delta(0));
+    return;
+  }
+  let sent = 0;
+  const timer = setInterval(() => {
+    response.write(delta(sent));
+    sent += 1;
+    if (sent < events) return;
+    clearInterval(timer);
+    response.end(wire.end(events));
+  }, everyMs);
+  response.on("close", () => clearInterval(timer));
+};
+
+const server = createServer((request, response) => {
+  const bodies: Array<Buffer> = [];
+  request.on("data", (bytes: Buffer) => bodies.push(bytes));
+  request.on("end", () => {
+    play(response, wires[protocolOf(request.url ?? "")], wantedOf(Buffer.concat(bodies).toString()));
+  });
+});
+// Connections are never closed for being idle: a contender must not pay for one that another does not lose.
+server.keepAliveTimeout = 0;
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address();
+  console.log(`listening on http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`);
+});
