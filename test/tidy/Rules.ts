@@ -87,7 +87,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   client: [["connection"], [""]],
   adapters: [["relay/seam"], ["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
   gateway: [
-    ["clients"],
+    ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],
     ["routing"],

@@ -1,0 +1,133 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber, Redacted, References, Schema } from "effect";
+import { TestClock } from "effect/testing";
+import type { BusEnvelope, BusPort } from "../../../src/gateway/workers/BusEnvelope.ts";
+import { BusRouter } from "../../../src/gateway/workers/BusRouter.ts";
+import * as WorkerBus from "../../../src/gateway/workers/WorkerBus.ts";
+import { notice, query } from "../../../src/gateway/workers/WorkerMessage.ts";
+
+const said = notice("said", Schema.String.check(Schema.isMaxLength(8)));
+const doubled = query("doubled", Schema.Int, Schema.Int);
+
+/** Members of one router; what is sent arrives at once, as a structured clone. */
+const members = Effect.fnUntraced(function* (count: number) {
+  const router = new BusRouter();
+  const secret = Redacted.make("a secret");
+  return {
+    router,
+    ends: yield* Effect.forEach(
+      Array.from({ length: count }, (_, at) => at + 1),
+      (self) =>
+        Effect.gen(function* () {
+          const end = yield* WorkerBus.make(
+            { self, secret, workers: count },
+            { send: (it) => router.route(self, structuredClone(it)) },
+          );
+          const port: BusPort = {
+            send: (it) => {
+              end.receive(structuredClone(it));
+              return true;
+            },
+          };
+          router.join(self, port);
+          return { ...end, port };
+        }),
+    ),
+  };
+});
+
+const failure = <A>(asked: Effect.Effect<A, WorkerBus.BusError>) => Effect.map(Effect.flip(asked), (it) => it.reason);
+
+describe("the bus between workers", () => {
+  it.effect("carries a notice to all others, or to one, and to a listener only while its scope lives", () =>
+    Effect.gen(function* () {
+      const { ends } = yield* members(3);
+      const heard: Array<string> = [];
+      for (const { bus } of ends) yield* bus.on(said, (value, from) => heard.push(`${from}>${bus.self} ${value}`));
+      ends[0]?.bus.tell(said, "hello");
+      ends[1]?.bus.tell(said, "you", 1);
+      assert.deepStrictEqual(heard, ["1>2 hello", "1>3 hello", "2>1 you"]);
+      const more: Array<string> = [];
+      yield* Effect.scoped(ends[2]?.bus.on(said, (value) => more.push(value)) ?? Effect.void);
+      ends[0]?.bus.tell(said, "late");
+      assert.deepStrictEqual(more, []);
+      assert.deepStrictEqual(ends[1]?.bus.others(), [1, 3]);
+    }),
+  );
+
+  it.effect("gives each reply to who asked, and what all others replied in their order", () =>
+    Effect.gen(function* () {
+      const { ends } = yield* members(3);
+      for (const { bus } of ends) yield* bus.replies(doubled, (value, from) => Effect.succeed(2 * value + from * 100));
+      const [first] = ends;
+      if (first === undefined) return assert.fail();
+      assert.strictEqual(yield* first.bus.ask(doubled, 21, 2), 142);
+      assert.deepStrictEqual(yield* first.bus.askOthers(doubled, 1), [
+        { worker: 2, value: 102 },
+        { worker: 3, value: 102 },
+      ]);
+    }),
+  );
+
+  it.effect(
+    "tells who asks a worker that is not there, dies, does not listen, fails, is late or says something else",
+    () =>
+      Effect.gen(function* () {
+        const { ends, router } = yield* members(2);
+        const [first, second] = ends;
+        if (first === undefined || second === undefined) return assert.fail();
+        assert.strictEqual(yield* failure(first.bus.ask(doubled, 1, 9)), "gone");
+        assert.strictEqual(yield* failure(first.bus.ask(doubled, 1, 2)), "unknown");
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* second.bus.replies(doubled, () => Effect.die("a defect"));
+            assert.strictEqual(yield* failure(first.bus.ask(doubled, 1, 2)), "failed");
+          }),
+        ).pipe(Effect.provideService(References.MinimumLogLevel, "None"));
+        yield* second.bus.replies(doubled, () => Effect.never);
+        const late = yield* Effect.forkChild(failure(first.bus.ask(doubled, 1, 2)), { startImmediately: true });
+        yield* TestClock.adjust(WorkerBus.replyMs);
+        assert.strictEqual(yield* Fiber.join(late), "late");
+        const left: Array<number> = [];
+        yield* first.bus.onLeft((worker) => left.push(worker));
+        const gone = yield* Effect.forkChild(failure(first.bus.ask(doubled, 1, 2)), { startImmediately: true });
+        router.leave(2);
+        assert.strictEqual(yield* Fiber.join(gone), "gone");
+        assert.deepStrictEqual([left, first.bus.others()], [[2], []]);
+        const other = query("doubled", Schema.String, Schema.Int);
+        router.join(2, second.port);
+        assert.strictEqual(yield* failure(first.bus.ask(other, "x", 2)), "bad_message");
+      }),
+  );
+
+  it.effect("drops what does not fit its schema, and what is sent in another's name", () =>
+    Effect.gen(function* () {
+      const { ends, router } = yield* members(2);
+      const heard: Array<string> = [];
+      yield* ends[1]?.bus.on(said, (value) => heard.push(value)) ?? Effect.void;
+      const sent = (body: unknown, from = 1): BusEnvelope => ({ _tag: "Notice", topic: "said", from, to: 2, body });
+      for (const message of [sent(7), sent("far too long"), sent("hi", 3), { _tag: "Left", from: 1 }, "junk", null])
+        router.route(1, message);
+      assert.deepStrictEqual([heard, ends[1]?.bus.others()], [[], [1]]);
+      router.route(1, sent("hi"));
+      assert.deepStrictEqual(heard, ["hi"]);
+    }),
+  );
+
+  it.effect("holds no more than so many queries, and forgets those that nobody waits for (L11)", () =>
+    Effect.gen(function* () {
+      const { ends } = yield* members(2);
+      const [first, second] = ends;
+      if (first === undefined || second === undefined) return assert.fail();
+      yield* second.bus.replies(doubled, () => Effect.never);
+      const asking = yield* Effect.forEach(Array.from({ length: WorkerBus.queriesMax }), () =>
+        Effect.forkChild(first.bus.ask(doubled, 1, 2), { startImmediately: true }),
+      );
+      assert.strictEqual(yield* failure(first.bus.ask(doubled, 1, 2)), "busy");
+      yield* Fiber.interruptAll(asking);
+      const again = yield* Effect.forkChild(failure(first.bus.ask(doubled, 1, 2)), { startImmediately: true });
+      yield* TestClock.adjust(WorkerBus.replyMs);
+      assert.strictEqual(yield* Fiber.join(again), "late");
+    }),
+  );
+});
