@@ -7,7 +7,7 @@
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to take up.
  */
-import { Effect, Layer, Stream } from "effect";
+import { Context, Effect, Layer, Stream } from "effect";
 import type { QuestionTerms } from "../recorder/Question.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { waitingRuns } from "../recorder/RunPages.ts";
@@ -25,6 +25,16 @@ export interface GatewayRecoveryOptions {
   readonly headless: boolean;
   /** From one look to the next, in milliseconds. */
   readonly intervalMs?: number;
+  /** Where several processes serve as one. */
+  readonly siblings?: DeadSiblings;
+}
+
+/** The processes that have died and whose runs this one is to recover. */
+export interface DeadSiblings {
+  /** The name in the store of the next one that has died. */
+  readonly ended: Effect.Effect<string>;
+  /** Told once its lease is over for every process: from then on each look finds its runs. */
+  readonly recovered: (process: string) => void;
 }
 
 /** Looks at once, and again and again while it lives. */
@@ -39,11 +49,27 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
         ...(options.intervalMs === undefined ? {} : { intervalMs: options.intervalMs }),
         unresumable: (runId) => (runId.startsWith(runIdPrefix) ? clientGone : undefined),
         onSwept: () => Effect.provideContext(ended, services),
+        ...(options.siblings === undefined
+          ? {}
+          : { due: fenced(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
     // What an earlier process has decided and not ended is no news to a sweep.
   ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
 };
+
+/** Returns when a sibling has died and its lease is over: its runs are there to be taken. */
+const fenced = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(restore(ended), (process) =>
+      (recorder.processEnded?.(process) ?? Effect.void).pipe(
+        Effect.andThen(Effect.sync(() => recovered(process))),
+        Effect.catch(({ message }) =>
+          Effect.logWarning(`the runs of a worker that has died are recovered when its lease is over: ${message}`),
+        ),
+      ),
+    ),
+  );
 
 /**
  * Ends the runs of gateways that no process can go on with.

@@ -120,6 +120,13 @@ export class RunRecorder extends Context.Service<
      * @returns ends it
      */
     onLost?(listener: (runId: string) => boolean): () => void;
+    /**
+     * Takes note that another process has ended, as whoever started it knows: its runs may be taken over at once. Left out where
+     * no other process shares the store.
+     *
+     * @param process the name that its recorder was given. It must have ended: one that lives loses its runs
+     */
+    processEnded?(process: string): Effect.Effect<void, RecorderError>;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**

@@ -209,6 +209,16 @@ export const calls: Readonly<
     holds: "A fence for every lease that is over: its process writes nothing of its runs any more.",
     occasions: [{ when: "`recover` looks for runs that no process drives.", before: "They are found.", away: "fails" }],
   },
+  processEnded: {
+    holds: "A fence for every lease of a process that has ended.",
+    occasions: [
+      {
+        when: "A supervisor tells a worker that a sibling has died.",
+        before: "Its runs are recovered, without waiting for the end of its lease.",
+        away: "fails",
+      },
+    ],
+  },
   answer: {
     holds: "`QuestionAnswered`, compared and set in one transaction.",
     occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],

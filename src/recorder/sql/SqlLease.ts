@@ -36,6 +36,8 @@ export interface LeaseOptions {
   readonly leaseMs: number;
   /** Names the process for a person: `4711@host`. */
   readonly label: string;
+  /** Names the process for another one, which is told when it has ended: its leases begin with it. */
+  readonly process?: string;
   /** Wall clock, milliseconds since the epoch: what a person reads, and a hint to other processes. */
   readonly now: () => number;
   /** Monotonic clock, in milliseconds. */
@@ -240,6 +242,14 @@ export class SqlLease {
     );
   }
 
+  /** Fences every lease of a process that has ended. No process beats under that name again. */
+  fenceAll(process: string): Effect.Effect<void, SqlError> {
+    const { leases, sql } = this.#tables;
+    // What begins with the name and a full stop, by the order of the ids: the character behind a full stop is a slash.
+    const [from, to] = [`${process}.`, `${process}/`];
+    return Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id >= ${from} AND id < ${to} AND fenced = 0`);
+  }
+
   /**
    * The leases of other processes that own open runs, and how each stands. It costs as much as there are such processes,
    * however many runs they drive.
@@ -305,9 +315,10 @@ export class SqlLease {
     // One that an earlier transaction has just made is the same: two leases would lose the runs of the first.
     const made = this.#next === undefined ? undefined : yield* this.#renew(this.#next);
     if (made !== undefined) return made;
-    const [id, beatAt] = [globalThis.crypto.randomUUID(), this.#options.elapsed()];
+    const { label, leaseMs, now, process } = this.#options;
+    const drawn = globalThis.crypto.randomUUID();
+    const [id, beatAt] = [process === undefined ? drawn : `${process}.${drawn}`, this.#options.elapsed()];
     this.#next = id;
-    const { label, leaseMs, now } = this.#options;
     yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
       VALUES (${id}, ${label}, ${now()}, ${now() + leaseMs}, 0, 1, ${leaseMs})`;
     return { id, beatAt };

@@ -53,6 +53,11 @@ export const retentionDefault: Required<Retention> = {
 export interface SqlRunRecorderOptions {
   /** Lease of this process, in milliseconds; default 15,000. */
   readonly leaseMs?: number;
+  /**
+   * A name of this process that no other process ever has: by it another one says that this one has ended
+   * (`RunRecorder.processEnded`), before its lease is over. 1 to 64 of a-z, 0-9 and -.
+   */
+  readonly process?: string;
   /** What is forgotten by itself; false for nothing. */
   readonly retention?: Retention | false;
   /**
@@ -124,7 +129,10 @@ const make = (
       prefix = SqlTables.prefixDefault,
     } = options;
     const problem =
-      SqlTables.prefixProblem(prefix) ?? msProblem("leaseMs", leaseMs, 1) ?? msProblem("lockWaitMs", lockWaitMs, 0);
+      SqlTables.prefixProblem(prefix) ??
+      msProblem("leaseMs", leaseMs, 1) ??
+      msProblem("lockWaitMs", lockWaitMs, 0) ??
+      processProblem(options.process);
     if (problem !== undefined) return yield* problem;
     const database = new SqlDatabase(SqlTables.make(client, prefix), {
       place,
@@ -133,6 +141,7 @@ const make = (
     });
     const lease = new SqlLease(database.tables, {
       leaseMs,
+      ...(options.process === undefined ? {} : { process: options.process }),
       label: `${process.pid}@${hostname()}`,
       now: () => clock.currentTimeMillisUnsafe(),
       elapsed: () => monotonicMs(clock),
@@ -154,6 +163,12 @@ const make = (
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
   });
+
+/** Names are compared by their order in the store. */
+const processProblem = (process: string | undefined): RecorderError | undefined =>
+  process === undefined || /^[a-z\d-]{1,64}$/.test(process)
+    ? undefined
+    : new RecorderError({ reason: "bad_option", run_id: "", message: "process: expected 1 to 64 of a-z, 0-9 and -" });
 
 /** A lease of 0 ms would be over at once, and an infinite one never. */
 const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
@@ -237,6 +252,7 @@ const serve = (given: SqlOwnership.Ownership, write: SqlWriter.Write): RunRecord
     ),
     prune: (query: PruneQuery) => SqlRuns.prune(database, query),
     onLost: (listener) => lease.onLost(listener),
+    processEnded: (process) => database.write(lease.fenceAll(process)),
   });
 };
 

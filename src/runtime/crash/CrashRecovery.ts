@@ -185,6 +185,8 @@ const givenUp = "given_up";
 export interface SweepOptions extends RecoverOptions {
   /** From the end of one sweep to the next, in milliseconds. */
   readonly intervalMs?: number;
+  /** Returns each time that a sweep is due before that: runs are known to have lost their process. */
+  readonly due?: Effect.Effect<void>;
   /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.takeUp`. */
   readonly onSwept?: (report: Report) => Effect.Effect<void>;
 }
@@ -197,7 +199,7 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
 
 /** Recovers at once and then again and again while the layer lives. A sweep that fails is logged and counted, and never ends it. */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
-  const { intervalMs = sweepIntervalMsDefault, onSwept } = options;
+  const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept } = options;
   const sweep = recover(options).pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
     Effect.catchCause((cause) =>
@@ -207,6 +209,6 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
       ),
     ),
   );
-  const pause = Effect.sleep(Duration.millis(intervalMs));
+  const pause = Effect.raceFirst(Effect.sleep(Duration.millis(intervalMs)), due);
   return Layer.effectDiscard(Effect.forkScoped(Effect.forever(Effect.andThen(sweep, pause))));
 };
