@@ -30,6 +30,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/runs/runsFile.test.ts",
   "test/cli/serve.test.ts",
   "test/cli/serveConfig.test.ts",
+  "test/cli/serveWorkers.test.ts",
   "test/client/BlackHole.test.ts",
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",

@@ -1,10 +1,10 @@
 /**
  * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
  */
-import { Console, Effect, Layer, Option, Queue } from "effect";
+import { Console, Effect, Layer, Option } from "effect";
 import { Command } from "effect/cli";
-import { GatewayError, settingsOf } from "../gateway/config/GatewayOptions.ts";
-import type { ProgramOptions } from "../gateway/config/ProgramOptions.ts";
+import { GatewayError, type GatewaySettings, settingsOf } from "../gateway/config/GatewayOptions.ts";
+import { type ProgramOptions, problemOfWorkers, workersOf } from "../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { layer } from "../gateway/GatewayLayers.ts";
 import * as GatewayLog from "../gateway/log/GatewayLog.ts";
@@ -13,9 +13,11 @@ import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
+import { rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
 import { serveFlags } from "./serve/ServeFlags.ts";
 import { type Given, programOf } from "./serve/ServeProgram.ts";
+import * as Supervisor from "./serve/Supervisor.ts";
 
 const fail = failing("serve");
 
@@ -33,7 +35,10 @@ export const serveCommand = Command.make(
     if (foreign !== undefined) return yield* fail(reason, foreign);
     const settings = settingsOf(program);
     if (settings instanceof GatewayError) return yield* fail(reason, settings.message);
+    const problem = problemOfWorkers(program);
+    if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
+    if (workersOf(program) > 1) return yield* severally(given, program, settings);
     yield* Layer.build(layer(program, RecoveryPage.layer)).pipe(
       Effect.flatMap((services) => Effect.provideContext(listening(given, program), services)),
       Effect.scoped,
@@ -62,6 +67,30 @@ export const serveCommand = Command.make(
   ]),
 );
 
+/** Serves by several processes, of which this one is the supervisor. */
+const severally = (given: Given, program: ProgramOptions, settings: GatewaySettings) =>
+  Effect.gen(function* () {
+    yield* Signals.endsNormally;
+    const supervisor = yield* Supervisor.make(program, settings, workersOf(program));
+    if ("reason" in supervisor) return yield* ended(supervisor);
+    if (isReread(given)) yield* Effect.forkScoped(rereading(given, program, supervisor), { startImmediately: true });
+    yield* Console.log(`listening on ${supervisor.url}`);
+    yield* Effect.raceFirst(Effect.flatMap(supervisor.givenUp, ended), Signals.deserted);
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
+    Effect.catchTag("GatewayError", ({ message }) => fail("refused", message)),
+  );
+
+/** A start that is refused is refused the next time, too; a service manager may start the others again. */
+const ended = ({ message, reason }: Supervisor.GivenUp) => fail(reason === "refused" ? "refused" : "negative", message);
+
+/**
+ * Whether SIGHUP reads the configuration again. Without a file there are certificates to read again, and a service that is told to
+ * reload must not end. A terminal that is closed says so by the same signal, and means the end.
+ */
+const isReread = (given: Given): boolean => isConfigured(given) || process.stdin.isTTY !== true;
+
 /** An empty variable names no file. */
 const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
 
@@ -83,45 +112,7 @@ const listening = Effect.fnUntraced(function* (given: Given, program: ProgramOpt
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
     }),
   );
-  // Without a file there are certificates to read again, and a service that is told to reload must not end. A terminal that
-  // is closed says so by the same signal, and means the end.
-  if (isConfigured(given) || process.stdin.isTTY !== true)
-    yield* Effect.forkScoped(rereading(given, program, gateway), { startImmediately: true });
+  if (isReread(given)) yield* Effect.forkScoped(rereading(given, program, gateway), { startImmediately: true });
   yield* Console.log(`listening on ${gateway.url}`);
   yield* Signals.deserted;
 });
-
-/** Reads the configuration again with each SIGHUP, one at a time. */
-const rereading = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, gateway: Gateway["Service"]) {
-  const asked = yield* Queue.sliding<void>(1);
-  const ask = () => void Queue.offerUnsafe(asked, undefined);
-  yield* Effect.acquireRelease(
-    Effect.sync(() => process.on("SIGHUP", ask)),
-    () => Effect.sync(() => process.off("SIGHUP", ask)),
-  );
-  return yield* Effect.forever(Effect.andThen(Queue.take(asked), reread(given, started, gateway)));
-});
-
-const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, gateway: Gateway["Service"]) {
-  const read = yield* programOf(given);
-  if ("wrong" in read) {
-    for (const line of read.wrong)
-      yield* Effect.logError(`the configuration is not taken, and the last one stays: ${line}`);
-    return;
-  }
-  const { program } = read;
-  yield* gateway.configure(program).pipe(
-    Effect.flatMap((fixed) => {
-      const restarts = [...fixed, ...fixedIn(started, program)];
-      const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
-      return Effect.logInfo(`the configuration was read again${said}`);
-    }),
-    Effect.catchTag("GatewayError", ({ message }) =>
-      Effect.logError(`the configuration is not taken, and the last one stays: ${message}`),
-    ),
-  );
-});
-
-/** What stands behind the gateway was made when it started. */
-const fixedIn = (started: ProgramOptions, next: ProgramOptions): ReadonlyArray<string> =>
-  (["db", "onQuestion", "holdMs", "leaseMs", "logFormat"] as const).filter((name) => started[name] !== next[name]);

@@ -16,7 +16,7 @@ import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
 import type { GatewayError } from "./config/GatewayOptions.ts";
-import type { ProgramOptions } from "./config/ProgramOptions.ts";
+import { inMemory, type ProgramOptions } from "./config/ProgramOptions.ts";
 import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
 import type { Page } from "./proxy/PageHandler.ts";
@@ -28,8 +28,11 @@ export const holdMsDefault = 600_000;
 /** A gateway, and what stands behind it. */
 export interface GatewayProgram extends ProgramOptions {}
 
-/** The word for a store that ends with its process. */
-const inMemory = "memory";
+/** What a process is among several that serve as one. */
+export interface WorkerPlace extends GatewayRecovery.DeadSiblings {
+  /** Its name in the store: by it a sibling takes its runs over at once when it has died. */
+  readonly process: string;
+}
 
 /** What a gateway's page is built on. */
 export type PageServices =
@@ -46,10 +49,12 @@ export type PageServices =
  * Makes a whole gateway.
  *
  * @param page what serves the gateway's own paths; left out, there is nothing at them
+ * @param worker what a process is among several that serve as one
  */
 export const layer = (
   program: GatewayProgram,
   page?: Layer.Layer<Page, never, PageServices>,
+  worker?: WorkerPlace,
 ): Layer.Layer<Gateway | PageServices, RecorderError | GatewayError | ClientConfigError> => {
   const hold = program.onQuestion === "hold";
   const holdMs = program.holdMs ?? holdMsDefault;
@@ -61,11 +66,12 @@ export const layer = (
     headless: !hold,
     intervalMs: program.leaseMs ?? leaseMsDefault,
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
+    ...(worker === undefined ? {} : { siblings: worker }),
   });
   const behind = StreamProcessor.layer.pipe(
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
-    Layer.provideMerge(StoreHealth.watching(recorderOf(program))),
+    Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
     Layer.merge(TrafficMeter.layer),
     // One for the runs, the API and the page: a try from the page lets the runs go.
     Layer.provideMerge(Paths.layer),
@@ -81,11 +87,15 @@ export const layer = (
  * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
  * the first byte of every response would wait for the disk.
  */
-const recorderOf = ({ db, leaseMs }: GatewayProgram): Layer.Layer<RunRecorder, RecorderError> =>
+const recorderOf = (
+  { db, leaseMs }: GatewayProgram,
+  process: string | undefined,
+): Layer.Layer<RunRecorder, RecorderError> =>
   db === inMemory
     ? RunRecorder.layerMemory()
     : SqlRunRecorder.layerFile({
         file: db ?? defaultFile(),
         synchronous: "normal",
         ...(leaseMs === undefined ? {} : { leaseMs }),
+        ...(process === undefined ? {} : { process }),
       });

@@ -4,15 +4,13 @@
 import { existsSync } from "node:fs";
 import { Console, Effect, Option } from "effect";
 import { Flag } from "effect/cli";
+import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as Screen from "../terminal/Screen.ts";
 import { type CommandFailed, failing } from "./CommandFailed.ts";
-
-/** The word for a store that ends with its process. */
-export const inMemory = "memory";
 
 /**
  * Says why a name is none of a store, where it is an address: SQLite would make a file of that name. An address may hold a

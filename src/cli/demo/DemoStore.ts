@@ -2,11 +2,12 @@
  * Keeps the demo's runs in the file of runs, or in memory where that file cannot be opened: a demo never fails for its disk.
  */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
+import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import { failing } from "../command/CommandFailed.ts";
-import { foreignStore, inMemory, said } from "../command/Store.ts";
+import { foreignStore, said } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
 /** Where a demo keeps its runs. */

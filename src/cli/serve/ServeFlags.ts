@@ -14,6 +14,7 @@ import {
   portDefault,
   upstreamsDefault,
 } from "../../gateway/config/GatewayOptions.ts";
+import { workersMax } from "../../gateway/config/ProgramOptions.ts";
 import { holdMsDefault } from "../../gateway/GatewayLayers.ts";
 
 const text = (name: string, variable: string, description: string, otherwise?: string) =>
@@ -94,6 +95,12 @@ const where = {
     "STREAM_RECOVERY_HOST",
     "Address to listen on; any but this machine's own needs a token",
     hostDefault,
+  ),
+  workers: text(
+    "workers",
+    "STREAM_RECOVERY_WORKERS",
+    `Processes that serve behind the one port, 1 to ${workersMax}, or auto for one a core: docs/gateway-operation.md`,
+    "1",
   ),
   tlsCert: text("tls-cert", "STREAM_RECOVERY_TLS_CERT", "File of a certificate and its chain (PEM): listens with TLS"),
   tlsKey: text("tls-key", "STREAM_RECOVERY_TLS_KEY", "File of the certificate's key (PEM)"),

@@ -9,7 +9,7 @@ import { defined, optionsOf } from "../../gateway/config/ConfigOptions.ts";
 import type { ConfigProblem } from "../../gateway/config/ConfigProblem.ts";
 import { openConfig } from "../../gateway/config/ConfigSources.ts";
 import { type GatewayOptions, tokenNameDefault } from "../../gateway/config/GatewayOptions.ts";
-import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import { type ProgramOptions, workersMax } from "../../gateway/config/ProgramOptions.ts";
 import { limitFlags, type serveFlags } from "./ServeFlags.ts";
 
 /** What was typed, or stands in a variable. */
@@ -74,9 +74,13 @@ const optionsTyped = (given: Given, pairs: { readonly [K in "clock" | "budget" |
   const checked = problemsIn(config);
   const tls = tlsOf(given);
   const named = (problem: ConfigProblem) => flagOf(problem, outageOf(given).length > 0);
-  const wrong = ["problems" in checked ? checked.problems.map(named) : [], "wrong" in tls ? tls.wrong : []].flat();
-  if ("problems" in checked || "wrong" in tls) return { wrong };
-  return { program: { ...optionsOf(checked.config), ...plainOf(given), ...tls.program } };
+  const workers = workersTyped(given);
+  const wrong = [
+    "problems" in checked ? checked.problems.map(named) : [],
+    ...[tls, workers].map((it) => ("wrong" in it ? it.wrong : [])),
+  ].flat();
+  if ("problems" in checked || "wrong" in tls || "wrong" in workers) return { wrong };
+  return { program: { ...optionsOf(checked.config), ...plainOf(given), ...tls.program, ...workers.program } };
 };
 
 const numberOr = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
@@ -96,6 +100,16 @@ const tlsOf = ({ tlsCert, tlsKey }: Given): Program => {
   if (certText !== undefined && keyText !== undefined)
     return { program: { tls: { cert: certText, key: Redacted.make(keyText) } } };
   return { wrong: [`--tls-${certText === undefined ? "cert" : "key"}: expected a file that can be read`] };
+};
+
+const workersTyped = (given: Given): Program => {
+  const typed = Option.getOrElse(given.workers, () => "");
+  if (typed === "") return { program: {} };
+  if (typed === "auto") return { program: { workers: typed } };
+  const isCount = /^\d{1,3}$/.test(typed) && Number(typed) >= 1 && Number(typed) <= workersMax;
+  return isCount
+    ? { program: { workers: Number(typed) } }
+    : { wrong: [`--workers: expected 1 to ${workersMax}, or auto, got ${JSON.stringify(typed.slice(0, 32))}`] };
 };
 
 const textOf = (path: string): string | undefined => {

@@ -116,7 +116,7 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const { accessLog, budget, clocks, connectMs, db, holdMaxMs, holdMs, keepAliveMs, leaseMs, limits, logFormat } =
     program;
-  const { lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty } = program;
+  const { lingerMaxMs, lingerMs, onQuestion, policy, requireStore, retryEmpty, workers } = program;
   const chosen = {
     accessLog,
     budget,
@@ -132,7 +132,15 @@ const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
     lingerMs,
     logFormat,
   };
-  return Object.entries({ ...chosen, onQuestion, policy, requireStore, retryEmpty, allowedHosts: program.allowedHosts })
+  return Object.entries({
+    ...chosen,
+    onQuestion,
+    policy,
+    requireStore,
+    retryEmpty,
+    workers,
+    allowedHosts: program.allowedHosts,
+  })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
 };

@@ -36,6 +36,7 @@ export const optionsOf = (config: ConfigSchema): ProgramOptions => ({
     retryEmpty: config.retry_empty,
     db: config.db,
     leaseMs: config.lease_ms,
+    workers: config.workers,
   }),
   // Each rule and action was checked by the policy itself.
   ...(config.policy === undefined ? {} : { policy: config.policy as StricterRules }),

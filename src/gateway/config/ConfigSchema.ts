@@ -5,6 +5,7 @@
 import { Schema } from "effect";
 import { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { limitsDefault, lingerMaxMsDefault, maxOutageMsDefault } from "./GatewayOptions.ts";
+import { workersMax } from "./ProgramOptions.ts";
 
 const said = (description: string) => ({ description });
 
@@ -335,6 +336,15 @@ export const ConfigSchema = Schema.Struct({
     Schema.Boolean.annotate(said("Whether a response with nothing in it is asked for again; left out, yes")),
   ),
   db: Schema.optionalKey(text("SQLite file with the runs, or `memory`")),
+  workers: Schema.optionalKey(
+    Schema.Union([
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: workersMax })),
+      Schema.Literal("auto"),
+    ]).annotate({
+      description: "Processes that serve behind the one port; `auto` is one a core, and 1 where it is left out",
+      message: `expected 1 to ${workersMax}, or "auto"`,
+    }),
+  ),
   lease_ms: Schema.optionalKey(milliseconds("So long after the death of a gateway its runs are recovered, in ms")),
 });
 export type ConfigSchema = typeof ConfigSchema.Type;

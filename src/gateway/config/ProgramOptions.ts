@@ -1,8 +1,9 @@
 /**
- * Describes the options of a whole gateway program: of its server, its store, its questions and its log.
+ * Describes the options of a whole gateway program: of its server, its store, its questions, its log and its processes.
  */
+import { availableParallelism } from "node:os";
 import type { Prices } from "../../domain/Prices.ts";
-import type { GatewayOptions } from "./GatewayOptions.ts";
+import { type GatewayOptions, limitsDefault } from "./GatewayOptions.ts";
 
 /** A gateway, and what stands behind it. */
 export interface ProgramOptions extends GatewayOptions {
@@ -18,4 +19,40 @@ export interface ProgramOptions extends GatewayOptions {
   readonly prices?: Prices;
   /** How a line of the log is written; `text` by default. */
   readonly logFormat?: "text" | "json";
+  /** How many processes serve; 1 by default, and as many as this machine has cores by `auto`. Only `serve` starts them. */
+  readonly workers?: number | "auto";
 }
+
+/** Most processes that serve: more than the cores of any machine that has one port. */
+export const workersMax = 128;
+
+/** How many processes serve. */
+export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
+  workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
+
+/** The word for a store that ends with its process. */
+export const inMemory = "memory";
+
+/** What is wrong with several processes, in one line. */
+export const problemOfWorkers = (program: ProgramOptions): string | undefined =>
+  workersOf(program) > 1 && program.db === inMemory
+    ? "workers: several of them share one store, which is a file: name one by --db, or serve with one worker"
+    : undefined;
+
+/**
+ * The options of one of so many workers: what a gateway may hold as a whole is shared out.
+ *
+ * A worker's share of all bodies is never less than one body may be, so that what one process takes any worker takes.
+ */
+export const shareOf = (program: ProgramOptions, workers: number): ProgramOptions => {
+  const limits = { ...limitsDefault, ...program.limits };
+  const share = (total: number) => Math.ceil(total / workers);
+  return {
+    ...program,
+    limits: {
+      ...program.limits,
+      maxConnections: share(limits.maxConnections),
+      maxBodiesBytes: Math.max(share(limits.maxBodiesBytes), Math.min(limits.maxBodyBytes, limits.maxBodiesBytes)),
+    },
+  };
+};

@@ -1,0 +1,50 @@
+/**
+ * Reads the configuration again when a service is told to reload.
+ */
+import { Effect, Queue } from "effect";
+import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
+import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import { type Given, programOf } from "./ServeProgram.ts";
+
+/** What takes other options for the requests that come from then on. */
+export interface Configured {
+  /** Gives the options that differ and need a restart. */
+  readonly configure: (program: ProgramOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
+}
+
+/** Reads the configuration again with each SIGHUP, one at a time. */
+export const rereading = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, served: Configured) {
+  const asked = yield* Queue.sliding<void>(1);
+  const ask = () => void Queue.offerUnsafe(asked, undefined);
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("SIGHUP", ask)),
+    () => Effect.sync(() => process.off("SIGHUP", ask)),
+  );
+  return yield* Effect.forever(Effect.andThen(Queue.take(asked), reread(given, started, served)));
+});
+
+const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, served: Configured) {
+  const read = yield* programOf(given);
+  if ("wrong" in read) {
+    for (const line of read.wrong)
+      yield* Effect.logError(`the configuration is not taken, and the last one stays: ${line}`);
+    return;
+  }
+  const { program } = read;
+  yield* served.configure(program).pipe(
+    Effect.flatMap((fixed) => {
+      const restarts = [...fixed, ...fixedIn(started, program)];
+      const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
+      return Effect.logInfo(`the configuration was read again${said}`);
+    }),
+    Effect.catchTag("GatewayError", ({ message }) =>
+      Effect.logError(`the configuration is not taken, and the last one stays: ${message}`),
+    ),
+  );
+});
+
+/** What stands behind the gateway was made when it started. */
+const fixedIn = (started: ProgramOptions, next: ProgramOptions): ReadonlyArray<string> =>
+  (["db", "onQuestion", "holdMs", "leaseMs", "logFormat", "workers"] as const).filter(
+    (name) => started[name] !== next[name],
+  );

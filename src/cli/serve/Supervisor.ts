@@ -1,0 +1,274 @@
+/**
+ * Serves by several processes behind one port: starts them, replaces those that die, and tells them what an operator tells it.
+ *
+ * It relays no byte of a client: the workers accept connections themselves (WorkerProcess.ts). What they say to each other goes through
+ * it (BusRouter.ts). A worker that has died is replaced at once, or later where deaths follow each other (Restarts.ts), and a sibling is
+ * told which process it was, so that its runs are recovered without waiting for its lease. Where the supervisor itself is killed, its
+ * workers see their pipe end, take nothing new and end when what runs has ended.
+ */
+import { randomBytes } from "node:crypto";
+import { createServer } from "node:net";
+import { Clock, Deferred, Effect, Exit, References, type Scope } from "effect";
+import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
+import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import { BusRouter } from "../../gateway/workers/BusRouter.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import * as ProgramWire from "./ProgramWire.ts";
+import * as Restarts from "./Restarts.ts";
+import { fork, type Heard, prepare, type WorkerEnd, type WorkerProcess } from "./WorkerProcess.ts";
+
+/** The workers cannot go on. */
+export interface GivenUp {
+  /** `refused` by the first start: an option that cannot be. `died`: again and again. */
+  readonly reason: "refused" | "died";
+  readonly message: string;
+}
+
+/** A supervisor whose workers serve. */
+export interface Supervisor {
+  readonly url: string;
+  /** Gives all workers other options, for the requests that come from now on. */
+  readonly configure: (program: ProgramOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
+  /** Ends when the workers cannot go on. */
+  readonly givenUp: Effect.Effect<GivenUp>;
+}
+
+/** How much longer than `drainMs` a worker may take to end: it ends what remains, and writes that down. */
+const drainSlackMs = 10_000;
+
+/** Workers say at once how much they finish. */
+const tellMs = 1_000;
+
+/** A worker takes a configuration within so long, in milliseconds. */
+const configureMs = 10_000;
+
+/** Starts so many workers. They drain, and end, when the scope is closed. */
+export const make = Effect.fn("Supervisor.make")(function* (
+  given: ProgramOptions,
+  settings: GatewaySettings,
+  workers: number,
+): Effect.fn.Return<Supervisor | GivenUp, GatewayError, Scope.Scope> {
+  const port = yield* freePort(settings);
+  const crew = new Crew({ ...given, port }, workers, yield* References.MinimumLogLevel);
+  const killAll = () => crew.killAll();
+  yield* prepare;
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("exit", killAll)),
+    () => Effect.sync(() => process.off("exit", killAll)),
+  );
+  yield* Effect.addFinalizer(() => drained(crew));
+  const givenUp = yield* Deferred.make<GivenUp>();
+  const first = yield* kept(crew, 1, givenUp);
+  if (typeof first !== "string") return first;
+  // One after the other the first has made the store; the others find it made.
+  const rest = Array.from({ length: workers - 1 }, (_, at) => at + 2);
+  const started = yield* Effect.forEach(rest, (worker) => kept(crew, worker, givenUp), { concurrency: "unbounded" });
+  const failed = started.find((it) => typeof it !== "string");
+  if (failed !== undefined) return failed;
+  return {
+    url: first,
+    configure: (program) => crew.configure({ ...program, port: port }),
+    givenUp: Deferred.await(givenUp),
+  };
+});
+
+/**
+ * The port that all workers listen on. It is looked for here, so that one which is taken is said once, and so that workers which come
+ * later find the port of the first where any was wanted.
+ */
+const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
+  Effect.callback((resume) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const message = `cannot listen on ${host}:${port} (${error.code ?? "unknown"})`;
+      resume(Effect.fail(new GatewayError({ reason: "cannot_listen", message })));
+    });
+    server.listen(port, host, () => {
+      const address = server.address();
+      const found = typeof address === "object" && address !== null ? address.port : port;
+      server.close(() => resume(Effect.succeed(found)));
+    });
+  });
+
+/** The workers as they are now. */
+class Crew {
+  readonly router = new BusRouter();
+  readonly #secret = randomBytes(32).toString("hex");
+  readonly #workers: number;
+  readonly #logLevel: string;
+  readonly #living = new Map<number, WorkerProcess>();
+  /** Names of processes that have died and whose runs no sibling has recovered yet. */
+  readonly #unrecovered = new Set<string>();
+  readonly #configuring = new Map<number, (said: Extract<Heard, { readonly _tag: "Configured" }>) => void>();
+  #configurations = 0;
+  #program: ProgramOptions;
+
+  constructor(program: ProgramOptions, workers: number, logLevel: string) {
+    this.#program = program;
+    this.#workers = workers;
+    this.#logLevel = logLevel;
+  }
+
+  get living(): ReadonlyArray<WorkerProcess> {
+    return [...this.#living.values()];
+  }
+
+  get drainMs(): number {
+    return this.#program.limits?.drainMs ?? drainMsDefault;
+  }
+
+  killAll(): void {
+    for (const { kill } of this.#living.values()) kill();
+  }
+
+  /** Starts a worker; it has said nothing yet. */
+  start(worker: number): WorkerProcess {
+    const started = fork(worker, (message) => this.#heard(started, message));
+    this.#living.set(worker, started);
+    return started;
+  }
+
+  /** The worker listens to its pipe. */
+  greeted({ channel, process: name, worker }: WorkerProcess): void {
+    channel.order({
+      _tag: "Start",
+      ...{ worker, workers: this.#workers, process: name, secret: this.#secret, logLevel: this.#logLevel },
+      program: ProgramWire.encode(this.#program),
+    });
+  }
+
+  /** The worker serves. */
+  joined({ channel, worker }: WorkerProcess): void {
+    this.router.join(worker, { send: (envelope) => channel.send({ _tag: "Bus", envelope }) });
+    for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
+  }
+
+  /** The worker has died. */
+  ended({ process: name, worker }: WorkerProcess): void {
+    this.#living.delete(worker);
+    this.router.leave(worker);
+    this.#unrecovered.add(name);
+    this.#tellOfEnded(name);
+  }
+
+  /** One sibling is enough: where it dies too, its replacement is told again. */
+  #tellOfEnded(name: string): void {
+    const able = this.living.find(({ ready }) => Deferred.isDoneUnsafe(ready));
+    able?.channel.order({ _tag: "Ended", process: name });
+  }
+
+  #heard({ worker }: WorkerProcess, message: Heard): void {
+    if (message._tag === "Bus") this.router.route(worker, message.envelope);
+    else if (message._tag === "Recovered") this.#unrecovered.delete(message.process);
+    else this.#configuring.get(worker)?.(message);
+  }
+
+  /** Every worker has the same options before and after: they were checked here, as each of them checks them. */
+  readonly configure = Effect.fnUntraced({ self: this }, function* (this: Crew, program: ProgramOptions) {
+    this.#configurations += 1;
+    const id = this.#configurations;
+    this.#program = program;
+    const encoded = ProgramWire.encode(program);
+    const said = yield* Effect.forEach(this.living, (worker) => this.#configured(worker, id, encoded), {
+      concurrency: "unbounded",
+    });
+    const wrong = said.find((it) => it?.wrong !== undefined)?.wrong;
+    if (wrong !== undefined) return yield* new GatewayError({ reason: "bad_option", message: wrong });
+    return [...new Set(said.flatMap((it) => it?.restarts ?? []))];
+  });
+
+  /** What a worker says of new options; undefined for one that dies meanwhile, whose replacement starts with them. */
+  #configured({ channel, exited, worker }: WorkerProcess, id: number, program: unknown) {
+    const replied = Effect.callback<Extract<Heard, { readonly _tag: "Configured" }>>((resume) => {
+      this.#configuring.set(worker, (said) => {
+        if (said.id === id) resume(Effect.succeed(said));
+      });
+      channel.order({ _tag: "Configure", id, program });
+      return Effect.sync(() => this.#configuring.delete(worker));
+    });
+    return Effect.raceFirst(
+      Effect.timeoutOrElse(replied, { duration: configureMs, orElse: () => Effect.undefined }),
+      Effect.as(Deferred.await(exited), undefined),
+    );
+  }
+}
+
+const drainMsDefault = 30_000;
+
+/**
+ * Starts a worker and, from then on, each one that takes its place.
+ *
+ * @returns where the first one listens, or why none does
+ */
+const kept = Effect.fnUntraced(function* (
+  crew: Crew,
+  worker: number,
+  givenUp: Deferred.Deferred<GivenUp>,
+): Effect.fn.Return<string | GivenUp, never, Scope.Scope> {
+  const first = yield* Deferred.make<string | GivenUp>();
+  const keeping = Effect.gen(function* () {
+    let deaths = Restarts.none;
+    for (;;) {
+      const { end, servedMs, url } = yield* life(crew, worker, first);
+      const isFirst = url === undefined && !(yield* Deferred.isDone(first));
+      if (isFirst && end.refused !== undefined) return { reason: "refused", message: end.refused } as const;
+      const next = Restarts.died(deaths, servedMs);
+      const how = end.refused ?? end.how;
+      if (next === "give_up") {
+        const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row, the last time so: ${how}`;
+        return { reason: "died", message } as const;
+      }
+      deaths = next.deaths;
+      yield* Effect.logError("a worker has ended, and is replaced", { worker, how, pause_ms: next.pauseMs });
+      if (next.pauseMs > 0) yield* Effect.sleep(next.pauseMs);
+    }
+  });
+  const given = Effect.flatMap(keeping, (why) =>
+    Effect.andThen(Deferred.succeed(givenUp, why), Deferred.succeed(first, why)),
+  );
+  yield* Effect.forkScoped(given, { startImmediately: true });
+  return yield* Deferred.await(first);
+});
+
+/** One worker from its start to its end. */
+const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Deferred.Deferred<string | GivenUp>) {
+  const clock = yield* Clock.Clock;
+  const started = crew.start(worker);
+  const ended: Effect.Effect<{ readonly end: WorkerEnd }> = Effect.map(Deferred.await(started.exited), (end) => ({
+    end,
+  }));
+  yield* Effect.raceFirst(Deferred.await(started.hello), Effect.asVoid(ended));
+  crew.greeted(started);
+  const url = yield* Effect.raceFirst(Deferred.await(started.ready), Effect.as(ended, undefined));
+  const readyAt = monotonicMs(clock);
+  if (url !== undefined) {
+    crew.joined(started);
+    yield* Effect.logInfo("a worker serves", { worker, pid: started.pid });
+    yield* Deferred.succeed(first, url);
+  }
+  const { end } = yield* ended;
+  crew.ended(started);
+  return { end, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
+});
+
+/** Every worker takes no more, finishes what runs, and ends. */
+const drained = Effect.fnUntraced(function* (crew: Crew) {
+  const workers = crew.living;
+  for (const { channel } of workers) channel.order({ _tag: "Drain" });
+  const told = yield* Effect.forEach(
+    workers,
+    ({ draining, exited }) =>
+      Effect.raceFirst(Deferred.await(draining), Effect.as(Deferred.await(exited), 0)).pipe(
+        Effect.timeoutOrElse({ duration: tellMs, orElse: () => Effect.succeed(0) }),
+        Effect.interruptible,
+      ),
+    { concurrency: "unbounded" },
+  );
+  const left = told.reduce((sum, it) => sum + it, 0);
+  if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
+  const all = Effect.forEach(workers, ({ exited }) => Deferred.await(exited), { concurrency: "unbounded" });
+  const inTime = yield* Effect.exit(Effect.timeout(Effect.interruptible(all), crew.drainMs + drainSlackMs));
+  if (Exit.isSuccess(inTime)) return;
+  crew.killAll();
+  yield* all;
+});

@@ -1,0 +1,160 @@
+/**
+ * Starts one worker of `serve --workers`: a gateway whose supervisor says how it starts, what its configuration is and when it ends.
+ *
+ * It is an entry of its own, so that no option and no secret of the supervisor is repeated in the arguments of a process. What the two
+ * say to each other stands in WorkerControl.ts.
+ *
+ * A signal of a terminal reaches a whole group of processes, the workers too. The supervisor is the one that acts on it: a worker
+ * leaves SIGINT and SIGHUP alone. SIGTERM drains a worker, so that one can be replaced by itself; a second one ends it at once.
+ */
+import cluster from "node:cluster";
+import { constants } from "node:os";
+import {
+  Cause,
+  Context,
+  Deferred,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  type LogLevel,
+  Queue,
+  Redacted,
+  References,
+  Result,
+  Schema,
+} from "effect";
+import { type ProgramOptions, shareOf } from "../../gateway/config/ProgramOptions.ts";
+import { Gateway } from "../../gateway/Gateway.ts";
+import { layer } from "../../gateway/GatewayLayers.ts";
+import * as GatewayLog from "../../gateway/log/GatewayLog.ts";
+import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
+import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
+import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
+import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
+import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
+import * as ProgramWire from "./ProgramWire.ts";
+
+type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
+type Configure = Extract<SupervisorMessage, { readonly _tag: "Configure" }>;
+
+const channel = new ProcessChannel<WorkerMessage>(process);
+const started = Deferred.makeUnsafe<Start>();
+const configured = Effect.runSync(Queue.unbounded<Configure>());
+const ended = Effect.runSync(Queue.unbounded<string>());
+/** The supervisor lets a worker join the bus once it is ready, so that nothing comes before there is one. */
+let receive = (_: BusEnvelope): void => undefined;
+
+const decode = Schema.decodeUnknownResult(SupervisorMessage);
+
+/** The gateway, as long as it serves. */
+const serving = (start: Start): Effect.Effect<never, Refused> =>
+  Effect.gen(function* () {
+    const program = ProgramWire.decode(start.program);
+    const secret = Redacted.make(start.secret);
+    const { worker: self, workers } = start;
+    const end = yield* WorkerBus.make(
+      { self, workers, secret },
+      { send: (envelope) => channel.send({ _tag: "Bus", envelope }) },
+    );
+    receive = end.receive;
+    const recovery = {
+      process: start.process,
+      ended: Queue.take(ended),
+      recovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
+    };
+    const services = yield* Layer.build(layer(shareOf(program, workers), RecoveryPage.layer, recovery)).pipe(
+      Effect.provideService(WorkerBus.WorkerBus, end.bus),
+      Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
+    );
+    const gateway = Context.get(services, Gateway);
+    tellServing = () => Effect.runSync(gateway.serving);
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.flatMap(Queue.take(configured), (it) => configure(it, workers, gateway))),
+    );
+    channel.order({ _tag: "Ready", url: gateway.url });
+    return yield* Effect.never;
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(GatewayLog.layer("text")),
+    Effect.annotateLogs({ worker: start.worker }),
+    // The level is a level of the supervisor's own log.
+    Effect.provideService(References.MinimumLogLevel, start.logLevel as LogLevel.LogLevel),
+    Effect.catchTags({
+      GatewayError: ({ message }) => Effect.fail(new Refused({ message })),
+      ClientConfigError: ({ message }) => Effect.fail(new Refused({ message })),
+      RecorderError: ({ message, reason }) => Effect.fail(new Refused({ message: message === "" ? reason : message })),
+    }),
+  );
+
+/** It cannot start, and a second try would come to the same. */
+class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+
+/** How many requests are served; none before it serves. */
+let tellServing = (): number => 0;
+
+const configure = ({ id, program }: Configure, workers: number, gateway: Gateway["Service"]): Effect.Effect<void> => {
+  const next: ProgramOptions = shareOf(ProgramWire.decode(program), workers);
+  return gateway.configure(next).pipe(
+    Effect.map((restarts) => ({ restarts })),
+    Effect.catchTag("GatewayError", ({ message }) => Effect.succeed({ restarts: [], wrong: message })),
+    Effect.flatMap((said) => Effect.sync(() => channel.order({ _tag: "Configured", id, ...said }))),
+    Effect.asVoid,
+  );
+};
+
+const fiber = Effect.runFork(
+  Effect.flatMap(Deferred.await(started), serving).pipe(Effect.provideService(Logger.LogToStderr, true)),
+);
+
+fiber.addObserver((exit) => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return process.exit(0);
+  const refused = Cause.findErrorOption(exit.cause);
+  if (refused._tag === "None") {
+    process.stderr.write(`${Cause.pretty(exit.cause)}\n`);
+    return process.exit(1);
+  }
+  // Its end waits until the supervisor has read why.
+  process.send?.({ _tag: "Refused", message: refused.value.message } satisfies WorkerMessage, () => process.exit(2));
+});
+
+let isDraining = false;
+const drain = (): void => {
+  if (isDraining) return;
+  isDraining = true;
+  channel.order({ _tag: "Draining", serving: tellServing() });
+  fiber.interruptUnsafe(fiber.id, Context.empty());
+};
+
+const obey = (message: SupervisorMessage): void => {
+  if (message._tag === "Bus") receive(message.envelope);
+  else if (message._tag === "Start") Deferred.doneUnsafe(started, Effect.succeed(message));
+  else if (message._tag === "Configure") Queue.offerUnsafe(configured, message);
+  else if (message._tag === "Ended") Queue.offerUnsafe(ended, message.process);
+  else drain();
+};
+
+process.on("message", (message) => {
+  const read = decode(message);
+  if (Result.isSuccess(read)) obey(read.success);
+});
+
+let isTold = false;
+process.on("SIGTERM", () => {
+  if (isTold) process.exit(128 + constants.signals.SIGTERM);
+  isTold = true;
+  drain();
+});
+process.on("SIGINT", () => undefined);
+process.on("SIGHUP", () => undefined);
+
+// Nobody reads the log any more. That is told by the supervisor's own end, not by this one's.
+process.stderr.on("error", () => undefined);
+
+cluster.worker?.on("disconnect", () => {
+  // Otherwise node:cluster ends the process here, and what its clients read with it.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  drain();
+});
+
+channel.order({ _tag: "Hello" });

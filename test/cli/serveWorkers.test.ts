@@ -1,0 +1,255 @@
+/**
+ * `serve --workers`: real processes behind one port, which are killed, reloaded and stopped.
+ */
+import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, References } from "effect";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import { FaultProvider } from "../../src/testing/index.ts";
+import { bodies, post, send } from "../gateway/GatewayCases.ts";
+import { folder, type Served, serve } from "./ServeProcess.ts";
+
+const urls = (upstream: string): ReadonlyArray<string> => [
+  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
+];
+
+/** The processes of the workers by their numbers, as the log has named them last. */
+const workersOf = (served: Served): ReadonlyMap<number, number> =>
+  new Map(
+    [...served.stderr().matchAll(/a worker serves worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
+      Number(worker),
+      Number(pid),
+    ]),
+  );
+
+/** Waits for the log to say something. */
+const logged = (served: Served, said: RegExp, times = 1): Effect.Effect<void> =>
+  Effect.promise(
+    () =>
+      new Promise((resolve) => {
+        const look = () => {
+          const count = [...served.stderr().matchAll(new RegExp(said, "g"))].length;
+          if (count < times) return;
+          served.child.stderr?.off("data", look);
+          resolve();
+        };
+        served.child.stderr?.on("data", look);
+        look();
+      }),
+  );
+
+/** All runs in a file once each of them has an end, read by a process of its own. */
+const ended = (file: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      for (;;) {
+        const runs = yield* recorder.runs({ limit: 1000 });
+        if (runs.every(({ state }) => state === "ended")) return runs;
+        yield* Effect.yieldNow;
+      }
+    }).pipe(
+      Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+    ),
+  );
+
+/** Whether something listens at a URL. */
+const isOpen = (url: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+
+const chat = (served: Served, onData?: (chunk: Buffer) => void) =>
+  send(`${served.url}/v1/chat/completions`, {
+    body: JSON.stringify(bodies["openai-chat"]),
+    ...(onData === undefined ? {} : { onData }),
+  });
+
+describe("stream-recovery serve --workers", () => {
+  it.live("prints once where all of them listen, and drains all of them at SIGTERM with exit code 0", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 20 }], delay_ms: 20 }] } });
+      const served = yield* serve([
+        ...["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")],
+        ...urls(server.url),
+      ]);
+      assert.match(served.stdout(), /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
+      yield* logged(served, /a worker serves/, 2);
+      let began = 0;
+      let all = () => {};
+      const streaming = new Promise<void>((resolve) => {
+        all = resolve;
+      });
+      const got = Array.from({ length: 8 }, () => {
+        let isFirst = true;
+        return chat(served, () => {
+          if (isFirst) began += 1;
+          isFirst = false;
+          if (began === 8) all();
+        });
+      });
+      yield* Effect.promise(() => streaming);
+      served.child.kill("SIGTERM");
+      for (const it of yield* Effect.promise(() => Promise.all(got))) assert.isFalse(it.broken);
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+      assert.match(served.stderr(), /finishing 8 requests; a second signal ends at once/);
+      assert.strictEqual(served.stdout().split("\n").length, 2);
+    }),
+  );
+
+  it.live("replaces a worker that is killed, and ends its runs without waiting for its lease", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "runs.db");
+      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 60 }], delay_ms: 20 }] } });
+      // A lease of an hour: what ends before was not waited for.
+      const args = ["--port", "0", "--workers", "2", "--db", file, "--lease-ms", "3600000", ...urls(server.url)];
+      const served = yield* serve(args);
+      yield* logged(served, /a worker serves/, 2);
+      const victim = workersOf(served).get(2);
+      assert.isDefined(victim);
+      const count = 24;
+      const began = new Set<number>();
+      let all = () => {};
+      const streaming = new Promise<void>((resolve) => {
+        all = resolve;
+      });
+      const got = Array.from({ length: count }, (_, at) =>
+        chat(served, () => {
+          began.add(at);
+          if (began.size === count) all();
+        }),
+      );
+      yield* Effect.promise(() => streaming);
+      process.kill(victim ?? 0, "SIGKILL");
+      yield* logged(served, /a worker has ended, and is replaced worker=2 how=SIGKILL/);
+      const results = yield* Effect.promise(() => Promise.all(got));
+      const broken = results.filter((it) => it.broken).length;
+      assert.isAbove(broken, 0, "the worker that died had runs");
+      assert.isBelow(broken, count, "connections of the other worker notice nothing");
+      const runs = yield* ended(file);
+      assert.lengthOf(runs, count);
+      const gone = runs.filter(({ end }) => end?.state !== "completed");
+      assert.deepStrictEqual(
+        [gone.length, new Set(gone.map(({ end }) => end?.reason))],
+        [broken, new Set(["client_gone"])],
+      );
+      for (const run of gone) assert.lengthOf(run.incidents, 1, "decided once");
+      yield* logged(served, /a worker serves worker=2/, 2);
+      assert.notStrictEqual(workersOf(served).get(2), victim);
+      for (let n = 0; n < 8; n++) assert.strictEqual((yield* post(served.url, "openai-chat")).status, 200);
+    }),
+  );
+
+  it.live("reads a configuration for all of them or for none, and gives it to a replacement too", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const config = join(dir, "gateway.json");
+      const write = (limits: object) => writeFileSync(config, JSON.stringify({ db: join(dir, "runs.db"), limits }));
+      const server = yield* FaultProvider.make({});
+      const long = JSON.stringify({ ...bodies["openai-chat"], x: "x".repeat(1000) });
+      // Connections are made anew, so that both workers have some.
+      const statuses = Effect.fnUntraced(function* (served: Served) {
+        const all = yield* Effect.forEach(
+          Array.from({ length: 12 }),
+          () => post(served.url, "openai-chat", { body: long }),
+          {
+            concurrency: "unbounded",
+          },
+        );
+        return [...new Set(all.map(({ status }) => status))];
+      });
+      write({});
+      const served = yield* serve(["--config", config, "--port", "0", "--workers", "2", ...urls(server.url)]);
+      assert.deepStrictEqual(yield* statuses(served), [200]);
+      write({ max_body_bytes: 100 });
+      served.child.kill("SIGHUP");
+      yield* logged(served, /the configuration was read again/);
+      assert.deepStrictEqual(yield* statuses(served), [413]);
+      write({ max_body_bytes: "many" });
+      served.child.kill("SIGHUP");
+      yield* logged(served, /the configuration is not taken, and the last one stays/);
+      for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
+      yield* logged(served, /a worker serves/, 4);
+      assert.deepStrictEqual(yield* statuses(served), [413]);
+    }),
+  );
+
+  it.live("ends with exit code 1 and a reason where a worker dies again and again, and leaves none behind", () =>
+    Effect.gen(function* () {
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
+      const kill = () => {
+        const pid = workersOf(served).get(2);
+        if (pid === undefined) return;
+        try {
+          process.kill(pid, "SIGKILL");
+        } catch {
+          // It is dead already.
+        }
+      };
+      served.child.stderr?.on("data", kill);
+      kill();
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
+      assert.match(served.stderr(), /serve: worker 2 has ended 5 times in a row, the last time so: SIGKILL\n/);
+      assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
+    }),
+  );
+
+  it.live("ends its workers where the supervisor itself is killed, and at the second signal", () =>
+    Effect.gen(function* () {
+      const server = yield* FaultProvider.make({
+        script: { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } }] },
+      });
+      for (const signals of [["SIGKILL"], ["SIGTERM", "SIGTERM"]] as const) {
+        const db = join(yield* folder, "runs.db");
+        const args = ["--port", "0", "--workers", "2", "--db", db, "--drain-ms", "300", ...urls(server.url)];
+        const served = yield* serve(args);
+        const [first, second] = signals;
+        let isFirst = true;
+        const got = chat(served, () => {
+          if (isFirst) served.child.kill(first);
+          isFirst = false;
+        });
+        if (second !== undefined) {
+          yield* logged(served, /finishing 1 requests/);
+          served.child.kill(second);
+        }
+        // The pipes of the log end with the last worker that has them.
+        const [code, signal] = yield* Effect.promise(() => served.exited);
+        assert.strictEqual(signal ?? code, second === undefined ? "SIGKILL" : 143);
+        assert.isTrue((yield* Effect.promise(() => got)).broken);
+        assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
+      }
+    }),
+  );
+
+  it.live("says in one line why it does not start, and exits with 2", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "runs.db");
+      const first = yield* serve(["--port", "0", "--db", file]);
+      const { port } = new URL(first.url);
+      const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--workers", "2", "--db", "memory"], /^serve: workers: several of them share one store, .*\n$/],
+        [["--workers", "0", "--db", file], /^serve: --workers: expected 1 to 128, or auto, got "0"\n$/],
+        [["--workers", "many", "--db", file], /^serve: --workers: expected 1 to 128, or auto, got "many"\n$/],
+        [["--workers", "2", "--port", port, "--db", file], /^serve: cannot listen on .* \(EADDRINUSE\)\n$/],
+        [["--workers", "2", "--port", "0", "--db", "/dev/null/runs.db"], /^serve: .*\n$/],
+      ];
+      for (const [args, said] of wrong) {
+        const served = yield* serve(args);
+        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
+        assert.match(served.stderr(), said);
+        assert.strictEqual(served.stdout(), "");
+      }
+    }),
+  );
+});
