@@ -14,6 +14,7 @@ import type { RecorderError } from "../RecorderError.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
+import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /** Pause before a lock is tried again, in milliseconds. */
 const lockPauseMs = 25;
@@ -58,7 +59,7 @@ export class SqlDatabase {
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
   ): Effect.Effect<A, Explained<E> | RecorderError> {
-    const transaction = this.#connected(body, this.tables.sql.withTransaction);
+    const transaction = this.#connected(body, SqlNodeSqlite.transactionOf(this.tables.sql));
     const written = Effect.tap(this.#withTables(transaction), this.#patience.over);
     return this.#explained(this.#apart(written, true));
   }

@@ -308,7 +308,7 @@ export class SqlLease {
         const renewed = yield* this.#renew(this.#id);
         if (renewed !== undefined) return renewed;
       } else {
-        const rows = yield* sql`SELECT id FROM ${leases} WHERE id = ${this.#id} AND fenced = 0`;
+        const rows = yield* this.#tables.ask("SELECT id FROM {leases} WHERE id = ? AND fenced = 0", [this.#id]);
         if (rows.length > 0) return { id: this.#id, beatAt: undefined };
       }
     }

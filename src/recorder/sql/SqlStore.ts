@@ -36,10 +36,12 @@ export interface Row extends Head {
 
 /** Versions and owners of runs. */
 export const heads = (
-  { runs, sql }: SqlTables,
+  { ask, runs, sql }: SqlTables,
   runIds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
-  sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
+  runIds.length === 1
+    ? ask<Head>("SELECT run_id, version, owner FROM {runs} WHERE run_id = ?", runIds)
+    : sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
 export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
@@ -82,12 +84,23 @@ export const decoded = Effect.fnUntraced(function* (
 
 /** Adds a run's row. */
 export const insert = Effect.fnUntraced(function* (tables: SqlTables, runId: string, record: RunRecord, owner: string) {
-  const { runs, sql } = tables;
   const { id, model } = record.provider;
-  yield* sql`INSERT INTO ${runs}
-    (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
-    VALUES (${runId}, 1, ${isDriven(record) ? owner : null}, ${record.state}, ${record.parked ?? null}, ${id}, ${model ?? ""},
-      ${record.started_at}, ${record.end?.at ?? null}, ${record.incidents.length}, ${encode(record)})`;
+  yield* tables.ask(
+    `INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
+      VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      runId,
+      isDriven(record) ? owner : null,
+      record.state,
+      record.parked ?? null,
+      id,
+      model ?? "",
+      record.started_at,
+      record.end?.at ?? null,
+      record.incidents.length,
+      encode(record),
+    ],
+  );
   yield* saveParts(tables, runId, undefined, record);
 });
 
@@ -103,15 +116,32 @@ export const update = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const { runs, sql } = tables;
-  const rows =
-    yield* sql`UPDATE ${runs} SET version = ${before.version + 1}, owner = ${record.state === "ended" ? null : (owner ?? null)},
-    state = ${record.state}, parked = ${record.parked ?? null}, ended_at = ${record.end?.at ?? null},
-    broken = ${record.incidents.length}, record = ${encode(record)}
-    WHERE run_id = ${runId} AND version = ${before.version} RETURNING seq`;
+  const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
+  const where = "WHERE run_id = ? AND version = ? RETURNING seq";
+  // A column that an index names costs a write of that index, also where its value stays.
+  const rows = next.every((value, index) => value === kept[index])
+    ? yield* tables.ask(`UPDATE {runs} SET version = ?, state = ?, record = ? ${where}`, [
+        before.version + 1,
+        record.state,
+        encode(record),
+        runId,
+        before.version,
+      ])
+    : yield* tables.ask(
+        `UPDATE {runs} SET version = ?, state = ?, record = ?, owner = ?, parked = ?, ended_at = ?, broken = ? ${where}`,
+        [before.version + 1, record.state, encode(record), ...next, runId, before.version],
+      );
   if (rows.length !== 1) return yield* Effect.fail(new SqlFailure.RowChanged());
   yield* saveParts(tables, runId, before.record, record);
 });
+
+/** The columns that indexes name. */
+const columns = (record: RunRecord, owner: string | undefined): ReadonlyArray<string | number | null> => [
+  record.state === "ended" ? null : (owner ?? null),
+  record.parked ?? null,
+  record.end?.at ?? null,
+  record.incidents.length,
+];
 
 /** Gives a run as its version was read to the process of a lease. */
 export const own = Effect.fnUntraced(function* (

@@ -1,7 +1,10 @@
 /**
  * Names the tables of the store: each has the store's prefix, so that they stand beside the tables of a program.
  */
+import * as Context from "effect/Context";
+import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
+import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import { RecorderError } from "../RecorderError.ts";
 
@@ -20,6 +23,16 @@ export interface SqlTables {
   readonly runs: Fragment;
   readonly incidents: Fragment;
   readonly questions: Fragment;
+  /**
+   * Runs a statement of a fixed text inside of a transaction: for what every write does. Its text is made once, and the
+   * statement goes straight to the transaction's connection.
+   *
+   * @param template SQL with `{runs}` for a table's name and `?` for a value
+   */
+  readonly ask: <Row extends object>(
+    template: string,
+    values: ReadonlyArray<string | number | null>,
+  ) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
 /** The tables, by what comes behind the prefix; before there was one it was the whole name. */
@@ -42,6 +55,37 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     runs: named("runs"),
     incidents: named("incidents"),
     questions: named("questions"),
+    ask: asking(sql, prefix),
+  };
+};
+
+const asking = (sql: SqlClient, prefix: string): SqlTables["ask"] => {
+  const texts = new Map<string, string>();
+  const numbered = (text: string) => {
+    let n = 0;
+    return text.replaceAll("?", () => {
+      n += 1;
+      return `$${n}`;
+    });
+  };
+  const made = (template: string) => {
+    const text = template.replaceAll(/\{([a-z]+)\}/g, (_, name: string) => prefix + name);
+    return sql.onDialectOrElse({ sqlite: () => text, orElse: () => numbered(text) });
+  };
+  return <Row extends object>(template: string, values: ReadonlyArray<string | number | null>) => {
+    let text = texts.get(template);
+    if (text === undefined) {
+      text = made(template);
+      texts.set(template, text);
+    }
+    const known = text;
+    return Effect.contextWith((context: Context.Context<never>): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
+      const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
+      // As a statement of the client does: what its columns are is for the caller to know.
+      return connection === undefined
+        ? sql.unsafe<Row>(known, values)
+        : (connection.execute(known, values, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError>);
+    });
   };
 };
 

@@ -2,18 +2,42 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, Layer } from "effect";
+import { SqlClient } from "effect/sql/SqlClient";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
 import { suite } from "../suite/Suite.ts";
 
-/** An empty file each time that it is built. */
-const emptyFile = Layer.unwrap(
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "recorder-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+/** Layers over an empty file each time that they are built. */
+const emptyFile = <A, E>(over: (file: string) => Layer.Layer<A, E>) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "recorder-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+      ),
+      (folder) => over(join(folder, "state", "runs.db")),
     ),
-    (folder) => SqlRunRecorder.layerFile({ file: join(folder, "state", "runs.db") }),
-  ),
+  );
+
+suite(
+  "SqlRunRecorder.layerFile",
+  emptyFile((file) => SqlRunRecorder.layerFile({ file })),
 );
 
-suite("SqlRunRecorder.layerFile", emptyFile);
+/** The client of another driver: it has only what every client has. */
+const foreign = Layer.effect(
+  SqlClient,
+  Effect.map(SqlClient, (client) => {
+    const other: SqlClient = Object.assign(((...args: [string]) => client(...args)) as SqlClient, client, {
+      withoutTransforms: () => other,
+    });
+    return other;
+  }),
+);
+
+suite(
+  "SqlRunRecorder.layer over the client of another driver",
+  emptyFile((file) =>
+    SqlRunRecorder.layer().pipe(Layer.provide(foreign), Layer.provide(SqlNodeSqlite.layer({ file }))),
+  ),
+);

@@ -1,8 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Stream } from "effect";
+import { Data, Deferred, Effect, Exit, Fiber, Stream } from "effect";
 import { SqlClient } from "effect/sql/SqlClient";
 import * as SqlNodeSqlite from "../../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
+
+class Undo extends Data.TaggedError("Undo") {}
 
 const provided = <A, E>(effect: Effect.Effect<A, E, SqlClient>) =>
   Effect.provide(effect, SqlNodeSqlite.layer({ file: ":memory:" }));
@@ -56,6 +58,48 @@ describe("the driver over node:sqlite", () => {
       yield* sql`INSERT INTO t VALUES ('x')`;
       const error = yield* Effect.flip(sql`INSERT INTO t VALUES ('x')`);
       assert.strictEqual(error.reason._tag, "UniqueViolation");
+    }).pipe(provided),
+  );
+
+  it.effect("a transaction in one step is undone where its body fails or dies, and where its commit is refused", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient;
+      const transact = SqlNodeSqlite.transactionOf(sql);
+      yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY)`;
+      yield* sql`CREATE TABLE u (a INTEGER REFERENCES t (a) DEFERRABLE INITIALLY DEFERRED)`;
+      const insert = sql`INSERT INTO t VALUES (1)`;
+      assert.instanceOf(yield* Effect.flip(transact(Effect.andThen(insert, Effect.fail(new Undo())))), Undo);
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(transact(Effect.andThen(insert, Effect.die("no"))))));
+      const refused = yield* Effect.flip(transact(Effect.andThen(sql`INSERT INTO u VALUES (9)`, insert)));
+      assert.strictEqual(refused.reason._tag, "ConstraintError");
+      assert.strictEqual(yield* transact(Effect.as(sql`INSERT INTO t VALUES (2)`, "done")), "done");
+      assert.deepStrictEqual(yield* sql`SELECT a FROM t`.values, [[2]]);
+      assert.deepStrictEqual(yield* sql`SELECT a FROM u`.values, []);
+    }).pipe(provided),
+  );
+
+  it.effect("a transaction in one step is no part of one that another fiber has open: it waits for that", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient;
+      yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY)`;
+      const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()];
+      const other = sql`INSERT INTO t VALUES (1)`.pipe(
+        Effect.andThen(Deferred.succeed(begun, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        Effect.andThen(Effect.fail(new Undo())),
+        sql.withTransaction,
+        Effect.flip,
+      );
+      const first = yield* Effect.forkChild(other);
+      yield* Deferred.await(begun);
+      const second = yield* Effect.forkChild(SqlNodeSqlite.transactionOf(sql)(sql`INSERT INTO t VALUES (2)`), {
+        startImmediately: true,
+      });
+      assert.isUndefined(second.pollUnsafe());
+      yield* Deferred.succeed(over, undefined);
+      assert.instanceOf(yield* Fiber.join(first), Undo);
+      yield* Fiber.join(second);
+      assert.deepStrictEqual(yield* sql`SELECT a FROM t`.values, [[2]]);
     }).pipe(provided),
   );
 
