@@ -53,15 +53,20 @@ export const eventsOf = (protocol: ProtocolId): ReadonlyArray<Buffer> =>
     Buffer.from(frame),
   );
 
-/** Sets a stage. Every request gets the same events; `head` says when the head goes. */
+/**
+ * Sets a stage.
+ *
+ * @param said the events of every response, or those of each by its number
+ */
 export const stage = (
-  events: ReadonlyArray<Buffer>,
+  said: ReadonlyArray<Buffer> | ((nth: number) => ReadonlyArray<Buffer>),
   program: GatewayProgram = {},
 ): Effect.Effect<Stage, never, Scope.Scope> =>
   Effect.gen(function* () {
     const asked: Array<Sent> = [];
     const at = yield* serverOf((request, response) => {
       request.resume();
+      const events = typeof said === "function" ? said(asked.length) : said;
       let next = 0;
       let closed = false;
       response.on("close", () => {
