@@ -105,4 +105,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: 'request !== "resume"',
     proofs: [{ test: revived, named: "is asked about" }],
   },
+  {
+    name: "text behind a held call is shown, and the continuation says it again",
+    breaks: "what cannot be taken back is gone on with only where the seam is proven, DESIGN 16",
+    within: "continued",
+    find: "if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();",
+    replace: "",
+    proofs: [{ test: "test/runtime/recovery/SeamsHeldCall.test.ts", named: "between two calls" }],
+  },
+  {
+    name: "text behind a call that has run is shown, and the continuation says it again",
+    breaks: "what cannot be taken back is gone on with only where the seam is proven, DESIGN 16",
+    within: "dropOpen",
+    find: "this.#frozen = firstCall < 0 ? noParts : firstOf(this.#frozen, firstCall);",
+    replace: "if (firstCall >= 0) this.#frozen = firstOf(this.#frozen, firstCall);",
+    proofs: [{ test: "test/runtime/recovery/SeamsHeldCall.test.ts", named: "has run" }],
+  },
 ];

@@ -201,6 +201,13 @@ export class PartFlow<P> {
     return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
   }
 
+  /** Throws away the frozen text that no call closes: its next words would stand directly behind it. */
+  dropOpen(): void {
+    const observations = this.#frozen.flatMap((transit) => transit.observations);
+    const firstCall = observations.findIndex((it) => it.calls.length > 0);
+    this.#frozen = firstCall < 0 ? noParts : firstOf(this.#frozen, firstCall);
+  }
+
   /**
    * Takes out all that is frozen: while the reader is away the attempt that resumes the response holds it.
    *

@@ -147,6 +147,8 @@ const continued = Effect.fnUntraced(function* <P, E, R>(
   }
   // The policy has relied on a seam, and there is none any more.
   if (isOpen && asked.continue_text === "auto") return "again";
+  // Such a caller would read on in the middle of a text behind a call that it was not handed: the continuation says that text anew.
+  if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();
   const discards = yield* keepSettled(run, chain);
   const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;
   return { setup, discards, carried: undefined };
