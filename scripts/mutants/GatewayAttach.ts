@@ -146,4 +146,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "return this.#known.get(origin) === true;",
     proofs: [{ test: "test/adapters/fetch/StreamAttachment.test.ts", named: "wherever nothing has answered yet" }],
   },
+  {
+    name: "a Stop of a run in another spelling goes to a provider",
+    breaks: "the gateway's own paths stay in it, DESIGN 19",
+    within: "problemOf",
+    find: "if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;",
+    replace: "",
+    proofs: [{ test: "test/gateway/attach/Hostile.test.ts", named: "in every other spelling" }],
+  },
 ];

@@ -79,6 +79,8 @@ const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
   // A token permits a path by how it begins: none may lead elsewhere once its dots are resolved.
   if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
+  // Sent on, a Stop that is meant for the gateway would be a provider's to answer.
+  if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;
   return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };
 
@@ -87,7 +89,8 @@ const order =
 
 const ownOnly = "The gateway's own pages stand behind /t/TOKEN at most: no mode and no upstream has any.";
 
-const ownPlain = "The gateway's own paths are taken as they are written, without dot segments.";
+const ownPlain =
+  "The gateway's own paths are taken as they are written, in small letters and without escapes or dot segments.";
 
 const probe = "A probe asks for /livez or /readyz, as written here and without a token.";
 

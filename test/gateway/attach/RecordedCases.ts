@@ -6,10 +6,21 @@ import { readdirSync, readFileSync } from "node:fs";
 import { assert } from "@effect/vitest";
 import { Effect, Redacted, type Scope } from "effect";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
-import { bytesOf, recordings } from "../../Recordings.ts";
 import { decode } from "../../provider/Decoded.ts";
+import { bytesOf, recordings } from "../../Recordings.ts";
 import { bodies } from "../GatewayCases.ts";
-import { again, ask, attach, type Client, eventually, type Sent, type Stage, stage, turn, whole } from "./AttachCases.ts";
+import {
+  again,
+  ask,
+  attach,
+  type Client,
+  eventually,
+  type Sent,
+  type Stage,
+  stage,
+  turn,
+  whole,
+} from "./AttachCases.ts";
 
 /** A recorded response. */
 export interface Recorded {
@@ -50,7 +61,15 @@ export const besideOf = (protocol: ProtocolId): ReadonlyArray<Recorded> =>
       .map((recording) => ({ name: recording.file, bytes: bytesOf(recording) })),
   );
 
-const token = (name: string) => ({ name, token: Redacted.make(`${name}-${"x".repeat(16)}`), page: false, metrics: false });
+const token = (name: string) => ({
+  name,
+  token: Redacted.make(`${name}-${"x".repeat(16)}`),
+  page: false,
+  metrics: false,
+});
+
+/** The tokens of a gateway with two holders. */
+export const holders = [token("red"), token("blue")];
 
 /** The headers of who asks: a token of the gateway, and a key of the provider. */
 export const holder = (name: "red" | "blue", key = "sk-one") => ({
@@ -74,7 +93,7 @@ export const playOf = (
 ): Effect.Effect<Play, never, Scope.Scope> =>
   Effect.map(
     stage((nth) => [Buffer.from(`: response ${nth}\n\n`), ...recorded.events], {
-      tokens: [token("red"), token("blue")],
+      tokens: holders,
       ...(lingerMs === undefined ? {} : { lingerMs }),
     }),
     (it) => ({ stage: it, protocol, recorded }),
