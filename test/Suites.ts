@@ -35,6 +35,8 @@ export const long: ReadonlyArray<string> = [
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",
   "test/failure/TotalityCampaign.test.ts",
+  "test/gateway/attach/Process.test.ts",
+  "test/gateway/attach/Recorded.test.ts",
   "test/gateway/clients/ContinuedSdks.test.ts",
   "test/gateway/clients/ForeignProvider.test.ts",
   "test/gateway/clients/StandIns.test.ts",

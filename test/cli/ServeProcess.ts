@@ -6,7 +6,9 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Effect, type Scope } from "effect";
+import { Effect, References, type Scope } from "effect";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
+import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { bareEnv, bin } from "./CommandLine.ts";
 
 /** A folder that goes with its test. */
@@ -61,4 +63,16 @@ export const serve = (
         if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
         await exited;
       }),
+  );
+
+/** The runs in a file, read by a process that forgets nothing. */
+export const runsIn = (file: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      return yield* recorder.runs({ limit: 1000 });
+    }).pipe(
+      Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+    ),
   );

@@ -2,12 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, References } from "effect";
-import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import { Effect } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies, type Got, post, protocols, send } from "../gateway/GatewayCases.ts";
-import { folder, serve } from "./ServeProcess.ts";
+import { folder, runsIn, serve } from "./ServeProcess.ts";
 
 const urls = (upstream: string): ReadonlyArray<string> => [
   ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
@@ -23,18 +21,6 @@ const once = (act: () => void): (() => void) => {
     done = true;
   };
 };
-
-/** The runs in a file, read by a process that forgets nothing. */
-const runsIn = (file: string) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const recorder = yield* RunRecorder;
-      return yield* recorder.runs({ limit: 1000 });
-    }).pipe(
-      Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
-      Effect.provideService(References.MinimumLogLevel, "None"),
-    ),
-  );
 
 describe("stream-recovery serve", () => {
   it.live("prints where it listens as its first line, and serves there", () =>

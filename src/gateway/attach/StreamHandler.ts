@@ -87,7 +87,8 @@ const answered = Effect.fnUntraced(function* (
 const unknown: Refused = {
   status: 404,
   reason: "stream",
-  message: "There is no such stream for the credentials of this request.",
+  message:
+    "There is no such stream for the credentials of this request: there never was, its time is over, or the gateway has been started anew since.",
 };
 
 const evicted: Refused = {

@@ -37,11 +37,15 @@ export interface Sent {
   readonly isClosed: () => boolean;
 }
 
-/** A provider whose responses come event by event, and a gateway in front of it. */
-export interface Stage extends Fronted {
+/** A provider whose responses come event by event. */
+export interface Provider {
   /** The responses that were asked for, in order. */
   readonly asked: ReadonlyArray<Sent>;
   readonly nth: (index: number) => Effect.Effect<Sent>;
+}
+
+/** Such a provider, and a gateway in front of it. */
+export interface Stage extends Fronted, Provider {
   /** Waits until the newest run that may be attached to is in a state. */
   readonly lingers: (state: "read" | "left" | "ended") => Effect.Effect<string>;
   readonly attachable: Effect.Effect<ReadonlyArray<AttachableRun>>;
@@ -53,15 +57,11 @@ export const eventsOf = (protocol: ProtocolId): ReadonlyArray<Buffer> =>
     Buffer.from(frame),
   );
 
-/**
- * Sets a stage.
- *
- * @param said the events of every response, or those of each by its number
- */
-export const stage = (
-  said: ReadonlyArray<Buffer> | ((nth: number) => ReadonlyArray<Buffer>),
-  program: GatewayProgram = {},
-): Effect.Effect<Stage, never, Scope.Scope> =>
+/** The events of every response, or those of each by its number. */
+type Said = ReadonlyArray<Buffer> | ((nth: number) => ReadonlyArray<Buffer>);
+
+/** Starts a provider; its address stands beside it. */
+export const providerOf = (said: Said): Effect.Effect<Provider & { readonly at: string }, never, Scope.Scope> =>
   Effect.gen(function* () {
     const asked: Array<Sent> = [];
     const at = yield* serverOf((request, response) => {
@@ -87,6 +87,13 @@ export const stage = (
         isClosed: () => closed,
       });
     });
+    return { at, asked, nth: (index) => eventually(() => asked[index]) };
+  });
+
+/** Sets a stage. */
+export const stage = (said: Said, program: GatewayProgram = {}): Effect.Effect<Stage, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { asked, at, nth } = yield* providerOf(said);
     const fronted = yield* front(at, { lingerMs: longMs, ...program });
     const { status } = Context.get(fronted.services, Traffic);
     const attachable = Effect.map(status, (it) => it.attachable ?? []);
@@ -98,7 +105,7 @@ export const stage = (
           yield* turn;
         }
       });
-    return { ...fronted, asked, nth: (index) => eventually(() => asked[index]), lingers, attachable };
+    return { ...fronted, asked, nth, lingers, attachable };
   });
 
 /** A client that can go away. */
