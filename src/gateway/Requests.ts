@@ -61,11 +61,11 @@ export const take = (
     Effect.ensuring(Effect.suspend(() => accounted(client.access, serving.settings.accessLog))),
   );
 
-const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> =>
-  Effect.andThen(
-    access.own ? Effect.void : RequestMeasures.count(access.record),
-    isLogged ? accessLine(access) : Effect.void,
-  );
+const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> => {
+  const { own, record } = access;
+  const line = isLogged ? accessLine({ own }, record) : Effect.void;
+  return own ? line : Effect.andThen(RequestMeasures.count(record), line);
+};
 
 const served = (
   request: IncomingMessage,

@@ -97,13 +97,15 @@ type Learned =
 /** What a part of the gateway has learned of a request; undefined says nothing. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
 
+type KnownFacts = { -readonly [Key in keyof AccessFacts]: AccessFacts[Key] };
+
 /** Collects the record of one request while it is served. */
 export class Access {
   readonly #now: () => number;
   readonly #begun: number;
   #method = "";
   #path = "";
-  #facts: AccessFacts = {};
+  readonly #facts: KnownFacts = {};
   #status: number | undefined;
   #bytes = 0;
   #noOps = 0;
@@ -150,13 +152,13 @@ export class Access {
 
   /** Keeps what was learned; a later word replaces an earlier one. */
   learned(facts: AccessFacts): void {
-    this.#facts = { ...this.#facts, ...known(facts) };
+    keep(this.#facts, facts);
   }
 
   /** Something has happened to the request's run. */
   followed(event: RelayEvent, run_id: string): void {
-    this.learned({ run_id });
-    if (event._tag === "AttemptStarted") this.learned({ attempts: event.attempt });
+    this.#facts.run_id = run_id;
+    if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
     if (event._tag === "Continued") this.#seams += 1;
     if (event._tag === "RetryScheduled") this.learned({ rule: event.rule });
     if (event._tag === "QuestionAsked") this.learned({ rule: event.question.rule });
@@ -272,10 +274,15 @@ const plainOf = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** The fields that are known; those that every record has are given above. */
-const defined = (fields: Optional): AccessRecord =>
-  // The schema of the fields is lost in their entries, and no value of them has changed.
-  known(fields) as unknown as AccessRecord;
+/** The fields that are known, in their order; those that every record has are given above. */
+const defined = (fields: Optional): AccessRecord => {
+  const known = {};
+  keep<object>(known, fields);
+  // The schema of the fields is lost on the way, and no value of them has changed.
+  return known as AccessRecord;
+};
 
-const known = (fields: object): object =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+/** Takes over the fields that say something. */
+const keep = <Fields extends object>(to: Fields, from: Fields): void => {
+  for (const name in from) if (from[name] !== undefined) to[name] = from[name];
+};

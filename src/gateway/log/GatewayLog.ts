@@ -1,35 +1,68 @@
 /**
  * Gives the gateway's log: a logger of one line an event, and the access line of a request.
  */
-import { Console, Effect, type Layer, Logger, References } from "effect";
-import type { Access } from "./AccessRecord.ts";
+import { Console, Effect, type Layer, Logger, References, type Scope } from "effect";
+import type { Access, AccessRecord } from "./AccessRecord.ts";
 import { type LogFormat, lineOf } from "./LogLine.ts";
 
 /**
  * Replaces the program's loggers by one that writes lines to its console: to stderr where `Logger.LogToStderr` says so.
  *
+ * Lines of one turn of the event loop are written together, because each write blocks the loop. A warning or an error is written at
+ * once, and so is everything that is left when the process exits.
+ *
  * @param format of the lines
  */
-export const layer = (format: LogFormat): Layer.Layer<never> =>
-  Logger.layer([
-    Logger.make(({ cause, date, fiber, logLevel, message }) => {
-      const annotations = fiber.getRef(References.CurrentLogAnnotations);
-      const line = lineOf(format, { cause, date, logLevel, message, annotations });
-      const out = fiber.getRef(Console.Console);
-      if (fiber.getRef(Logger.LogToStderr)) out.error(line);
-      else out.log(line);
-    }),
-  ]);
+export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([made(format)]);
+
+const made = Effect.fnUntraced(function* (
+  format: LogFormat,
+): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
+  const turn = new TurnLines();
+  const flush = () => turn.flush();
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("exit", flush)),
+    () =>
+      Effect.sync(() => {
+        flush();
+        process.off("exit", flush);
+      }),
+  );
+  return Logger.make(({ cause, date, fiber, logLevel, message }) => {
+    const annotations = fiber.getRef(References.CurrentLogAnnotations);
+    const line = lineOf(format, { cause, date, logLevel, message, annotations });
+    const out = fiber.getRef(Console.Console);
+    turn.add(line, out, fiber.getRef(Logger.LogToStderr));
+    if (out !== globalThis.console || !(logLevel === "Info" || logLevel === "Debug" || logLevel === "Trace")) flush();
+  });
+});
+
+/** The lines of one turn of the event loop. */
+class TurnLines {
+  #lines: Array<string> = [];
+  #out: Console.Console | undefined;
+  #toStderr = false;
+
+  add(line: string, out: Console.Console, toStderr: boolean): void {
+    if (out !== this.#out || toStderr !== this.#toStderr) this.flush();
+    if (this.#lines.length === 0) setImmediate(() => this.flush());
+    this.#out = out;
+    this.#toStderr = toStderr;
+    this.#lines.push(line);
+  }
+
+  flush(): void {
+    if (this.#lines.length === 0) return;
+    const text = this.#lines.join("\n");
+    this.#lines = [];
+    if (this.#toStderr) this.#out?.error(text);
+    else this.#out?.log(text);
+  }
+}
 
 /**
  * Writes the access line of a request that is over. The gateway's own paths are asked for again and again, by probes and open
  * pages: where they answer, their line has the level Debug.
  */
-export const accessLine = (access: Access): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { record } = access;
-    const fields = { ...record };
-    return access.own && (record.status ?? 0) < 400
-      ? Effect.logDebug("request", fields)
-      : Effect.logInfo("request", fields);
-  });
+export const accessLine = ({ own }: Pick<Access, "own">, record: AccessRecord): Effect.Effect<void> =>
+  own && (record.status ?? 0) < 400 ? Effect.logDebug("request", record) : Effect.logInfo("request", record);

@@ -46,16 +46,18 @@ interface Told {
 /** Texts are the message; records, annotations and a cause are fields. */
 const told = ({ annotations, cause, message }: LogEvent): Told => {
   const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message];
-  const texts = parts.filter((part) => !isRecord(part)).map((part) => (typeof part === "string" ? part : String(part)));
-  const fields = [...parts.filter(isRecord), annotations].flatMap((record) => Object.entries(record));
-  if (cause.reasons.length > 0) fields.push(["cause", Cause.pretty(cause)]);
-  return {
-    message: cut(texts.join(" ")),
-    fields: fields
-      .filter(([, value]) => value !== undefined)
-      .slice(0, fieldsMax)
-      .map(([name, value]) => [nameOf(name), fieldOf(value)]),
+  const fields: Array<readonly [string, unknown]> = [];
+  const take = (name: string, value: unknown): void => {
+    if (value !== undefined && fields.length < fieldsMax) fields.push([nameOf(name), fieldOf(value)]);
   };
+  const texts: Array<string> = [];
+  for (const part of parts) {
+    if (isRecord(part)) for (const name of Object.keys(part)) take(name, part[name]);
+    else texts.push(typeof part === "string" ? part : String(part));
+  }
+  for (const name of Object.keys(annotations)) take(name, annotations[name]);
+  if (cause.reasons.length > 0) take("cause", Cause.pretty(cause));
+  return { message: cut(texts.join(" ")), fields };
 };
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -63,7 +65,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /** A field may not pass for one that every line has. */
 const nameOf = (name: string): string => {
-  const word = cut(name).replaceAll(/[^\w.-]/g, "_");
+  const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };
 
@@ -96,8 +98,13 @@ const plainOf = (message: string): string => message.replaceAll("\r", "\\r").rep
  * separators, marks that turn the direction of text.
  */
 const safe = (line: string): string =>
-  line.replaceAll(
-    // The tab, too: columns are its own business.
-    /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  isPrintable.test(line)
+    ? line
+    : line.replaceAll(
+        // The tab, too: columns are its own business.
+        /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu,
+        (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      );
+
+/** Nearly every line is plain ASCII, in which nothing is to be replaced. */
+const isPrintable = /^[\u0020-\u007e]*$/;

@@ -7,30 +7,42 @@ import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
 import { measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
+/** Makes a metric whose series has these labels. Each series has a metric of its own, which knows its place in the registry. */
+type Labelled = (attributes: Attributes) => Metric.Metric<number, unknown>;
+
+type Attributes = Readonly<Record<string, string>>;
+
 /** Requests that are over. `reason` is the rule of a run that was given up, or why a request was refused. */
-export const served = Metric.counter("stream_recovery.gateway.served", {
-  description: "Requests of clients that are over",
-  incremental: true,
-});
+const served: Labelled = (attributes) =>
+  Metric.counter("stream_recovery.gateway.served", {
+    description: "Requests of clients that are over",
+    incremental: true,
+    attributes,
+  });
 
 /** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
-export const routed = Metric.counter("stream_recovery.gateway.routed", {
-  description: "Requests of upstreams with further routes, by the route that they went by last",
-  incremental: true,
-});
+const routed: Labelled = (attributes) =>
+  Metric.counter("stream_recovery.gateway.routed", {
+    description: "Requests of upstreams with further routes, by the route that they went by last",
+    incremental: true,
+    attributes,
+  });
 
 /** From a request to the first bytes of its response's body: what was held back until then is part of it. */
-export const firstBytes = Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
-  description: "From a request to the first bytes of its response",
-  attributes: { unit: "seconds" },
-  boundaries: secondsBoundaries,
-});
+const firstBytes: Labelled = (attributes) =>
+  Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
+    description: "From a request to the first bytes of its response",
+    attributes: { ...attributes, unit: "seconds" },
+    boundaries: secondsBoundaries,
+  });
 
 /** Events and comments of the gateway's own. */
-export const noOps = Metric.counter("stream_recovery.gateway.no_ops", {
-  description: "Events and comments that kept a client waiting",
-  incremental: true,
-});
+const noOps: Labelled = (attributes) =>
+  Metric.counter("stream_recovery.gateway.no_ops", {
+    description: "Events and comments that kept a client waiting",
+    incremental: true,
+    attributes,
+  });
 
 /** What runs have waited before a request of theirs, by `for`: `path` or `cooldown`. */
 export const waits = Metric.histogram("stream_recovery.gateway.wait_time", {
@@ -75,6 +87,7 @@ const other = "other";
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
+  readonly #metrics = new Map<Labelled, Map<string, Metric.Metric<number, unknown>>>();
 
   /** The value, or `other` where the label has too many. */
   of(label: string, value: string | undefined): string {
@@ -85,8 +98,18 @@ class Labels {
   }
 
   /** Whether a combination has a series of its own. */
-  has(labels: Readonly<Record<string, string>>): boolean {
-    return taken(this.#series, JSON.stringify(labels), seriesMax);
+  has(labels: Attributes): boolean {
+    return taken(this.#series, seriesOf(labels), seriesMax);
+  }
+
+  /** The metric of a series. The labels have the bounds that are kept above. */
+  metric(of: Labelled, labels: Attributes): Metric.Metric<number, unknown> {
+    const known = this.#metrics.get(of) ?? new Map<string, Metric.Metric<number, unknown>>();
+    this.#metrics.set(of, known);
+    const series = seriesOf(labels);
+    const metric = known.get(series) ?? of(labels);
+    known.set(series, metric);
+    return metric;
   }
 }
 
@@ -97,15 +120,18 @@ const taken = (known: Set<string>, value: string, max: number): boolean => {
   return true;
 };
 
+const seriesOf = (labels: Attributes): string => JSON.stringify(labels);
+
 const registries = new WeakMap<object, Labels>();
 
 /** Counts a request that is over. */
 export const count = (record: AccessRecord): Effect.Effect<void> =>
-  Effect.map(Effect.context<never>(), (context) => {
+  Effect.withFiber(({ context }) => {
     const registry = Context.get(context, Metric.MetricRegistry);
     const labels = registries.get(registry) ?? new Labels();
     registries.set(registry, labels);
-    const outcome = record.outcome;
+    const add = (to: Labelled, value: number, of: Attributes) => labels.metric(to, of).updateUnsafe(value, context);
+    const { outcome } = record;
     const own = {
       upstream: labels.of("upstream", record.upstream),
       client: labels.of("client", record.client),
@@ -113,12 +139,13 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       reason: labels.of("reason", outcome === "given_up" ? record.rule : record.refused),
     };
     const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
-    measure(served, 1, told, context);
+    add(served, 1, told);
     const { upstream } = told;
     if (record.route !== undefined) {
       const by = { upstream, route: labels.of("route", record.route), outcome };
-      measure(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome }, context);
+      add(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome });
     }
-    if (record.first_ms !== undefined) measure(firstBytes, record.first_ms / 1_000, { upstream, outcome }, context);
-    if (record.no_ops !== undefined) measure(noOps, record.no_ops, { upstream }, context);
+    if (record.first_ms !== undefined) add(firstBytes, record.first_ms / 1_000, { upstream, outcome });
+    if (record.no_ops !== undefined) add(noOps, record.no_ops, { upstream });
+    return Effect.void;
   });

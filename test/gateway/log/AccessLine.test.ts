@@ -1,7 +1,7 @@
 /**
  * Reads the lines that a gateway writes of real requests.
  */
-import { assert, describe, it } from "@effect/vitest";
+import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect, Logger } from "effect";
 import * as GatewayLog from "../../../src/gateway/log/GatewayLog.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
@@ -123,6 +123,30 @@ describe("the access line", () => {
       );
       assert.lengthOf(written, 1);
       assert.match(written[0] ?? "", / INFO {2}a\\nb path=\/v1$/);
+    }),
+  );
+
+  it.live("is written with those of its turn, but a warning at once and the rest when the logger goes", () =>
+    Effect.gen(function* () {
+      const written: Array<string> = [];
+      const spy = vi.spyOn(globalThis.console, "log").mockImplementation((text: string) => void written.push(text));
+      yield* Effect.addFinalizer(() => Effect.sync(() => spy.mockRestore()));
+      const messages = () => written.map((text) => text.split("\n").map((line) => line.split(" ").at(-1)));
+      yield* Effect.gen(function* () {
+        yield* Effect.logInfo("one");
+        yield* Effect.logInfo("two");
+        assert.deepStrictEqual(messages(), []);
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
+        assert.deepStrictEqual(messages(), [["one", "two"]]);
+        yield* Effect.logInfo("three");
+        yield* Effect.logWarning("four");
+        assert.deepStrictEqual(messages(), [
+          ["one", "two"],
+          ["three", "four"],
+        ]);
+        yield* Effect.logInfo("five");
+      }).pipe(Effect.provide(GatewayLog.layer("text")));
+      assert.deepStrictEqual(messages().at(-1), ["five"]);
     }),
   );
 });
