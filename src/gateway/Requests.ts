@@ -10,6 +10,7 @@ import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
 import { serveStream, streamOf } from "./attach/StreamHandler.ts";
 import { mannerOf } from "./clients/Manner.ts";
+import { Derived } from "./config/Derived.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import type { Access } from "./log/AccessRecord.ts";
@@ -184,13 +185,13 @@ const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
       );
 
 /** Whether shown text of a request's response may go on by itself, by whichever route it comes. */
-const mayGoOn = (
-  { continueText }: Pick<Way, "continueText">,
-  { continueText: byDefault, servers }: GatewaySettings,
-): boolean =>
-  [byDefault, ...[...servers.values()].map((server) => server.continueText)].includes("auto")
-    ? continueText !== "ask"
-    : continueText === "auto";
+const mayGoOn = ({ continueText }: Pick<Way, "continueText">, settings: GatewaySettings): boolean =>
+  goesOn.of(settings) ? continueText !== "ask" : continueText === "auto";
+
+/** Whether it may where its client says nothing. */
+const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean =>
+  [continueText, ...[...servers.values()].map((server) => server.continueText)].includes("auto"),
+);
 
 /**
  * Clients that compress a body are recognised by a copy of it; what is sent is what they sent.

@@ -3,7 +3,7 @@
  *
  * What is read here is a secret. It is made a keyed digest of at once, and kept nowhere.
  */
-import { headerOf, type RelayHeaders } from "./RelayTransport.ts";
+import { headerOf, type RelayHeaders, readAddress } from "./RelayTransport.ts";
 
 /** Headers that hold a credential in one of the four protocols. */
 const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
@@ -18,7 +18,7 @@ const accounts = ["openai-organization", "openai-project", "x-goog-user-project"
  * @param url absolute; Gemini's clients may give their key in it
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
-  const key = URL.canParse(url) ? new URL(url).searchParams.get("key") : null;
+  const key = url.includes("?") ? readAddress(url)?.searchParams.get("key") : undefined;
   const shown = [key ?? "", ...secrets.map((name) => bare(headerOf(given, name) ?? ""))];
   const keys = [...new Set(shown)].filter((value) => value !== "").toSorted();
   const found = [keys.join(" "), ...accounts.map((name) => headerOf(given, name) ?? "")];

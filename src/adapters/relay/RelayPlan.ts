@@ -8,7 +8,7 @@ import { label } from "../../domain/Limits.ts";
 import type { Provider } from "../../domain/RunFacts.ts";
 import { serverSideState, type ToolBoundary, type ToolEffect } from "../../domain/SideEffects.ts";
 import { protocols, type Registry, type Tolerance, type WireProtocol } from "../../provider/Protocols.ts";
-import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport.ts";
+import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "./RelayTransport.ts";
 
 /** What a request asks for. */
 export interface RelayPlan {
@@ -85,8 +85,9 @@ const exposed = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBounda
 };
 
 const addressOf = (text: string, headers: RelayHeaders, registry: Pick<Registry, "at">) => {
-  if (!URL.canParse(text)) return undefined;
-  const { host, pathname, searchParams } = new URL(text);
+  const address = readAddress(text);
+  if (address === undefined) return undefined;
+  const { host, pathname, searchParams } = address;
   const found = registry.at({
     path: pathname.replace(/\/+$/, ""),
     query: searchParams,

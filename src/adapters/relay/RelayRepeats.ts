@@ -129,12 +129,19 @@ export class RelayRepeats {
 
   /** Looks a request up, where anything is remembered at all. */
   #known<A>(request: RelayRequest, find: (key: string, now: number) => A | undefined): Effect.Effect<A | undefined> {
-    return Effect.flatMap(now, (at) => {
-      this.#failed.forget(at);
-      this.#told.forget(at);
-      if (this.#failed.size === 0 && this.#told.size === 0) return Effect.undefined;
-      return Effect.map(Effect.all([keyOf(request), now]), ([key, then]) => find(key, then));
+    return Effect.suspend(() => {
+      if (this.#isEmpty) return Effect.undefined;
+      return Effect.flatMap(now, (at) => {
+        this.#failed.forget(at);
+        this.#told.forget(at);
+        if (this.#isEmpty) return Effect.undefined;
+        return Effect.map(Effect.all([keyOf(request), now]), ([key, then]) => find(key, then));
+      });
     });
+  }
+
+  get #isEmpty(): boolean {
+    return this.#failed.size === 0 && this.#told.size === 0;
   }
 }
 

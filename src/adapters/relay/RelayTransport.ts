@@ -4,6 +4,7 @@
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
 import { Failure } from "../../domain/Failure.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 import type { PolledReader } from "../../runtime/attempt/AsyncSource.ts";
 
 /** Header names and values, in order; a name may come more than once. */
@@ -96,9 +97,62 @@ export const relayError = (reason: Failure, response?: RelayRefusal): RelayError
     ...(response === undefined ? {} : { response }),
   });
 
-/** The value of a header; of several the first. Names are compared without case (RFC 9110, 5.1). */
-export const headerOf = (headers: RelayHeaders, name: string): string | undefined =>
-  headers.find(([key]) => key.toLowerCase() === name)?.[1];
+/** The value of a header, by its name in lower case; of several the first. Names are compared without case (RFC 9110, 5.1). */
+export const headerOf = (headers: RelayHeaders, name: string): string | undefined => valuesOf(headers, name)[0];
+
+/** All values of a header, by its name in lower case, in their order. */
+export const valuesOf = (headers: RelayHeaders, name: string): ReadonlyArray<string> => {
+  const known = indexes.get(headers) ?? indexOf(headers);
+  return known.get(name) ?? noValues;
+};
+
+/** One index for each list of headers: a request's are asked for some forty names. Lists of headers never change. */
+const indexes = new WeakMap<RelayHeaders, ReadonlyMap<string, ReadonlyArray<string>>>();
+
+const indexOf = (headers: RelayHeaders): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const index = new Map<string, Array<string>>();
+  for (const [given, value] of headers) {
+    const name = given.toLowerCase();
+    const values = index.get(name);
+    if (values === undefined) index.set(name, [value]);
+    else values.push(value);
+  }
+  indexes.set(headers, index);
+  return index;
+};
+
+const noValues: ReadonlyArray<string> = [];
+
+/** An absolute address, taken apart. */
+export type RelayAddress = Readonly<
+  Pick<URL, "host" | "hostname" | "href" | "origin" | "pathname" | "search" | "searchParams">
+>;
+
+/** Most addresses that are remembered. */
+export const addressesMax = 256;
+
+/** Longest address that is remembered, in UTF-16 code units. */
+const addressCharactersMax = 512;
+
+/**
+ * Takes an address apart. The same few are asked for again and again; one with a query may hold a key, and is not remembered.
+ *
+ * @returns undefined for one that cannot be read
+ */
+export const readAddress = (text: string): RelayAddress | undefined => {
+  const known = addresses.get(text);
+  if (known !== undefined) return known;
+  if (!URL.canParse(text)) return undefined;
+  const { hash, host, hostname, href, origin, password, pathname, search, searchParams, username } = new URL(text);
+  const address: RelayAddress = { host, hostname, href, origin, pathname, search, searchParams };
+  const isPlain = search === "" && hash === "" && username === "" && password === "" && !text.includes("?");
+  if (!isPlain || text.length > addressCharactersMax) return address;
+  addresses.set(text, address);
+  dropOldest(addresses, addressesMax);
+  return address;
+};
+
+const addresses = new Map<string, RelayAddress>();
 
 /** The headers as a record of lower-case names, as classifiers read them; several of a name are joined (RFC 9110, 5.3). */
 export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>> => {

@@ -110,6 +110,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     (chunks) => (chunks === ended ? undefined : chunks),
   );
 
+  /** The response head, or why there is none; undefined while it would be waited for. */
+  pollHead(): Head | ExchangeBreak | undefined {
+    return this.#head ?? this.#broken;
+  }
+
   /** What a read gives now; undefined while it would wait. */
   poll(): ReadonlyArray<Uint8Array> | "ended" | ExchangeBreak | undefined {
     if (this.#chunks.length > 0) return this.#take();

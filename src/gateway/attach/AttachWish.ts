@@ -5,7 +5,7 @@
 import { idempotencyKeyOf, saysRetry } from "../../adapters/relay/RelayRepeats.ts";
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
-import { attachHeader, lingerHeader } from "../config/OwnHeaders.ts";
+import { attachHeader, lingerHeader, wordsOf } from "../config/OwnHeaders.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "../routing/Admission.ts";
 
@@ -33,8 +33,8 @@ export const attachWishOf = (
   settings: Pick<GatewaySettings, "lingerMaxMs" | "lingerMs">,
   server: Pick<UpstreamSettings, "lingerMs">,
 ): AttachWish | Refused => {
-  const linger = valuesOf(headers, lingerHeader);
-  const attach = valuesOf(headers, attachHeader);
+  const linger = [...wordsOf(headers, lingerHeader)];
+  const attach = [...wordsOf(headers, attachHeader)];
   if (linger.length > 1 || !linger.every((value) => /^\d+$/.test(value))) return noSuchLinger;
   if (attach.length > 1 || !attach.every((value) => value === "0" || value === "1")) return noSuchAttach;
   const [asked] = linger;
@@ -60,10 +60,6 @@ export const offsetIn = (headers: RelayHeaders): number | undefined => {
   if (given === "") return 0;
   return /^\d{1,12}$/.test(given) ? Number(given) : undefined;
 };
-
-const valuesOf = (headers: RelayHeaders, of: string): ReadonlyArray<string> => [
-  ...new Set(headers.flatMap(([name, value]) => (name.toLowerCase() === of ? [value.trim()] : []))),
-];
 
 const noSuchLinger: Refused = {
   status: 400,

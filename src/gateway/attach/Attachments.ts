@@ -152,6 +152,11 @@ export class Attachments {
     this.evicted([entry]);
   }
 
+  /** Whether a request might attach to a run that there is: `repeated` says whether it does. */
+  mightRepeat(wish: AttachWish): boolean {
+    return !this.#closing && this.#registry.mightAnswer(wish);
+  }
+
   /**
    * Gives a request the response of the run that it repeats.
    *
@@ -160,7 +165,7 @@ export class Attachments {
   readonly repeated = Effect.fnUntraced(
     { self: this },
     function* (this: Attachments, request: KeyedRequest, wish: AttachWish, client: ClientResponse) {
-      if (this.#closing || !this.#registry.mightAnswer(wish)) return false;
+      if (!this.mightRepeat(wish)) return false;
       const key = yield* this.#keys.request(request);
       // A run is found and taken in one step: of two repeats each has its own.
       const take = (silent: ReadonlySet<ClientResponse>) =>

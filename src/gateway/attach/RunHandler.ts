@@ -35,7 +35,19 @@ export interface AttachingRequest extends Pick<Way, "asked" | "server" | "upstre
 }
 
 /** Serves a request to its end, and its run to the run's. */
-export const serveRun = Effect.fnUntraced(function* (
+export const serveRun = (
+  plan: RelayPlan,
+  asked: AttachingRequest,
+  client: ClientResponse,
+  serving: RunServing,
+): Effect.Effect<void, never, StreamProcessor> =>
+  Effect.suspend(() =>
+    asked.attach.lingerMs === 0 && !serving.attachments.mightRepeat(asked.attach)
+      ? relay(plan, asked, client, serving)
+      : attachable(plan, asked, client, serving),
+  );
+
+const attachable = Effect.fnUntraced(function* (
   plan: RelayPlan,
   asked: AttachingRequest,
   client: ClientResponse,

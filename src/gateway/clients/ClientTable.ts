@@ -32,9 +32,16 @@ export const tableOf = (overrides: ClientOverrides = {}): ClientTable => {
 /** One table a configuration, so that a request does not make one. */
 const tables = new WeakMap<ClientOverrides, ClientTable>();
 
-/** The row of a request. */
-export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow =>
-  table.find(({ matches }) => matches(request)) ?? { ...unknownRow, configured: {} };
+/** The row of a request. It is asked for twice, before and behind its body, and found once. */
+export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow => {
+  const known = rows.get(request.headers);
+  if (known?.table === table) return known.row;
+  const row = table.find(({ matches }) => matches(request)) ?? { ...unknownRow, configured: {} };
+  rows.set(request.headers, { table, row });
+  return row;
+};
+
+const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
 /** What is shipped of a client in a protocol, without what a configuration says. */
 export const shippedTreatment = ({ everywhere, protocols }: ClientRow, protocol: string): Treatment => {

@@ -1,6 +1,7 @@
 /**
  * Names the request headers that speak to the gateway. They end at it: no upstream gets one.
  */
+import { type RelayHeaders, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 
 /** The header that carries a gateway's token. */
 export const tokenHeader = "x-recovery-token";
@@ -28,3 +29,11 @@ export const attachHeader = "x-recovery-attach";
 
 /** The header that says at which byte of a run's response an attached one begins. */
 export const attachedHeader = "x-recovery-attached";
+
+/** The different words of such a header, in their order, without the blanks around them. */
+export const wordsOf = (headers: RelayHeaders, name: string): ReadonlySet<string> => {
+  const given = valuesOf(headers, name);
+  return given.length === 0 ? noWords : new Set(given.map((value) => value.trim()));
+};
+
+const noWords: ReadonlySet<string> = new Set();

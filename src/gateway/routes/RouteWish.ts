@@ -2,7 +2,7 @@
  * Reads what a client asks of its request's routes: one that it is pinned to, and whether it may move.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
+import { moveHeader, routeHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { namePattern } from "../config/UpstreamNames.ts";
 import type { Refused } from "../routing/Admission.ts";
 
@@ -16,16 +16,12 @@ export interface RouteWish {
 
 /** Reads it; a word that says nothing here is refused, because its client relies on it. */
 export const wishOf = (headers: RelayHeaders): RouteWish | Refused => {
-  const pins = valuesOf(headers, routeHeader);
-  const moves = valuesOf(headers, moveHeader);
+  const [pins, moves] = [wordsOf(headers, routeHeader), wordsOf(headers, moveHeader)];
   const [pinned] = pins;
   if (pins.size > 1 || (pinned !== undefined && !namePattern.test(pinned))) return notRead;
   if (moves.size > 1 || (moves.size === 1 && !moves.has("never"))) return neverOnly;
   return { pinned, moves: moves.size === 0 && pinned === undefined };
 };
-
-const valuesOf = (headers: RelayHeaders, name: string): ReadonlySet<string> =>
-  new Set(headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value.trim()] : [])));
 
 const notRead: Refused = {
   status: 400,

@@ -6,7 +6,7 @@
  * own), and no request that a browser says comes from another site is taken.
  */
 import { timingSafeEqual } from "node:crypto";
-import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { headerOf, type RelayHeaders, readAddress, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 import { type AdmittedToken, digestOf, type GatewaySettings } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
@@ -66,13 +66,13 @@ export const admit = (
 const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
   // Both send a request back as it came, its credentials too, to whatever asked for it.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
-  const upgrades = all(headers, "upgrade").flatMap((value) => value.split(","));
+  const upgrades = valuesOf(headers, "upgrade").flatMap((value) => value.split(","));
   // A server may leave these two unanswered (RFC 9110, 7.8), and Java's client asks for h2c with every request.
   const asked = upgrades
     .map((word) => word.trim().toLowerCase())
     .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
   // A proxy in front may have taken the hop-by-hop part of a WebSocket's request away.
-  const isSocket = headers.some(([name]) => name.toLowerCase() === "sec-websocket-key");
+  const isSocket = headerOf(headers, "sec-websocket-key") !== undefined;
   return asked.length > 0 || isSocket ? noUpgrade : undefined;
 };
 
@@ -161,7 +161,7 @@ const isKnownHost = (
   headers: RelayHeaders,
   { allowedHosts, local }: Pick<GatewaySettings, "allowedHosts" | "local">,
 ): boolean => {
-  const [host, ...others] = all(headers, "host");
+  const [host, ...others] = valuesOf(headers, "host");
   if (others.length > 0) return false;
   if (!local && allowedHosts.length === 0) return true;
   const name = nameOf(host);
@@ -182,21 +182,18 @@ export const isProbeHost = (
   headers: RelayHeaders,
   settings: Pick<GatewaySettings, "allowedHosts" | "local">,
 ): boolean => {
-  const hosts = all(headers, "host");
+  const hosts = valuesOf(headers, "host");
   const name = nameOf(hosts[0]);
   if (hosts.length === 0 || hosts[0] === "") return true;
   const isAddress = name !== undefined && (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(name) || name.startsWith("["));
   return (hosts.length === 1 && isAddress) || isKnownHost(headers, settings);
 };
 
-const all = (headers: RelayHeaders, name: string): ReadonlyArray<string> =>
-  headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
-
 const nameOf = (host: string | undefined): string | undefined =>
-  host === undefined || !URL.canParse(`http://${host}`) ? undefined : new URL(`http://${host}`).hostname;
+  host === undefined ? undefined : readAddress(`http://${host}`)?.hostname;
 
 const isCrossSite = ({ headers, method }: RequestHead): boolean => {
-  const origins = all(headers, "origin");
+  const origins = valuesOf(headers, "origin");
   const host = headerOf(headers, "host");
   if (origins.length > 0)
     return !origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`);

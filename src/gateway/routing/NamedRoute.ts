@@ -5,7 +5,7 @@
  * upstream takes those of its own vendors only: of its host's owner, and on a server of the operator's own those of the
  * protocols that it is configured for.
  */
-import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -43,7 +43,7 @@ export const namedRouteOf = (
   server: UpstreamSettings,
   upstreams: Upstreams,
 ): Route | Unrouted => {
-  const url = URL.canParse(`http://gateway${target}`) ? new URL(`http://gateway${target}`) : undefined;
+  const url = readAddress(`http://gateway${target}`);
   const path = url === undefined ? undefined : plainPath(url.pathname);
   if (url === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
   const owner = ownerOf(new URL(server.url).hostname);

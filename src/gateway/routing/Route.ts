@@ -2,7 +2,7 @@
  * Says where a request goes, by its path and headers alone. Addresses come from the configuration and nowhere else, and a
  * credential goes to its own vendor's upstream or to none.
  */
-import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
 import type { Refused } from "./Admission.ts";
 import {
@@ -47,7 +47,7 @@ export const routeOf = (
   upstreams: Upstreams,
   credentialed: ReadonlySet<string> = noNames,
 ): Route | Unrouted => {
-  const asked = URL.canParse(`http://gateway${target}`) ? new URL(`http://gateway${target}`) : undefined;
+  const asked = readAddress(`http://gateway${target}`);
   const path = asked === undefined ? undefined : plainPath(asked.pathname);
   if (asked === undefined || path === undefined) return { refused: nowhere, upstream: undefined };
   const claim = claimOf(path);
@@ -117,14 +117,18 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
   const owner = ownerOf(hostOf(upstreams[name]));
   if (owner === vendor) return true;
   if (!isUpstream(vendor)) return owner === undefined;
-  return new URL(upstreams[vendor]).origin === new URL(upstreams[name]).origin;
+  return configured(upstreams[vendor]).origin === configured(upstreams[name]).origin;
 };
 
 /** Whether a vendor is one of the three that have an upstream without a prefix. */
 export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
   vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
 
-const hostOf = (address: string): string => new URL(address).hostname;
+const hostOf = (address: string): string => configured(address).hostname;
+
+/** An address of the configuration, which has only such as can be read. */
+const configured = (address: string): Pick<RelayAddress, "hostname" | "origin" | "pathname"> =>
+  readAddress(address) ?? new URL(address);
 
 /** In the words of the vendor whose client it seems to be. */
 const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
@@ -152,9 +156,10 @@ export const nowhere: Refused = { status: 404, reason: "target", message: "The p
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
   const base = address.replace(/\/+$/, "");
   const url = base + (upstream === "openai" ? behind(base, target) : once(base, target));
-  if (!URL.canParse(url)) return undefined;
-  const { href, origin, pathname } = new URL(url);
-  const root = new URL(base);
+  const behindBase = readAddress(url);
+  if (behindBase === undefined) return undefined;
+  const { href, origin, pathname } = behindBase;
+  const root = configured(base);
   // Dots in a path are resolved: what is left must still be inside.
   if (origin !== root.origin || !`${pathname}/`.startsWith(root.pathname.replace(/\/?$/, "/"))) return undefined;
   return href;
@@ -162,7 +167,7 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
 
 /** OpenAI's base address has the version in it, also where it is spelt otherwise; one without a path is a server's root. */
 const behind = (base: string, target: string): string =>
-  new URL(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
+  configured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
 
 /** A base address that names the version as well does not say it twice. */
 const once = (base: string, target: string): string => {

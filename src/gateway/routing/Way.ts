@@ -2,8 +2,9 @@
  * Says of a request that was admitted which upstream it goes to, at which address and with which headers.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { Derived } from "../config/Derived.ts";
 import type { GatewaySettings, UpstreamName } from "../config/GatewayOptions.ts";
-import { continueTextHeader, groupHeader, revealHeader } from "../config/OwnHeaders.ts";
+import { continueTextHeader, groupHeader, revealHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
@@ -40,14 +41,14 @@ export const wayOf = (
   const continueText = wordOf(headers, continueTextHeader, continueTexts);
   if (continueText === "unknown") return { refused: noSuchContinueText, upstream: undefined };
   if (asked === "unknown") return { refused: noSuchReveal, upstream: undefined };
-  const [group, ...groups] = valuesOf(headers, groupHeader);
+  const [group, ...groups] = wordsOf(headers, groupHeader);
   if (groups.length > 0 || (group !== undefined && !groupPattern.test(group)))
     return { refused: noSuchGroup, upstream: undefined };
   const server = named === undefined ? undefined : servers.get(named);
   if (named !== undefined && server === undefined) return { refused: noSuchUpstream(named), upstream: undefined };
   const route =
     server === undefined
-      ? routeOf(target, headers, upstreams, credentialed(servers))
+      ? routeOf(target, headers, upstreams, credentialed.of(servers))
       : namedRouteOf(target, headers, server, upstreams);
   if ("refused" in route) return route;
   const through = server ??
@@ -56,12 +57,24 @@ export const wayOf = (
     };
   return {
     ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group, continueText },
-    outgoing: (request) => outgoing(request, through, route.upstream),
+    outgoing: remembering((request) => outgoing(request, through, route.upstream)),
   };
 };
 
-const credentialed = (servers: GatewaySettings["servers"]): ReadonlySet<string> =>
-  new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name));
+const credentialed = new Derived(
+  (servers: GatewaySettings["servers"]): ReadonlySet<string> =>
+    new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name)),
+);
+
+/** Keeps the last result: the first request of a run, and the path that it takes, are made of one. */
+const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
+  let last: { readonly of: Outgoing; readonly made: Outgoing } | undefined;
+  return (request) => {
+    if (last?.of.headers !== request.headers || last.of.url !== request.url)
+      last = { of: { headers: request.headers, url: request.url }, made: make(request) };
+    return last.made;
+  };
+};
 
 const reveals = ["live", "on_complete"] as const;
 const continueTexts = ["auto", "ask"] as const;
@@ -72,14 +85,11 @@ const wordOf = <Word extends string>(
   name: string,
   words: ReadonlyArray<Word>,
 ): Word | "unknown" | undefined => {
-  const given = valuesOf(headers, name);
+  const given = wordsOf(headers, name);
   const [first] = given;
   if (first === undefined) return undefined;
   return given.size === 1 ? (words.find((word) => word === first) ?? "unknown") : "unknown";
 };
-
-const valuesOf = (headers: RelayHeaders, of: string): ReadonlySet<string> =>
-  new Set(headers.flatMap(([name, value]) => (name.toLowerCase() === of ? [value.trim()] : [])));
 
 /** Visible characters without a blank: it stands on record and in logs. */
 const groupPattern = /^[!-~]{1,64}$/;

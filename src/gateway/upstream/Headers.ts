@@ -2,7 +2,7 @@
  * Says which headers of a request and of a response are for the next hop only, or for an origin that the gateway's is not, and
  * hands on all others as they came: their spelling, their order, and each of those that come more than once.
  */
-import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { type RelayHeaders, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 import {
   attachHeader,
   continueTextHeader,
@@ -35,6 +35,8 @@ const own: ReadonlySet<string> = new Set([
 
 /** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
+
+const endsHere: ReadonlySet<string> = new Set([...own, ...cookies]);
 
 /**
  * Headers by which a response acts on the whole origin that it comes from, or on the server in front of it. An upstream has
@@ -91,17 +93,16 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
  * @param plain asks for a response without content encoding: its events are read on the way
  */
 export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
-  const passed = endToEnd(headers).filter(([name]) => !own.has(name.toLowerCase()) && !cookies.has(name.toLowerCase()));
-  if (!plain) return passed;
-  return [...without(passed, "accept-encoding"), ["accept-encoding", "identity"]];
+  const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(plain && name === "accept-encoding"));
+  return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
 
 /** The headers of an upstream's response that go on to a client, and those that guard a browser. */
 export const handedOn = (headers: RelayHeaders): RelayHeaders => [
-  ...endToEnd(headers).filter(([name]) => {
-    const key = name.toLowerCase();
-    return !ofOrigin.has(key) && !key.startsWith(ownPrefix) && key !== "x-content-type-options";
-  }),
+  ...endToEnd(
+    headers,
+    (name) => !ofOrigin.has(name) && !name.startsWith(ownPrefix) && name !== "x-content-type-options",
+  ),
   ...guarding,
 ];
 
@@ -122,27 +123,30 @@ export const unbuffered = (headers: RelayHeaders): RelayHeaders => {
 
 /** Whether a response is an event stream by its own word. */
 export const isEventStream = (headers: RelayHeaders): boolean =>
-  headers.some(([name, value]) => name.toLowerCase() === "content-type" && /^\s*text\/event-stream\b/i.test(value));
+  valuesOf(headers, "content-type").some((value) => /^\s*text\/event-stream\b/i.test(value));
 
 /** Headers that can be written: a name is a token, and a value has no control characters (RFC 9110, 5.1 and 5.5). */
 export const sendable = (headers: RelayHeaders): RelayHeaders =>
   headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value));
 
 /** A reason phrase that can be written. Bytes beyond ASCII were lost on the way here, in undici's reading. */
-export const reasonPhrase = (text: string): string => text.replaceAll(/[^\t\u0020-\u007e\u0080-\u00ff]/g, "?");
+export const reasonPhrase = (text: string): string =>
+  isText(text) ? text : text.replaceAll(/[^\t\u0020-\u007e\u0080-\u00ff]/g, "?");
 
 const isText = (value: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value);
 
-/** The headers of a message that are not for one hop only. */
-export const endToEnd = (headers: RelayHeaders): RelayHeaders => {
-  const named = new Set<string>();
-  for (const [name, value] of headers) {
-    if (name.toLowerCase() !== "connection") continue;
-    for (const word of value.split(",")) named.add(word.trim().toLowerCase());
-  }
-  return headers.filter(([name]) => {
-    const key = name.toLowerCase();
-    return !hopByHop.has(key) && !named.has(key);
+/**
+ * The headers of a message that are not for one hop only.
+ *
+ * @param also asked of a name in lower case: whether such headers go on, where they may
+ */
+export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean = () => true): RelayHeaders => {
+  const named = valuesOf(headers, "connection").flatMap((value) =>
+    value.split(",").map((word) => word.trim().toLowerCase()),
+  );
+  return headers.filter(([given]) => {
+    const name = given.toLowerCase();
+    return !hopByHop.has(name) && !named.includes(name) && also(name);
   });
 };
 

@@ -2,11 +2,17 @@
  * Sends requests to providers over one set of connections: model requests as exchanges, all others as they come.
  */
 import { Readable } from "node:stream";
-import type { RelayHead, RelayHeaders, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import {
+  type RelayHead,
+  type RelayHeaders,
+  type RelayTransport,
+  readAddress,
+} from "../../adapters/relay/RelayTransport.ts";
 import type { Waiting } from "../../client/connection/Connector.ts";
-import type { Origins } from "../../client/connection/Origin.ts";
+import { type Origins, originsMax } from "../../client/connection/Origin.ts";
 import { pathTo } from "../../client/connection/OriginPath.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 import type { Path } from "../../paths/Path.ts";
 import { forwarded, handedOn, pairsOf } from "./Headers.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
@@ -53,11 +59,11 @@ export interface UpstreamParts {
 export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts): Upstream => ({
   transport: {
     open: (request, reporters) => {
-      const origin = origins.of(new URL(request.url).origin);
+      const origin = origins.of(originOf(request.url));
       return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
     },
   },
-  pathOf: (url) => pathTo({ ...wire, origins }, url),
+  pathOf: remembering((origin) => pathTo({ ...wire, origins }, origin)),
   pass: async (request, signal) => {
     const over = begin();
     try {
@@ -71,6 +77,20 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
     }
   },
 });
+
+const originOf = (url: string): string => (readAddress(url) ?? new URL(url)).origin;
+
+/** The paths of a way, made once for each origin. */
+const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
+  const paths = new Map<string, Path>();
+  return (url) => {
+    const origin = originOf(url);
+    const path = paths.get(origin) ?? make(origin);
+    paths.set(origin, path);
+    dropOldest(paths, originsMax);
+    return path;
+  };
+};
 
 /** Sends a request; one that is given up leaves no connection behind, also none that is still being opened. */
 const sent = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {

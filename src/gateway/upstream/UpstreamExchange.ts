@@ -1,7 +1,6 @@
 /**
  * Carries one relayed request to a provider over undici: its head and bytes as they came, how far it got, and its end at once.
  */
-import { Effect, Exit } from "effect";
 import type {
   Arrivals,
   RelayExchange,
@@ -9,7 +8,7 @@ import type {
   RelayReporters,
   RelayRequest,
 } from "../../adapters/relay/RelayTransport.ts";
-import { headerOf, relayError } from "../../adapters/relay/RelayTransport.ts";
+import { headerOf, readAddress, relayError } from "../../adapters/relay/RelayTransport.ts";
 import { Exchange, type ExchangeBreak } from "../../client/connection/Exchange.ts";
 import { failureOf } from "../../client/connection/ExchangeFailure.ts";
 import type { Origin } from "../../client/connection/Origin.ts";
@@ -61,10 +60,9 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async head(): Promise<RelayHead> {
-    const exit = await Effect.runPromiseExit(Effect.mapError(this.#exchange.head, this.#failed));
-    if (Exit.isFailure(exit)) throw failureIn(exit);
+    const found = await this.#arrived(() => this.#exchange.pollHead());
     this.#context.origin.reached = true;
-    const head = this.#exchange.head_ ?? { ...exit.value, statusText: "", headers: [] };
+    const head = this.#exchange.head_ ?? { ...found, statusText: "", headers: [] };
     const encoding = headerOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // It was asked to come plain and did not: what leaves here is plain all the same.
@@ -94,8 +92,7 @@ export class UpstreamExchange implements RelayExchange {
     if (polled === undefined) return undefined;
     if (polled === "ended") return { _tag: "end" };
     if ("operation" in polled) return { _tag: "error", error: this.#failed(polled) };
-    // A poll gives one at least; and undici's buffers are of plain memory, never of shared one, which their type leaves open.
-    return { _tag: "chunk", chunk: polled as unknown as readonly [Bytes, ...Array<Bytes>] };
+    return { _tag: "chunk", chunk: plainBytes(polled) };
   };
 
   abort(): void {
@@ -105,10 +102,21 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async #raw(): Promise<ReadonlyArray<Bytes> | undefined> {
-    const exit = await Effect.runPromiseExit(Effect.mapError(this.#exchange.read, this.#failed));
-    if (Exit.isFailure(exit)) throw failureIn(exit);
-    // undici's buffers are of plain memory, never of shared one, which their type leaves open.
-    return exit.value as ReadonlyArray<Bytes> | undefined;
+    const polled = await this.#arrived(() => this.#exchange.poll());
+    return polled === "ended" ? undefined : plainBytes(polled);
+  }
+
+  /** Waits for what has arrived; rejects where the exchange has broken instead. */
+  #arrived<A extends object | string>(look: () => A | ExchangeBreak | undefined): Promise<A> {
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        const found = look();
+        if (found === undefined) this.#exchange.wait(settle);
+        else if (isBreak(found)) reject(this.#failed(found));
+        else resolve(found);
+      };
+      settle();
+    });
   }
 
   readonly #failed = (broken: ExchangeBreak): ProviderError =>
@@ -123,7 +131,7 @@ export class UpstreamExchange implements RelayExchange {
 /** Writes a request with its own headers, in their spelling and order. */
 const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, exchange: Exchange): void => {
   try {
-    const { origin, pathname, search } = new URL(request.url);
+    const { origin, pathname, search } = readAddress(request.url) ?? new URL(request.url);
     const body = typeof request.body === "string" ? Buffer.from(request.body) : (request.body ?? null);
     exchange.requestBytes = body?.byteLength ?? 0;
     const options = {
@@ -141,7 +149,8 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
   }
 };
 
-const failureIn = (exit: Exit.Failure<unknown, unknown>): unknown => {
-  const [reason] = exit.cause.reasons;
-  return reason?._tag === "Fail" ? reason.error : reason?._tag === "Die" ? reason.defect : undefined;
-};
+const isBreak = <A extends object | string>(found: A | ExchangeBreak): found is ExchangeBreak =>
+  typeof found === "object" && "operation" in found;
+
+/** A poll gives one chunk at least; and undici's buffers are of plain memory, never of shared one, which their type leaves open. */
+const plainBytes = (chunks: ReadonlyArray<Uint8Array>) => chunks as unknown as readonly [Bytes, ...Array<Bytes>];

@@ -13,6 +13,7 @@ import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { Origins } from "../../client/connection/Origin.ts";
 import { connectMsDefault } from "../../client/ProviderClient.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { Derived } from "../config/Derived.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
@@ -41,7 +42,7 @@ export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Ef
   );
   return {
     reach: (server) => {
-      const key = keyOf(server);
+      const key = keys.of(server);
       const known = current.get(key);
       if (known !== undefined) return known.upstream;
       const way = new Way(server, shared, retired);
@@ -49,7 +50,7 @@ export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Ef
       return way.upstream;
     },
     keep: (servers) => {
-      const kept = new Set([...servers].map(keyOf));
+      const kept = new Set([...servers].map((server) => keys.of(server)));
       for (const [key, way] of current) {
         if (kept.has(key)) continue;
         current.delete(key);
@@ -133,12 +134,13 @@ const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): 
   return EgressProxy.always(chosen);
 };
 
-/** Equal for equal settings. It holds a proxy's password, and stays in this module. */
-const keyOf = ({ ca, clientCert, connectMs, http, proxy }: WaySettings): string =>
+/** Equal for equal settings. They hold a proxy's password, and stay in this module. */
+const keys = new Derived(({ ca, clientCert, connectMs, http, proxy }: WaySettings): string =>
   JSON.stringify([
     proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],
     ca,
     clientCert === undefined ? undefined : [clientCert.cert, Redacted.value(clientCert.key)],
     connectMs,
     http ?? 1,
-  ]);
+  ]),
+);

@@ -242,7 +242,11 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
   return {
     runId,
     // An address that refuses is one that nobody has reached: the record of a provider that answered would make an outage of it.
-    provider: { id: scenario.refusedFirst === true ? runId : scenario.protocol, model: "fault-model", reasoning: false },
+    provider: {
+      id: scenario.refusedFirst === true ? runId : scenario.protocol,
+      model: "fault-model",
+      reasoning: false,
+    },
     // The runs of the demo play at the same time, and each has a network of its own.
     path: runId,
     tools: handlers.exposed,
