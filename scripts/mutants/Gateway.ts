@@ -41,17 +41,17 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "cookies of this machine's programs go to the provider",
     breaks: "admission, docs/gateway.md (break 10)",
-    within: "forwarded",
-    find: "!own.has(name.toLowerCase()) && !cookies.has(name.toLowerCase())",
-    replace: "!own.has(name.toLowerCase()) && cookies.size > 0",
+    within: "endsHere",
+    find: "new Set([...own, ...cookies])",
+    replace: "new Set([...own])",
     proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "hands no cookie on" }],
   },
   {
     name: "a provider's headers act on the gateway's origin",
     breaks: "admission, docs/gateway.md (break 10)",
     within: "handedOn",
-    find: "return !ofOrigin.has(key) &&",
-    replace: "return ofOrigin.size > 0 &&",
+    find: "!ofOrigin.has(name) &&",
+    replace: "ofOrigin.size > 0 &&",
     proofs: [{ test: "test/gateway/proxy/CrossSite.test.ts", named: "act on the gateway's origin" }],
   },
   {
@@ -210,8 +210,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "an upstream's word is taken for the gateway's own",
     breaks: "headers of a response, docs/gateway.md",
     within: "handedOn",
-    find: "&& !key.startsWith(ownPrefix) &&",
-    replace: '&& !key.startsWith(ownPrefix + "x-") &&',
+    find: "&& !name.startsWith(ownPrefix) &&",
+    replace: '&& !name.startsWith(ownPrefix + "x-") &&',
     proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "by its own headers" }],
   },
   {

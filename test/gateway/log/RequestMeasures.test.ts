@@ -66,6 +66,10 @@ describe("the metrics of requests", () => {
         served.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0),
         many,
       );
+      for (const label of ["upstream", "client", "reason"]) {
+        const values = new Set(lines.map((line) => new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1]));
+        assert.isAtMost(values.size, labelValuesMax + 2, label);
+      }
       const perHistogram = secondsBoundaries.length + 4;
       assert.isAtMost(
         lines.length,
