@@ -66,20 +66,19 @@ export const markdown = (report: Report): string => {
 export const missed = (report: Report): ReadonlyArray<Row> =>
   report.groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
 
-const between = /(<!-- bench -->\n)[\s\S]*?(<!-- \/bench -->)/;
-
 /**
- * Writes the table into a document, between the markers `<!-- bench -->` and `<!-- /bench -->`.
+ * Writes a table into a document, between the markers `<!-- NAME -->` and `<!-- /NAME -->`.
  *
  * @throws Error where the document has no markers
  */
-export const write = (file: URL, report: Report): void => {
+export const write = (file: URL, name: string, table: string): void => {
   const document = readFileSync(file, "utf8");
+  const between = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
   if (!between.test(document))
-    throw new Error(`${file.pathname} has no line <!-- bench --> with <!-- /bench --> after it`);
+    throw new Error(`${file.pathname} has no line <!-- ${name} --> with <!-- /${name} --> after it`);
   writeFileSync(
     file,
-    document.replace(between, (_, from: string, to: string) => `${from}${markdown(report)}\n${to}`),
+    document.replace(between, (_, from: string, to: string) => `${from}${table}\n${to}`),
   );
 };
 

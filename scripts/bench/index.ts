@@ -57,7 +57,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   }
   const report = Report.make(["npm run bench --", ...args].join(" "), asked.processes, measured);
   console.log(asked.json ? JSON.stringify(report, null, 2) : Report.markdown(report));
-  if (asked.write) Report.write(new URL("../../docs/bench.md", import.meta.url), report);
+  if (asked.write) Report.write(new URL("../../docs/bench.md", import.meta.url), "bench", Report.markdown(report));
   return Report.missed(report).length === 0 ? 0 : 1;
 };
 

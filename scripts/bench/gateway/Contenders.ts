@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Target } from "./Client.ts";
 import type { Question } from "./Probe.ts";
-import { canRead, cpuNs } from "./ProcessMeter.ts";
+import { canRead, cpuNs, family } from "./ProcessMeter.ts";
 
 /** Something that streams are asked of. */
 export interface Contender extends Target {
@@ -37,8 +37,8 @@ const children = new Set<ChildProcess>();
 /** Whether a contender has a core of its own. */
 export const pinned = availableParallelism() >= 2 && spawnSync("taskset", ["-V"]).status === 0;
 
-/** The core of the client and the provider, and that of the contender. */
-const [clientCore, contenderCore] = ["0", "1"];
+/** The core of the client and the provider, that of the contender, and those of one that has more processes than one. */
+const [clientCore, contenderCore, everyCore] = ["0", "1", `0-${availableParallelism() - 1}`];
 
 /** Puts this process, which is the client, on its core. */
 export const pinClient = (): void => {
@@ -62,7 +62,7 @@ export const gateway = (
   upstream: string,
   store: "memory" | "file",
   args: ReadonlyArray<string>,
-  cores = contenderCore,
+  cores: "own" | "every" = "own",
 ): Promise<Contender> =>
   start(
     name,
@@ -72,7 +72,7 @@ export const gateway = (
       ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
       ...args,
     ],
-    cores,
+    cores === "own" ? contenderCore : everyCore,
   );
 
 /** How many logs, and so programs, there are: numbers what each writes. */
@@ -89,9 +89,19 @@ const end = async (child: ChildProcess): Promise<void> => {
   child.removeAllListeners("close");
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("close", resolve));
-  // nginx has a worker that only a signal it can handle ends with it; a gateway would first finish what is still open.
-  child.kill(child.spawnargs.includes("daemon off;") ? "SIGTERM" : "SIGKILL");
+  // A gateway would first finish what is still open; it ends at once, and with it the processes that it has started.
+  const started = canRead && child.pid !== undefined ? family(child.pid) : [];
+  child.kill("SIGKILL");
+  for (const pid of started) endProcess(pid);
   await ended;
+};
+
+const endProcess = (pid: number): void => {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended with its parent.
+  }
 };
 
 /** Puts the packages of `peers/package.json` beside it, in the versions that are named there. */
@@ -113,7 +123,10 @@ const start = (name: string, args: ReadonlyArray<string>, cores: string): Promis
     // A gateway logs each request where it is not told otherwise: into a file here, as a service's log goes.
     files += 1;
     const log = join(folder, `log-${files}`);
-    const child = spawn(command, rest, { stdio: ["ignore", "pipe", openSync(log, "w"), "ipc"] });
+    const child = spawn(command, rest, {
+      stdio: ["ignore", "pipe", openSync(log, "w"), "ipc"],
+      env: { ...process.env, GATEWAY_BENCH_PROBE: "1" },
+    });
     children.add(child);
     let said = "";
     child.stdout?.on("data", (chunk: Buffer) => {

@@ -4,7 +4,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { median, spread } from "../Median.ts";
 import { type Row, spreadText, verdict } from "../Row.ts";
-import { type Burst, playBurst, playPaced } from "./Client.ts";
+import { type Burst, playBurst, playPaced, warmUp } from "./Client.ts";
 import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { play, type Round, ratios, valuesOf } from "./CpuRounds.ts";
 import type { Options } from "./Options.ts";
@@ -17,17 +17,20 @@ interface Load {
   readonly bar: number;
   readonly aim?: number;
   readonly units: number;
+  /** How long it takes a contender that keeps up; none where nothing is paced. */
+  readonly pacedMs?: number;
   readonly play: (contender: Contender) => Promise<unknown>;
 }
 
 const everyMs = 20;
-const burst: Burst = { streams: 300, events: 20, concurrent: 16 };
+const burst: Burst = { streams: 250, events: 20, concurrent: 4 };
 
 const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
   ...streamsOf(protocol, options).map((streams) => ({
     what: `an event, ${streams} paced streams of ${options.events}`,
     bar: 1.8,
     units: streams * options.events,
+    pacedMs: (options.events + 1) * everyMs,
     play: (contender: Contender) => playPaced(contender, protocol, { streams, events: options.events, everyMs }),
   })),
   {
@@ -42,26 +45,37 @@ const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
 /** What comes after the last byte (a commit, the end of a run) belongs to the load as well. */
 const settleMs = 50;
 
-const measure = async (contender: Contender, load: Load): Promise<number> => {
-  const before = await contender.cpu();
+/** Measures one contender once. @param took gets the milliseconds that the load took */
+const measure = async (contender: Contender, load: Load, took: Map<string, Array<number>>): Promise<number> => {
+  const [before, started] = [await contender.cpu(), performance.now()];
   await load.play(contender);
+  took.set(contender.name, [...(took.get(contender.name) ?? []), performance.now() - started]);
   await pause(settleMs);
   return ((await contender.cpu()) - before) / 1000 / load.units;
 };
 
-/** Code, connections and everything that is made at first use. */
-const warmUp = async (contender: Contender, protocol: Protocol): Promise<void> => {
-  await playBurst(contender, protocol, { ...burst, streams: 600 });
-  await playPaced(contender, protocol, { streams: 50, events: 40, everyMs });
+/** How many times as long as it was paced a load may take, and still count as paced. */
+const paceKept = 1.15;
+
+/** A contender that cannot keep up takes several events at once, so that each costs it less. */
+const behind = (load: Load, took: ReadonlyArray<number>): string => {
+  const longer = load.pacedMs === undefined ? 1 : median(took) / load.pacedMs;
+  return longer > paceKept ? `; it took ${longer.toFixed(1)} × as long as paced` : "";
 };
 
-const rowOf = (load: Load, setting: Setting, against: string, rounds: ReadonlyArray<Round>): Row => {
+const rowOf = (
+  load: Load,
+  setting: Setting,
+  against: string,
+  rounds: ReadonlyArray<Round>,
+  took: ReadonlyArray<number>,
+): Row => {
   const name = nameOf(setting);
   const ratio = spread(ratios(rounds, name, against));
   const [own, plain] = [median(valuesOf(rounds, name)), median(valuesOf(rounds, against))];
   return {
     what: `${load.what}: ${name}`,
-    value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}`,
+    value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${behind(load, took)}`,
     bar: setting.seam ? `≤ ${load.bar} ×${load.aim === undefined ? "" : `, aim ${load.aim}`}` : undefined,
     verdict: setting.seam ? verdict(ratio.median, load.bar) : undefined,
     numbers: { ratio: ratio.median, min: ratio.min, max: ratio.max, own, plain },
@@ -78,13 +92,14 @@ export const cpu = async (
   const plain = await plainProxy(upstream);
   const contenders: Array<Contender> = [plain];
   for (const setting of settings)
-    contenders.push(await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting)));
+    contenders.push(await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options)));
   for (const contender of contenders) await warmUp(contender, protocol);
   const rows: Array<Row> = [];
   for (const load of loadsOf(protocol, options)) {
     console.error(`${protocol}: ${load.what} …`);
-    const rounds = await play(contenders, options.rounds, (contender) => measure(contender, load));
-    const found = settings.map((setting) => rowOf(load, setting, plain.name, rounds));
+    const took = new Map<string, Array<number>>();
+    const rounds = await play(contenders, options.rounds, (contender) => measure(contender, load, took));
+    const found = settings.map((setting) => rowOf(load, setting, plain.name, rounds, took.get(nameOf(setting)) ?? []));
     for (const row of found) console.error(`  ${row.what}: ${row.value}  ${row.verdict ?? ""}`);
     rows.push(...found);
   }

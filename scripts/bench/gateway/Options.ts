@@ -1,6 +1,7 @@
 /**
  * Reads the options of `npm run bench-gateway`.
  */
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import type { Protocol } from "./Wires.ts";
 
@@ -19,6 +20,8 @@ the same provider, and holds it against the bars of the design. About six minute
   --streams N        paced streams at one time, several by commas; default 50, and 300 for chat
   --events N         events of a paced stream; default 150, quick 60
   --held N           open streams for the memory; default 1000, quick 300
+  --workers N        processes of the part workers; default one a core
+  --serve FLAGS      more flags of serve for every gateway, as in --serve="--access-log off"
   --profile DIR      writes a CPU profile of the first gateway to DIR, and lists where its time goes
   --install          first installs http-proxy and @llmops/gateway beside the bench
   --json             one JSON document instead of the table
@@ -43,6 +46,8 @@ export interface Options {
   readonly streams: ReadonlyArray<number>;
   readonly events: number;
   readonly held: number;
+  readonly workers: number;
+  readonly serve: ReadonlyArray<string>;
   readonly profile: string | undefined;
   readonly install: boolean;
   readonly json: boolean;
@@ -64,6 +69,8 @@ const spec = {
   streams: { type: "string", multiple: true },
   events: { type: "string" },
   held: { type: "string" },
+  workers: { type: "string" },
+  serve: { type: "string" },
   profile: { type: "string" },
   install: { type: "boolean" },
   json: { type: "boolean" },
@@ -91,6 +98,8 @@ export const read = (args: ReadonlyArray<string>): Options => {
     streams: split(values.streams).map((one) => count("--streams", one, 0)),
     events: count("--events", values.events, quick ? 60 : 150),
     held: count("--held", values.held, quick ? 300 : 1000),
+    workers: count("--workers", values.workers, availableParallelism()),
+    serve: (values.serve ?? "").split(" ").filter((flag) => flag !== ""),
     profile: values.profile,
     install: values.install === true,
     json: values.json === true,

@@ -38,8 +38,12 @@ const answer = async (question: Question): Promise<number> => {
   }
 };
 
-process.on("message", (question: Question) => {
-  void answer(question).then((value) => process.send?.(value));
-});
-// A program that has nothing else to do may end.
-process.channel?.unref();
+// Only the process that the bench has started is asked: those that it starts in turn have a channel for other things.
+if (process.env.GATEWAY_BENCH_PROBE !== undefined) {
+  delete process.env.GATEWAY_BENCH_PROBE;
+  process.on("message", (question: Question) => {
+    void answer(question).then((value) => process.send?.(value));
+  });
+  // A program that has nothing else to do may end.
+  process.channel?.unref();
+}

@@ -12,16 +12,22 @@ const children = (pid: number): ReadonlyArray<number> =>
     .filter((child) => child.trim() !== "")
     .map(Number);
 
-const family = (pid: number): ReadonlyArray<number> => [pid, ...children(pid).flatMap(family)];
+/** A process and all that it has started, and those have started. */
+export const family = (pid: number): ReadonlyArray<number> => [pid, ...children(pid).flatMap(family)];
 
 /** Nanoseconds of CPU that all threads of a process and of those it has started were on a core. */
-export const cpuNs = (pid: number): number =>
-  sum(
-    family(pid).flatMap((member) =>
-      readdirSync(`/proc/${member}/task`).map((task) =>
-        onCore(readFileSync(`/proc/${member}/task/${task}/schedstat`, "utf8")),
-      ),
-    ),
+export const cpuNs = (pid: number): number => sum([...cpuNsOfEach(pid).values()]);
+
+/** The same of each process on its own. */
+export const cpuNsOfEach = (pid: number): ReadonlyMap<number, number> =>
+  new Map(
+    family(pid).map((member) => {
+      const threads = readdirSync(`/proc/${member}/task`);
+      return [
+        member,
+        sum(threads.map((task) => onCore(readFileSync(`/proc/${member}/task/${task}/schedstat`, "utf8")))),
+      ];
+    }),
   );
 
 /** The first number of a `schedstat`: nanoseconds on a core. */

@@ -80,7 +80,7 @@ export const profile = async (
 ): Promise<void> => {
   const [setting] = settingsOf(protocol, options);
   if (setting === undefined) throw new Error("no gateway is left to profile");
-  const contender = await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting));
+  const contender = await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options));
   await playBurst(contender, protocol, burst);
   const paced = { streams: options.streams[0] ?? 50, events: options.events, everyMs: 20 };
   const loads = [

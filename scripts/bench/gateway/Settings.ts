@@ -16,16 +16,18 @@ export const nameOf = ({ reveal, seam, store }: Setting): string =>
   `gateway, ${reveal}, ${store}${seam ? "" : ", no continue_text, no linger"}`;
 
 /** The flags of `serve`, but for its store. */
-export const flagsOf = ({ reveal, seam }: Setting): ReadonlyArray<string> => [
+export const flagsOf = ({ reveal, seam }: Setting, { serve }: Options): ReadonlyArray<string> => [
   ...["--reveal", reveal],
   ...(seam ? ["--continue-text", "auto", "--linger-ms", "60000"] : []),
+  ...serve,
 ];
 
 const all: ReadonlyArray<Setting> = (["live", "on_complete"] as const).flatMap((reveal) =>
   (["memory", "file"] as const).flatMap((store) => [true, false].map((seam) => ({ store, reveal, seam }))),
 );
 
-const liveFile: Setting = { store: "file", reveal: "live", seam: true };
+/** What people run who want their runs to outlive a crash. */
+export const liveFile: Setting = { store: "file", reveal: "live", seam: true };
 const liveMemory: Setting = { store: "memory", reveal: "live", seam: true };
 const heldFile: Setting = { store: "file", reveal: "on_complete", seam: true };
 const withoutSeam: Setting = { store: "file", reveal: "live", seam: false };

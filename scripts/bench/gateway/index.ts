@@ -3,13 +3,14 @@
  * provider and in one run. Whatever the gateway loses is printed like the rest.
  */
 import { cpus, loadavg } from "node:os";
-import { markdownOf } from "../Report.ts";
+import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
 import { endAll, installPeers, pinClient, pinned, provider } from "./Contenders.ts";
 import { cpu } from "./Cpu.ts";
 import { help, type Options, protocols, read } from "./Options.ts";
 import { peers } from "./Peers.ts";
 import { profile } from "./Profile.ts";
+import { workers } from "./Workers.ts";
 
 const load = (): string =>
   loadavg()
@@ -40,11 +41,22 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
   if (options.parts.includes("cpu"))
     for (const protocol of chosen) groups.push(await cpu(protocol, upstream.url, options));
   if (options.parts.includes("peers")) groups.push(...(await peers(upstream, options)));
-  const footer = `\`${["npm run bench-gateway --", ...args].join(" ")}\` · Node ${process.version.slice(1)} · ${cpus()[0]?.model.trim()}, ${cpus().length} cores${pinned ? ", the contender alone on one" : ""} · medians of ${options.rounds} rounds (least–greatest) · load average ${before} before, ${load()} after`;
+  if (options.parts.includes("workers")) groups.push(await workers(upstream.url, options));
+  const footer = `\`${["npm run bench-gateway --", ...args].join(" ")}\` · ${machine(options)} · load average ${before} before, ${load()} after`;
   const table = `${markdownOf(groups)}\n\n${footer}`;
   console.log(options.json ? JSON.stringify({ groups, footer }, null, 2) : table);
-  return groups.some(({ rows }) => rows.some((row) => row.verdict === "missed")) ? 1 : 0;
+  if (options.write) write(new URL("../../../docs/bench.md", import.meta.url), "bench-gateway", table);
+  const missed = groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
+  for (const row of missed) console.error(`missed: ${row.what}: ${row.value}, bar ${row.bar}`);
+  return missed.length === 0 ? 0 : 1;
 };
+
+const machine = ({ rounds }: Options): string =>
+  [
+    `Node ${process.version.slice(1)}`,
+    `${cpus()[0]?.model.trim()}, ${cpus().length} cores${pinned ? ", the contender alone on one" : ""}`,
+    `medians of ${rounds} rounds (least–greatest)`,
+  ].join(" · ");
 
 const asked = (args: ReadonlyArray<string>): Options | string => {
   try {

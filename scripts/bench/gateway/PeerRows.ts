@@ -1,0 +1,103 @@
+/**
+ * Tells what was measured of the gateway and its peers: rows with their verdicts, and what the gateway loses.
+ */
+import { median, quantile, spread } from "../Median.ts";
+import { type Row, spreadText, verdict } from "../Row.ts";
+import type { Lateness } from "./Client.ts";
+import { liveFile, nameOf } from "./Settings.ts";
+
+/** What was measured of a contender. */
+export interface Measured {
+  readonly name: string;
+  readonly late: Lateness;
+  readonly perSecond: Array<number>;
+  /** KiB of each open stream; missing where there is no process to look at. */
+  memory: { readonly rssKib?: number | undefined; readonly heapKib?: number | undefined };
+}
+
+const direct = "direct";
+const plain = "plain node proxy";
+const ours = nameOf(liveFile);
+
+const kinds = [
+  { what: "head", of: ({ heads }: Lateness) => heads, barred: true },
+  { what: "first content", of: ({ firsts }: Lateness) => firsts, barred: true },
+  { what: "each event", of: ({ events }: Lateness) => events, barred: false },
+];
+
+/** What a contender adds to a direct connection against what the plain proxy adds; none where that adds nothing. */
+export const against = (own: number, straight: number, proxied: number): number | undefined =>
+  proxied > straight ? (own - straight) / (proxied - straight) : undefined;
+
+export const latenessRows = (one: Measured, all: ReadonlyArray<Measured>): ReadonlyArray<Row> =>
+  kinds.map(({ barred, of, what }) => {
+    const at = (name: string, share: number) => {
+      const found = all.find((other) => other.name === name);
+      return found === undefined ? Number.NaN : quantile(of(found.late), share);
+    };
+    const [p50, p99] = [at(one.name, 0.5), at(one.name, 0.99)];
+    const named = `${what}: ${one.name}`;
+    if (one.name === direct) return rowOf(named, `${p50.toFixed(2)} · ${p99.toFixed(2)} ms`, { p50, p99 });
+    const added = [p50 - at(direct, 0.5), p99 - at(direct, 0.99)] as const;
+    const ratios = [against(p50, at(direct, 0.5), at(plain, 0.5)), against(p99, at(direct, 0.99), at(plain, 0.99))];
+    const numbers = { p50: added[0], p99: added[1] };
+    const text = `${signed(added[0])} · ${signed(added[1])} ms, ${ratios.map(timesText).join(" · ")}`;
+    if (!barred || one.name !== ours) return rowOf(named, text, numbers);
+    const verdicts = [verdict(ratios[0] ?? Number.NaN, 2), verdict(ratios[1] ?? Number.NaN, 3)];
+    return {
+      ...rowOf(named, text, numbers),
+      bar: "≤ 2 × · 3 × the plain proxy's",
+      verdict: verdicts.includes("missed") ? "missed" : "met",
+    };
+  });
+
+const signed = (ms: number): string => (ms < 0 ? ms.toFixed(2) : `+${ms.toFixed(2)}`);
+const timesText = (ratio: number | undefined): string => (ratio === undefined ? "–" : `${ratio.toFixed(1)} ×`);
+
+export const perSecondRow = ({ name, perSecond }: Measured): Row =>
+  rowOf(name, spreadText(spread(perSecond), 0, "a second"), { perSecond: median(perSecond) });
+
+export const memoryRows = ({ memory: { heapKib, rssKib }, name }: Measured): ReadonlyArray<Row> => {
+  const said = [
+    ...(rssKib === undefined ? [] : [`${rssKib.toFixed(1)} KiB resident`]),
+    ...(heapKib === undefined ? [] : [`${heapKib.toFixed(1)} KiB of heap`]),
+  ];
+  const numbers = { ...(rssKib === undefined ? {} : { rssKib }), ...(heapKib === undefined ? {} : { heapKib }) };
+  return said.length === 0 ? [] : [rowOf(name, said.join(", "), numbers)];
+};
+
+/** One row for each contender of others that the gateway on a file is behind of in anything. */
+export const lossRows = (all: ReadonlyArray<Measured>): ReadonlyArray<Row> => {
+  const own = all.find(({ name }) => name === ours);
+  if (own === undefined) return [];
+  return all
+    .filter(({ name }) => !name.startsWith("gateway, "))
+    .flatMap((other) => {
+      const lost = lostTo(own, other);
+      return lost.length === 0 ? [] : [rowOf(`to ${other.name}`, lost.join(", "), {})];
+    });
+};
+
+const lostTo = (own: Measured, other: Measured): ReadonlyArray<string> => {
+  const slower = median(other.perSecond) / median(own.perSecond);
+  const [more, less] = [own.memory.rssKib, other.memory.rssKib];
+  return [
+    ...kinds.flatMap(({ of, what }) => {
+      const later = (share: number) => quantile(of(own.late), share) - quantile(of(other.late), share);
+      const [p50, p99] = [later(0.5), later(0.99)];
+      return p50 > 0 || p99 > 0 ? [`${what} ${signed(p50)} · ${signed(p99)} ms`] : [];
+    }),
+    ...(slower > 1 ? [`${slower.toFixed(1)} times fewer streams a second`] : []),
+    ...(more !== undefined && less !== undefined && more > less
+      ? [`${(more - less).toFixed(1)} KiB more resident a stream`]
+      : []),
+  ];
+};
+
+export const rowOf = (what: string, value: string, numbers: Readonly<Record<string, number>>): Row => ({
+  what,
+  value,
+  bar: undefined,
+  verdict: undefined,
+  numbers,
+});
