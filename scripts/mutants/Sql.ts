@@ -103,6 +103,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/recorder/sql/SqlRunRecorder.test.ts", named: "by state" }],
   },
   {
+    name: "a process that meets another one's lock blocks its own streams",
+    breaks: "L11",
+    within: "layerOfStore",
+    find: "layerOf(options, 0)",
+    replace: "layerOf(options, blockingMs)",
+    proofs: [{ test: "test/recorder/sql/sqlite/SqlNodeSqlite.test.ts", named: "a lock blocks the thread" }],
+  },
+  {
     name: "what a failed write has written is committed with the next one",
     breaks: "L7, L8",
     within: "transaction",

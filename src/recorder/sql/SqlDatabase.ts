@@ -2,22 +2,24 @@
  * Runs the store's transactions: it waits for the locks of other processes, makes missing tables, and puts a failure into the
  * recorder's words.
  */
-import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "../Digest.ts";
-import { monotonicMs, realClock } from "../MonotonicTime.ts";
+import { inRealTime, monotonicMs, realClock } from "../MonotonicTime.ts";
 import type { RecorderError } from "../RecorderError.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
-/** Pause before a lock is tried again, in milliseconds. */
-const lockPauseMs = 25;
+/** Longest pause before a lock is tried again, in milliseconds. */
+const lockPauseMs = 8;
+
+/** First pause, in milliseconds; each is twice as long as the one before. Another process's commit takes less. */
+const lockFirstPauseMs = 1;
 
 /** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
@@ -60,7 +62,7 @@ export class SqlDatabase {
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
   ): Effect.Effect<A, Explained<E> | RecorderError> {
     const transaction = this.#connected(body, SqlNodeSqlite.transactionOf(this.tables.sql));
-    const written = Effect.tap(this.#withTables(transaction), this.#patience.over);
+    const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
     return this.#explained(this.#apart(written, true));
   }
 
@@ -200,26 +202,25 @@ class LockPatience {
   }
 
   /** A write got through. */
-  readonly over: Effect.Effect<void> = Effect.sync(() => {
+  over(): void {
     this.#lastMetAt = Number.NEGATIVE_INFINITY;
-  });
+  }
 }
 
-const patiently = <A, E, R>(body: Effect.Effect<A, E, R>, patience: LockPatience): Effect.Effect<A, E, R> =>
+const patiently = <A, E, R>(
+  body: Effect.Effect<A, E, R>,
+  patience: LockPatience,
+  pauseMs = lockFirstPauseMs,
+): Effect.Effect<A, E, R> =>
   Effect.catchIf(
     body,
     (error) => isLocked(error) && patience.waits(),
     () =>
       Effect.andThen(
-        pause,
-        Effect.suspend(() => patiently(body, patience)),
+        inRealTime(pauseMs),
+        Effect.suspend(() => patiently(body, patience, Math.min(pauseMs * 2, lockPauseMs))),
       ),
   );
-
-/** Another process's lock takes real time, even where a test moves the clock of this process. */
-const inRealTime = (ms: number): Effect.Effect<void> => Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);
-
-const pause = inRealTime(lockPauseMs);
 
 const isLocked = (error: unknown): boolean =>
   error instanceof SqlFailure.RowChanged || (isSqlError(error) && SqlFailure.explained(error, "").reason === "locked");

@@ -105,7 +105,7 @@ export const SqlRunRecorder = {
       const shared = { client: false, tables: options.prefix !== undefined };
       return Layer.provide(
         Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
-        SqlNodeSqlite.layer({ ...options, file }),
+        SqlNodeSqlite.layerOfStore({ ...options, file }),
       );
     }),
 } as const;

@@ -44,14 +44,19 @@ const journalBytes = 16 * 1024 * 1024;
 /** SQLite's codes after which a connection is opened anew: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
+/** As `layer`, for a store that waits for a lock by itself: a statement that meets one fails at once, and blocks nothing. */
+export const layerOfStore = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, 0);
+
 /** A client over one file. It is opened when it is first used, and again when it was replaced or an error left it useless. */
-export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> =>
-  Layer.effectContext(Effect.map(make(options), (client) => Context.make(SqlClient.SqlClient, client))).pipe(
+export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, blockingMs);
+
+const layerOf = (options: NodeSqliteOptions, lockMs: number): Layer.Layer<SqlClient.SqlClient> =>
+  Layer.effectContext(Effect.map(make(options, lockMs), (client) => Context.make(SqlClient.SqlClient, client))).pipe(
     Layer.provide(Reactivity.layer),
   );
 
-const make = Effect.fnUntraced(function* (options: NodeSqliteOptions) {
-  const holder = new Holder(options);
+const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: number) {
+  const holder = new Holder(options, lockMs);
   const semaphore = Semaphore.makeUnsafe(1);
   const connection = Effect.try({ try: () => holder.take(), catch: (cause) => failed(cause, "open") });
   yield* Effect.addFinalizer(() => Effect.sync(() => holder.close()));
@@ -69,9 +74,9 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions) {
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
   });
-  atOnces.set(client, (body) =>
+  inOneStep.set(client, (body) =>
     Effect.flatMap(
-      semaphore.withPermitsIfAvailable(1)(inOneStep(client, holder, body)),
+      semaphore.withPermitsIfAvailable(1)(stepped(client, holder, body)),
       // Another fiber's transaction is open, or waits for its turn.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
@@ -84,7 +89,7 @@ const begin = "BEGIN IMMEDIATE";
 /** Runs a transaction, as `withTransaction` of its client does. */
 type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
 
-const atOnces = new WeakMap<SqlClient.SqlClient, Transact>();
+const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
 
 /**
  * Gives what runs a transaction of a client in one step, where its connection is free: the fibers, spans and scopes of a
@@ -92,10 +97,10 @@ const atOnces = new WeakMap<SqlClient.SqlClient, Transact>();
  *
  * @param client any client; one that another driver made gives its own `withTransaction`
  */
-export const transactionOf = (client: SqlClient.SqlClient): Transact => atOnces.get(client) ?? client.withTransaction;
+export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneStep.get(client) ?? client.withTransaction;
 
-/** @returns undefined where the connection is inside of a transaction that could not be undone, which `withTransaction` knows */
-const inOneStep = <A, E>(
+/** @returns `withTransaction` where the connection is inside of a transaction that could not be undone, which it knows */
+const stepped = <A, E>(
   client: SqlClient.SqlClient,
   holder: Holder,
   body: Effect.Effect<A, E>,
@@ -119,9 +124,11 @@ const inOneStep = <A, E>(
 class Holder {
   #open: Connection | undefined;
   readonly #options: NodeSqliteOptions;
+  readonly #lockMs: number;
 
-  constructor(options: NodeSqliteOptions) {
+  constructor(options: NodeSqliteOptions, lockMs: number) {
     this.#options = options;
+    this.#lockMs = lockMs;
   }
 
   take(): Connection {
@@ -131,7 +138,7 @@ class Holder {
       this.close();
       throw new FileGone(`${file} was deleted, moved or replaced while it was open`);
     }
-    this.#open ??= new Connection(this.#options);
+    this.#open ??= new Connection(this.#options, this.#lockMs);
     return this.#open;
   }
 
@@ -147,9 +154,9 @@ class Connection implements SqlConnection.Connection {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor({ file, synchronous = "full" }: NodeSqliteOptions) {
+  constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
     if (isFile(file)) prepare(file);
-    this.#db = new (sqlite().DatabaseSync)(file, { timeout: blockingMs, enableForeignKeyConstraints: true });
+    this.#db = new (sqlite().DatabaseSync)(file, { timeout: lockMs, enableForeignKeyConstraints: true });
     try {
       this.#db.exec("PRAGMA journal_mode = WAL");
       this.#db.exec(`PRAGMA synchronous = ${synchronous}`);

@@ -78,6 +78,18 @@ describe("the driver over node:sqlite", () => {
     }).pipe(provided),
   );
 
+  it.effect(
+    "a lock blocks the thread for a program's statement a little, and for a store's not at all: that waits by itself",
+    () =>
+      Effect.gen(function* () {
+        const asked = Effect.flatMap(SqlClient, (sql) => sql<{ timeout: number }>`PRAGMA busy_timeout`);
+        const timeout = (layer: typeof SqlNodeSqlite.layer) =>
+          Effect.map(Effect.provide(asked, layer({ file: ":memory:" })), ([row]) => row?.timeout ?? Number.NaN);
+        assert.isAbove(yield* timeout(SqlNodeSqlite.layer), 0);
+        assert.strictEqual(yield* timeout(SqlNodeSqlite.layerOfStore), 0);
+      }),
+  );
+
   it.effect("a transaction in one step is no part of one that another fiber has open: it waits for that", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
