@@ -83,6 +83,30 @@ const paced: Group = {
   ],
 };
 
+const happyLine = (what: string, source: "direct" | "mapped") => ({
+  what,
+  run: async (size: Size): Promise<ReadonlyArray<Row>> => {
+    const measured = { source, events: 20, runs: 1_000, rounds: size.quick ? 5 : 11 };
+    const results = await Processes.several(size.processes, "happy", measured);
+    const us = spread(results.map((it) => it.us));
+    const stream_us = median(results.map((it) => it.stream_us));
+    return [
+      {
+        what: `happy run of 20 events, memory, ${what}`,
+        value: `${spreadText(us, 0, "µs")} of CPU, ${stream_us.toFixed(0)} the stream alone`,
+        bar: undefined,
+        verdict: undefined,
+        numbers: { us: us.median, us_min: us.min, us_max: us.max, stream_us },
+      },
+    ];
+  },
+});
+
+const happy: Group = {
+  name: "happy",
+  lines: [happyLine("fromAsyncIterable of this package", "direct"), happyLine("a stream that was mapped", "mapped")],
+};
+
 const idleLine = (what: string, source: "ours" | "effect", bars: boolean) => ({
   what,
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
@@ -262,6 +286,7 @@ export const groups: ReadonlyArray<Group> = [
   saturated,
   arrays,
   paced,
+  happy,
   idle,
   growth,
   toolArguments,

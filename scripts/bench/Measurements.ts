@@ -5,6 +5,7 @@ import type { Adapters, AdaptersSize } from "./Adapters.ts";
 import type { Arguments, ArgumentsSize } from "./Arguments.ts";
 import type { Deciding, DecidingSize } from "./Deciding.ts";
 import type { Growth, GrowthSize } from "./Growth.ts";
+import type { Happy, HappySize } from "./Happy.ts";
 import type { Idle, IdleSize } from "./Idle.ts";
 import type { NextRequest, NextRequestSize } from "./NextRequest.ts";
 import type { Sqlite, SqliteSize } from "./Sqlite.ts";
@@ -14,6 +15,7 @@ import type { Throughput, ThroughputSize } from "./Throughput.ts";
 /** What a measurement of a name takes (`size`) and gives (`result`). */
 export interface Measurements {
   readonly throughput: { readonly size: ThroughputSize; readonly result: Throughput };
+  readonly happy: { readonly size: HappySize; readonly result: Happy };
   readonly idle: { readonly size: IdleSize; readonly result: Idle };
   readonly growth: { readonly size: GrowthSize; readonly result: Growth };
   readonly deciding: { readonly size: DecidingSize; readonly result: Deciding };
@@ -37,6 +39,7 @@ export const measure = async (name: string, size: unknown): Promise<unknown> => 
 
 const table: Readonly<Record<string, () => Promise<{ readonly measure: unknown }>>> = {
   throughput: () => import("./Throughput.ts"),
+  happy: () => import("./Happy.ts"),
   idle: () => import("./Idle.ts"),
   growth: () => import("./Growth.ts"),
   deciding: () => import("./Deciding.ts"),
