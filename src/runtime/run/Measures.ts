@@ -11,12 +11,31 @@ import type { Provider } from "../../domain/RunFacts.ts";
 /** Attributes of one measurement; those that are undefined are left out. */
 export type MeasureAttributes = Readonly<Record<string, string | undefined>>;
 
-const counter = (name: string, description: string, unit?: string): Metric.Counter<number> =>
-  Metric.counter(`stream_recovery.${name}`, {
-    description,
-    incremental: true,
-    ...(unit === undefined ? {} : { attributes: { unit } }),
-  });
+/** Makes a metric again with attributes of its own: an update of it computes nothing. */
+type Maker = (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, unknown>;
+
+const makers = new WeakMap<object, Maker>();
+
+const known = <State>(
+  make: (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, State>,
+): Metric.Metric<number, State> => {
+  const metric = make({});
+  makers.set(metric, make);
+  return metric;
+};
+
+const counter = (
+  name: string,
+  description: string,
+  unit?: string,
+): Metric.Metric<number, Metric.CounterState<number>> =>
+  known((attributes) =>
+    Metric.counter(`stream_recovery.${name}`, {
+      description,
+      incremental: true,
+      attributes: unit === undefined ? attributes : { unit, ...attributes },
+    }),
+  );
 
 /**
  * Upper bounds of the time histograms, in seconds: those that OpenTelemetry gives for `gen_ai.client.operation.duration`,
@@ -26,12 +45,14 @@ export const secondsBoundaries: ReadonlyArray<number> = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
 ];
 
-const seconds = (name: string, description: string): Metric.Histogram<number> =>
-  Metric.histogram(`stream_recovery.${name}`, {
-    description,
-    attributes: { unit: "seconds" },
-    boundaries: secondsBoundaries,
-  });
+const seconds = (name: string, description: string): Metric.Metric<number, Metric.HistogramState> =>
+  known((attributes) =>
+    Metric.histogram(`stream_recovery.${name}`, {
+      description,
+      attributes: { unit: "seconds", ...attributes },
+      boundaries: secondsBoundaries,
+    }),
+  );
 
 /** Runs that have ended, by `stream_recovery.end` (completed, recovered, stopped) and, where stopped, the rule. */
 export const runs = counter("runs", "Runs that have ended");
@@ -82,9 +103,12 @@ export const seams = counter("seams", "Texts that were shown and broke, by what 
 export const waits = counter("waits", "Waits of runs for a path or for the end of a cooldown");
 
 /** Runs that wait now, by the same. */
-export const waitingRuns: Metric.Counter<number> = Metric.counter("stream_recovery.waiting_runs", {
-  description: "Runs that wait for a path or for the end of a cooldown",
-});
+export const waitingRuns = known((attributes) =>
+  Metric.counter("stream_recovery.waiting_runs", {
+    description: "Runs that wait for a path or for the end of a cooldown",
+    attributes,
+  }),
+);
 
 /** How long such a wait took, in seconds. */
 export const waitTime = seconds("wait_time", "From the begin of a wait to its end");
@@ -107,8 +131,27 @@ export const otherModel = "other";
 /** Most names of providers among them. */
 const providerLabelsMax = 32;
 
-/** The names that have series of their own, by registry: each program has its own. */
-const labelled = new WeakMap<object, { readonly providers: Set<string>; readonly pairs: Set<string> }>();
+/** What is known of the series of one registry. */
+interface Registered {
+  readonly providers: Set<string>;
+  readonly pairs: Set<string>;
+  /** What every measurement of a run has, by provider and model: those with a place only. */
+  readonly labels: Map<string, Map<string | undefined, MeasureAttributes>>;
+  /** The metrics that were updated, each with its attributes: as many as the registry has series of them. */
+  readonly series: Map<string, Metric.Metric<number, unknown>>;
+}
+
+/** Each program has a registry of its own. */
+const registered = new WeakMap<object, Registered>();
+
+const registeredIn = (context: Context.Context<never>): Registered => {
+  const registry = Context.get(context, Metric.MetricRegistry);
+  const found = registered.get(registry);
+  if (found !== undefined) return found;
+  const made: Registered = { providers: new Set(), pairs: new Set(), labels: new Map(), series: new Map() };
+  registered.set(registry, made);
+  return made;
+};
 
 /** The names of a run's provider and model, as its spans have them. */
 export const providerAttributes = (provider: Provider): MeasureAttributes => ({
@@ -121,14 +164,18 @@ export const providerAttributes = (provider: Provider): MeasureAttributes => ({
  *
  * @param context holds the registry of the program that runs
  */
-export const providerLabels = (provider: Provider, context: Context.Context<never>): MeasureAttributes => {
-  const registry = Context.get(context, Metric.MetricRegistry);
-  const names = labelled.get(registry) ?? { providers: new Set(), pairs: new Set() };
-  labelled.set(registry, names);
-  const id = taken(names.providers, provider.id, providerLabelsMax) ? provider.id : otherModel;
-  const { model } = provider;
-  const own = model === undefined || taken(names.pairs, JSON.stringify([id, model]), modelLabelsMax);
-  return { "gen_ai.provider.name": id, "gen_ai.request.model": own ? model : otherModel };
+export const providerLabels = ({ id, model }: Provider, context: Context.Context<never>): MeasureAttributes => {
+  const names = registeredIn(context);
+  const found = names.labels.get(id)?.get(model);
+  if (found !== undefined) return found;
+  const named = taken(names.providers, id, providerLabelsMax) ? id : otherModel;
+  const own = model === undefined || taken(names.pairs, JSON.stringify([named, model]), modelLabelsMax);
+  const labels = { "gen_ai.provider.name": named, "gen_ai.request.model": own ? model : otherModel };
+  if (named === id && own) {
+    const models = names.labels.get(id) ?? new Map<string | undefined, MeasureAttributes>();
+    names.labels.set(id, models.set(model, labels));
+  }
+  return labels;
 };
 
 /** Whether a name has a place among the first `max`. */
@@ -143,15 +190,48 @@ const taken = (names: Set<string>, name: string, max: number): boolean => {
  * Adds one measurement.
  *
  * @param context holds the registry of the program that runs
+ * @param labels stand beside the attributes of the measurement
  */
 export const measure = <State>(
   metric: Metric.Metric<number, State>,
   value: number,
   attributes: MeasureAttributes,
   context: Context.Context<never>,
+  labels: MeasureAttributes = noLabels,
 ): void => {
-  const known = Object.entries(attributes).flatMap(
-    ([name, it]): ReadonlyArray<[string, string]> => (it === undefined ? [] : [[name, it]]),
-  );
-  Metric.withAttributes(metric, known).updateUnsafe(value, context);
+  const make = makers.get(metric);
+  // What the program itself adds to every measurement gives way to these attributes.
+  if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
+    Metric.withAttributes(metric, defined(labels, attributes)).updateUnsafe(value, context);
+    return;
+  }
+  const { series } = registeredIn(context);
+  const name = metric.id + keyOf(labels) + keyOf(attributes);
+  let one = series.get(name);
+  if (one === undefined) {
+    one = make(defined(labels, attributes));
+    series.set(name, one);
+  }
+  one.updateUnsafe(value, context);
 };
+
+const noLabels: MeasureAttributes = {};
+
+/** Tells attributes apart, whatever stands in them. */
+const keyOf = (attributes: MeasureAttributes): string => {
+  let key = "";
+  for (const name in attributes) {
+    const it = attributes[name];
+    if (it !== undefined) key += `\n${name}=${it.length}:${it}`;
+  }
+  return key;
+};
+
+const defined = (...all: ReadonlyArray<MeasureAttributes>): Record<string, string> =>
+  Object.fromEntries(
+    all.flatMap((attributes) =>
+      Object.entries(attributes).flatMap(
+        ([name, it]): ReadonlyArray<[string, string]> => (it === undefined ? [] : [[name, it]]),
+      ),
+    ),
+  );

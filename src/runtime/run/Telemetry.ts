@@ -63,16 +63,18 @@ export class RunTelemetry<R> {
     this.services = services;
     this.#run = run;
     this.#clock = Context.get(services, Clock.Clock);
+    if (!isTraced(services)) return;
     this.#span = this.#safely(() => this.#makeSpan("stream_recovery.run", "internal"));
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
   }
 
   /** An attempt starts. Gives the services that its stream runs with, below the attempt's span. */
   started(): Context.Context<R> {
+    this.#startedAt = this.#run.now();
+    if (this.#span === undefined) return this.services;
     const started = this.#safely(() => {
       const span = this.#makeSpan("stream_recovery.attempt", "client");
       this.#attempt = span;
-      this.#startedAt = this.#run.now();
       return Context.add(this.services, Tracer.ParentSpan, span);
     });
     return started ?? this.services;
@@ -86,15 +88,16 @@ export class RunTelemetry<R> {
       const failure = outcome._tag === "failed" ? outcome.failure : undefined;
       const { mode } = attempt.setup;
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
-      if (live !== undefined) this.#progressed(attempt);
+      this.#progressed(attempt);
       if (failure?.kind === "stalled") {
         this.#measure(Measures.watchdogFires, 1, { "stream_recovery.clock": failure.clock });
         this.#event(live, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
       }
       if (failure !== undefined) this.#broke ??= { at: this.#run.now(), kind: failure.kind };
       this.#finish = attempt.finish;
+      if (live === undefined) return;
       setAll(live, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
-      live?.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
+      live.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
     });
   }
 
@@ -221,6 +224,7 @@ export class RunTelemetry<R> {
       const rule = completed ? undefined : end.reason;
       this.#logEnd(how, end);
       this.#measure(Measures.runs, 1, { "stream_recovery.end": how, "stream_recovery.rule": rule });
+      if (this.#span === undefined) return;
       setAll(this.#span, {
         "gen_ai.operation.name": "chat",
         ...this.#names(),
@@ -231,7 +235,7 @@ export class RunTelemetry<R> {
           completed && this.#finish !== undefined ? [publicName(this.#finish)] : undefined,
         "error.type": end.incident === undefined ? undefined : this.#last?.failure.kind,
       });
-      this.#span?.end(this.#clock.currentTimeNanosUnsafe(), exitOfRun(end, this.#last?.failure));
+      this.#span.end(this.#clock.currentTimeNanosUnsafe(), exitOfRun(end, this.#last?.failure));
     });
   }
 
@@ -278,7 +282,7 @@ export class RunTelemetry<R> {
     const { provider } = this.#run;
     if (this.#labels?.of !== provider)
       this.#labels = { of: provider, are: Measures.providerLabels(provider, this.services) };
-    Measures.measure(metric, value, { ...this.#labels.are, ...attributes }, this.services);
+    Measures.measure(metric, value, attributes, this.services, this.#labels.are);
   }
 
   #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {
@@ -309,6 +313,10 @@ export class RunTelemetry<R> {
   }
 }
 
+/** Whether a tracer was installed: what Effect does without one keeps a span that nothing ever reads. */
+const isTraced = (services: Context.Context<never>): boolean =>
+  Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;
+
 type Attributes = Readonly<Record<string, string | number | boolean | ReadonlyArray<string> | undefined>>;
 
 const levels = {
@@ -331,8 +339,7 @@ const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed
 const defined = (attributes: Attributes): Record<string, unknown> =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
-const setAll = (span: Tracer.Span | undefined, attributes: Attributes): void => {
-  if (span === undefined) return;
+const setAll = (span: Tracer.Span, attributes: Attributes): void => {
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value);
 };
 
