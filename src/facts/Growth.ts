@@ -128,9 +128,11 @@ const report: Growth<Counters> = {
   ...anyTime,
   atMost: () => true,
   join: (a, b) => {
-    const joined: Record<string, number> = { ...a };
-    for (const [name, value] of Object.entries(b)) joined[name] = Math.max(joined[name] ?? 0, value);
-    return { ...joined, parts: joined.parts ?? 0, bytes: joined.bytes ?? 0, characters: joined.characters ?? 0 };
+    const joined = { ...a };
+    // `Object.keys` loses the literal keys of the counters.
+    for (const name of Object.keys(b) as ReadonlyArray<keyof Counters>)
+      joined[name] = Math.max(joined[name] ?? 0, b[name] ?? 0);
+    return joined;
   },
 };
 
@@ -152,9 +154,12 @@ export const growth: { readonly [K in keyof AttemptFacts]: Growth<AttemptFacts[K
 const names = Object.keys(growth) as ReadonlyArray<keyof AttemptFacts>;
 
 /** Facts that are made one by one. */
-const made = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts =>
-  // The table has every name of the facts and no other, which `fromEntries` cannot say.
-  Object.fromEntries(names.map((name) => [name, fact(name)])) as unknown as AttemptFacts;
+const made = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts => {
+  const facts: Partial<Record<keyof AttemptFacts, unknown>> = {};
+  for (const name of names) facts[name] = fact(name);
+  // The table has every name of the facts and no other, which the compiler does not see of the loop.
+  return facts as unknown as AttemptFacts;
+};
 
 /** Whether facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
 export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
@@ -164,7 +169,8 @@ export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
 
 /** The lowest facts that both grow into. Rows past the ledger's limit are folded. */
 export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
-  made((name) => growth[name].join(f[name], g[name]));
+  // What is the very same value on both sides is its own join.
+  made((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
 
 /** The last moment that facts name: what happens next happens after it. */
 export const lastMoment = (facts: AttemptFacts): number => {

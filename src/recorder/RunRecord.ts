@@ -314,10 +314,19 @@ export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _ta
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
 /** The record without an open wait. */
-const still = ({ waiting: _, ...record }: RunRecord): RunRecord => record;
+const still = (record: RunRecord): RunRecord => {
+  // Almost every record has none, and needs no copy.
+  if (record.waiting === undefined) return record;
+  const { waiting: _, ...rest } = record;
+  return rest;
+};
 
 /** The record without the word that no process drives the run. */
-const driven = ({ parked: _, ...record }: RunRecord): RunRecord => record;
+const driven = (record: RunRecord): RunRecord => {
+  if (record.parked === undefined) return record;
+  const { parked: _, ...rest } = record;
+  return rest;
+};
 
 /** The newest question of a run, while it is open. */
 export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {

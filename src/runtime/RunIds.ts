@@ -12,18 +12,20 @@ export const drawn = (): string =>
   );
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
-export const makeRunId: Effect.Effect<string> = Effect.map(
-  Effect.all([Random.next, Random.next, Random.next]),
-  (parts) =>
-    [
-      "run_",
-      ...parts.map((part) =>
-        Math.floor(part * 2 ** 32)
-          .toString(36)
-          .padStart(7, "0"),
-      ),
-    ].join(""),
+export const makeRunId: Effect.Effect<string> = Effect.map(Random.Random, (random) =>
+  [
+    "run_",
+    wordOf(random.nextDoubleUnsafe()),
+    wordOf(random.nextDoubleUnsafe()),
+    wordOf(random.nextDoubleUnsafe()),
+  ].join(""),
 );
+
+/** 32 random bits as seven characters. */
+const wordOf = (part: number): string =>
+  Math.floor(part * 2 ** 32)
+    .toString(36)
+    .padStart(7, "0");
 
 /** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
 export const drawsMax = 3;

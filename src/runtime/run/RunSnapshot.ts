@@ -25,8 +25,7 @@ export const factsOf = <P, E, R>(
   resumable: boolean,
   cost: Tokens.TokenCost = Tokens.free,
 ): RunFacts => {
-  const { options, shared } = run;
-  const { credential_refreshes, ...retries } = run.spent;
+  const { options, shared, spent } = run;
   return {
     // A repeat of a continuation that joins texts is one too: what refuses it leaves what was shown standing.
     mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
@@ -37,9 +36,8 @@ export const factsOf = <P, E, R>(
     resumable: resumable && attempt.cursor !== undefined,
     discardable: run.discardable,
     can_refresh_credentials: options.refreshCredentials !== undefined,
-    credential_refreshes,
+    ...spent,
     throttle_wait_ms: shared.throttle.waitMs(options.provider.id, run.now()),
-    ...retries,
     ...standingOf(run),
     ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
     ...tokensOf(run, cost),
