@@ -19,6 +19,7 @@ import { AnswerRefused } from "./Question.ts";
 import { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
 import { listWaitMs, type RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
+import { type WriteAtOnce, writeAtOnceOf } from "./WriteAtOnce.ts";
 
 /**
  * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call
@@ -31,14 +32,20 @@ export const hangingCallsMax = 64;
 
 type Service = RunRecorder["Service"];
 
-const known = new WeakMap<Service, Service>();
+/** A recorder whose calls all come back. */
+export interface BoundedRecorder extends Service {
+  /** Writes in the step of the call, where the store can: nothing has to be waited for. */
+  readonly writeAtOnce?: WriteAtOnce | undefined;
+}
+
+const known = new WeakMap<Service, BoundedRecorder>();
 
 /**
  * Gives a recorder whose calls all come back.
  *
  * @param recorder any implementation of the service; the same one gives the same bounded one
  */
-export const bounded = (recorder: Service): Service => {
+export const bounded = (recorder: Service): BoundedRecorder => {
   const found = known.get(recorder);
   if (found !== undefined) return found;
   const made = make(recorder);
@@ -47,7 +54,7 @@ export const bounded = (recorder: Service): Service => {
   return made;
 };
 
-const make = (recorder: Service): Service => {
+const make = (recorder: Service): BoundedRecorder => {
   const waitMs = recorder.waitMs ?? recorderWaitMs;
   const hanging = { calls: 0 };
   const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
@@ -63,6 +70,7 @@ const make = (recorder: Service): Service => {
     durable: recorder.durable,
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
     ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
+    writeAtOnce: writeAtOnceOf(recorder),
     write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),

@@ -14,6 +14,7 @@ import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
+import { commitsAtOnce } from "./WriteAtOnce.ts";
 
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
@@ -182,7 +183,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       return failed ?? records.get(run_id) ?? refused("unknown_run", run_id);
     };
 
-    return RunRecorder.of({
+    const recorder = RunRecorder.of({
       durable: false,
       write: (runId, entries) => Effect.suspend(() => orFail(commit(runId, entries))),
       run: (runId) => Effect.sync(() => records.get(runId)),
@@ -198,6 +199,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       digest: digester(key),
       prune: (query) => Effect.sync(() => prune(records, query)),
     });
+    return commitsAtOnce(recorder, commit);
   });
 
 /** In memory a run without a driver that is not parked was given back by its driver. */

@@ -208,7 +208,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#host.note(this.number, "suspended");
   }
 
-  recordShown(calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
+  recordShown(calls: ReadonlyArray<NamedCall>): true | Effect.Effect<boolean> {
     return this.#host.recordShown(this, calls);
   }
 

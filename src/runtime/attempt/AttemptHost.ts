@@ -23,9 +23,9 @@ export interface AttemptHost<P, A> {
   readonly now: () => number;
   /**
    * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
-   * whether they may be handed over.
+   * whether they may be handed over: at once, where the store took the write in this very step.
    */
-  readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
+  readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Effect.Effect<boolean>;
   /** The path of the request that goes next. */
   readonly path: string;
   /** Called when a transport says how a path can be asked. */

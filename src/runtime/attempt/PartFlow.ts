@@ -30,9 +30,9 @@ export interface FlowHost<P> {
 export interface FlowOwner extends LedgerAttempt {
   /**
    * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Returns whether
-   * they may be handed over.
+   * they may be handed over: at once, where the store took the write in this very step.
    */
-  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => Effect.Effect<boolean>;
+  readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Effect.Effect<boolean>;
   /** The slot is free again. */
   readonly taken: () => void;
 }
@@ -41,7 +41,7 @@ export interface FlowOwner extends LedgerAttempt {
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
   /** The write that the hand-over waits for, once it has begun; its result says whether the parts may be handed over. */
-  record?: Deferred.Deferred<boolean>;
+  record?: Deferred.Deferred<boolean> | undefined;
 }
 
 /** The parts of one attempt on their way to the caller. */
@@ -234,8 +234,8 @@ export class PartFlow<P> {
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
         const write = this.#written(raising.flatMap(wholeOf));
-        for (const transit of raising) transit.record = write.record;
-        return Effect.andThen(write.begin, this.#recorded(kept));
+        for (const transit of raising) transit.record = write?.record;
+        return write === undefined ? this.#recorded(kept) : Effect.andThen(write.begin, this.#recorded(kept));
       }
       return this.#recorded(kept);
     });
@@ -250,17 +250,18 @@ export class PartFlow<P> {
     );
   }
 
-  /** Writes in a fiber of its own: a pull that is interrupted leaves the write to the next pull. */
-  #written(calls: ReadonlyArray<NamedCall>): {
-    readonly record: Deferred.Deferred<boolean>;
-    readonly begin: Effect.Effect<unknown>;
-  } {
+  /** Writes in a fiber of its own: a pull that is interrupted leaves the write to the next pull. Undefined where it is written by now. */
+  #written(
+    calls: ReadonlyArray<NamedCall>,
+  ): { readonly record: Deferred.Deferred<boolean>; readonly begin: Effect.Effect<unknown> } | undefined {
+    const recorded = this.#owner.recordShown(calls);
+    if (recorded === true) return undefined;
     const record = Deferred.makeUnsafe<boolean>();
     this.#lastWrite = record;
     const ended = Effect.sync(() => {
       if (this.#lastWrite === record) this.#lastWrite = undefined;
     });
-    const write = Effect.andThen(Deferred.into(this.#owner.recordShown(calls), record), ended);
+    const write = Effect.andThen(Deferred.into(recorded, record), ended);
     return { record, begin: Effect.forkDetach(write, { startImmediately: true }) };
   }
 
@@ -271,6 +272,7 @@ export class PartFlow<P> {
         if (!this.#raises(transit)) return undefined;
         this.#count(transit);
         const write = this.#written(wholeOf(transit));
+        if (write === undefined) return undefined;
         transit.record = write.record;
         return Effect.andThen(write.begin, Deferred.await(write.record));
       },

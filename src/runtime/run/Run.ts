@@ -42,12 +42,13 @@ import { RunClocks } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
+import { keptBack, needsRecord } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { Chain } from "./Chain.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
-import { factsRaised, keptBack, type Loss, needsRecord, RunWriter } from "./RunWriter.ts";
+import { factsRaised, type Loss, RunWriter } from "./RunWriter.ts";
 import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
@@ -355,16 +356,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.writeFirst([factsRaised(attempt)]);
   }
 
-  /**
-   * Commits the attempt's facts before something of it is handed over. Text goes on unrecorded. A call that must be on record
-   * waits for the store to come back, and breaks the attempt where the store does not (L8).
-   *
-   * @returns whether the hand-over may go on
-   */
-  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): Effect.Effect<boolean> {
+  /** Text goes on unrecorded. A call that must be on record waits for the store, and breaks the attempt without it (L8). */
+  recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Effect.Effect<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const waits = needsRecord(this, calls);
-    return Effect.map(this.#writer.writeShown(attempt, calls, waits), (recorded) => {
+    const written = this.#writer.writeShown(attempt, calls, waits);
+    if (written === true) return true;
+    return Effect.map(written, (recorded) => {
       // The run may have been lost while the store took the write.
       if (waits && !recorded && this.loss === undefined) attempt.decide(keptBack(this.runId));
       return this.loss === undefined && (recorded || !waits);

@@ -2,7 +2,8 @@
  * Puts one run on record: its entries with the evidence that waits for them. It knows what a failed write means for the run.
  *
  * Its writes go one after the other, each in a fiber of its own: a caller that leaves in the middle of a write neither undoes
- * it nor loses its entries. The writer keeps what has happened, in its order, until the store takes it.
+ * it nor loses its entries. A write that the store takes in the very step has no middle, and no fiber. The writer keeps what has
+ * happened, in its order, until the store takes it.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -12,13 +13,12 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
-import type { Failure } from "../../domain/Failure.ts";
 import { label } from "../../domain/Limits.ts";
 import type { Evidence } from "../../domain/RunIncident.ts";
+import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { RecorderError } from "../../recorder/RecorderError.ts";
+import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
-import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
 import { type Backlog, backlogPauseMs, type Unwritten, type Written } from "./Backlog.ts";
 
@@ -84,13 +84,15 @@ const isOver = (turn: Turn): Effect.Effect<void> => {
   return Deferred.await(turn.over);
 };
 
+const recorded: Effect.Effect<Written> = Effect.succeed("recorded");
+
 /** Shared by all runs of which nothing waits. */
 const none: ReadonlyArray<never> = [];
 
 /** One run's side of the recorder. */
 export class RunWriter implements Unwritten {
   readonly #owner: Owner;
-  readonly #recorder: RunRecorder["Service"];
+  readonly #recorder: BoundedRecorder;
   readonly #backlog: Backlog;
   /** Evidence that waits; undefined while none does. */
   #pending: Array<Entry> | undefined;
@@ -108,8 +110,7 @@ export class RunWriter implements Unwritten {
   /** The newest write, while it is under way: the next one waits for it. */
   #last: Turn | undefined;
 
-  /** @param recorder one whose calls all come back */
-  constructor(owner: Owner, recorder: RunRecorder["Service"], backlog: Backlog) {
+  constructor(owner: Owner, recorder: BoundedRecorder, backlog: Backlog) {
     this.#owner = owner;
     this.#recorder = recorder;
     this.#backlog = backlog;
@@ -143,7 +144,29 @@ export class RunWriter implements Unwritten {
    *   before the next write. Other entries say what their caller does only once they are written.
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
-    return this.#inTurn(() => this.#send(entries, happened, true));
+    return Effect.suspend(() =>
+      this.#writesNow(entries) ? recorded : this.#inTurn(() => this.#send(entries, happened, true)),
+    );
+  }
+
+  /**
+   * Commits entries with the evidence that waits, where the store takes them in this very step.
+   *
+   * @returns false where it does not, whatever the reason: then nothing has changed, and `write` finds out
+   */
+  #writesNow(entries: ReadonlyArray<Entry>): boolean {
+    const { writeAtOnce } = this.#recorder;
+    if (writeAtOnce === undefined || this.#last !== undefined || this.#loss !== undefined) return false;
+    const all = inOrder({ entries, pending: this.#pending ?? none, unwritten: this.#unwritten });
+    try {
+      if (all.length > 0 && writeAtOnce(this.runId, all) !== undefined) return false;
+    } catch {
+      return false;
+    }
+    this.#pending = undefined;
+    this.#unwritten = none;
+    if (all.length > 0) this.#taken("recorded");
+    return true;
   }
 
   /**
@@ -176,13 +199,14 @@ export class RunWriter implements Unwritten {
    * Commits the facts of an attempt, with the calls that are about to be handed over.
    *
    * @param first the hand-over waits for a store that is away
-   * @returns whether they are on record
+   * @returns whether they are on record: at once, where the store took them in this very step
    */
-  writeShown(attempt: LedgerAttempt, calls: ReadonlyArray<NamedCall>, first: boolean): Effect.Effect<boolean> {
+  writeShown(attempt: LedgerAttempt, calls: ReadonlyArray<NamedCall>, first: boolean): true | Effect.Effect<boolean> {
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
     const entries = [...handedOver, factsRaised(attempt)];
+    if (!this.#hasGap && this.#writesNow(entries)) return true;
     if (first) return this.writeFirst(entries, true);
     return Effect.map(this.write(entries, true), (written) => written === "recorded");
   }
@@ -379,7 +403,11 @@ export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
 
 const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
 
-const inOrder = ({ entries, pending, unwritten }: Sending): ReadonlyArray<Entry> => {
+const inOrder = ({
+  entries,
+  pending,
+  unwritten,
+}: Pick<Sending, "entries" | "pending" | "unwritten">): ReadonlyArray<Entry> => {
   const [first, ...rest] = entries;
   // Evidence of the beginning comes after the entry that begins the run.
   if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...rest];
@@ -406,37 +434,3 @@ export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { 
   attempt: number,
   facts: facts.snapshot(),
 });
-
-/** What stands between a call and its hand-over. */
-interface CallOwner {
-  /** The run's calls start through the guard only, which starts none that is not on record. */
-  readonly sideEffects: { readonly guarded: boolean };
-  readonly options: { readonly tools: ReadonlyArray<{ readonly name: string; readonly effect: string }> };
-  readonly shared: { readonly recorder: { readonly durable: boolean } };
-}
-
-/**
- * Whether these calls may be handed over only once they are on record. Text goes on in any case, and so does every call where
- * no process could recover the run: the record ends with its process.
- *
- * @param calls what is about to be handed over
- */
-export const needsRecord = ({ options, shared, sideEffects }: CallOwner, calls: ReadonlyArray<NamedCall>): boolean => {
-  const effectOf = (tool: string) => options.tools.find(({ name }) => name === tool)?.effect;
-  return shared.recorder.durable && !sideEffects.guarded && calls.some(({ tool }) => effectOf(tool) !== "read_only");
-};
-
-/**
- * How an attempt breaks whose call could not be recorded: a process that recovered the run would not know of the call, and
- * would have it run again (L8).
- */
-export const keptBack = (
-  runId: string,
-): { readonly _tag: "failed"; readonly failure: Failure; readonly cause: RecorderError } => {
-  const message = `${runId}: a tool call could not be put on record, so it was not handed over`;
-  return {
-    _tag: "failed",
-    failure: { kind: "unknown" },
-    cause: new RecorderError({ reason: "unavailable", run_id: runId, message }),
-  };
-};

@@ -5,7 +5,7 @@ import type * as Clock from "effect/Clock";
 import type { Prices } from "../../domain/Prices.ts";
 import type { Breakers } from "../../paths/Breakers.ts";
 import type { PathsService } from "../../paths/Paths.ts";
-import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
 import type { Watchdog } from "../attempt/Watchdog.ts";
 import type { RetryGate } from "../pacing/RetryGate.ts";
@@ -17,8 +17,7 @@ import type { Groups } from "./Groups.ts";
 
 /** What all runs of a processor share. */
 export interface Shared {
-  /** One whose calls all come back. */
-  readonly recorder: RunRecorder["Service"];
+  readonly recorder: BoundedRecorder;
   /** What the recorder did not take. */
   readonly backlog: Backlog;
   readonly decisions: UserDecisions["Service"];
