@@ -14,44 +14,22 @@ import { Delivery } from "../../domain/AttemptFacts.ts";
 import type { ClockName, Failure } from "../../domain/Failure.ts";
 import { isProgress, type Observation } from "../../domain/Observation.ts";
 import * as ObservationReading from "../../domain/ObservationReading.ts";
-import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { AttemptPath } from "../../paths/Path.ts";
-import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
 import type { ReaderWord } from "../contract/Presence.ts";
-import type { AttemptContext, RunOptions, Withdrawn } from "../contract/RunOptions.ts";
-import type { SettledCall } from "../contract/ToolCall.ts";
+import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall } from "../tools/ToolLedger.ts";
 import { sourceOf } from "./AsyncSource.ts";
 import { type AttemptEnd, endOf, failed, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
-import type { AttemptHost, ErrorReader } from "./AttemptHost.ts";
+import type { AttemptHost, AttemptSetup, ErrorReader } from "./AttemptHost.ts";
 import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import { type PartReader, readDirectly, readStream } from "./PartReader.ts";
-import type { Batch, Carried, Reveal } from "./Reveal.ts";
+import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
-
-/** What makes one attempt of a run different from the next. */
-export interface AttemptSetup<P> {
-  /** Counts the attempts of the run, from 1. */
-  readonly number: number;
-  readonly mode: AttemptMode;
-  readonly request: AttemptContext["request"];
-  readonly calls: ReadonlyArray<SettledCall>;
-  readonly cursor: string | undefined;
-  /** How it goes on with text that was shown. */
-  readonly seam: SeamPlan | undefined;
-  readonly discarded: ReadonlyArray<Withdrawn>;
-  /** The route that it goes by; undefined for the run's own first one. */
-  readonly route: string | undefined;
-  readonly facts: FactsFold;
-  readonly reveal: Reveal<P>;
-  /** Parts of the same response that were held back before; they are in `reveal` already. */
-  readonly carried: Carried<P> | undefined;
-}
 
 /** How far an attempt comes: its source is opened, read, has a head, gives its first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
@@ -68,6 +46,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** How far it has come, as `steps` counts: one number, because many runs wait at once. */
   #step: number = steps.made;
   over = false;
+  /** A source that is read directly has ended: it holds nothing, and its fiber ends in the same step. */
+  #hasClosed = false;
   /** How the attempt has ended; set once its run has taken note of it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
@@ -129,7 +109,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
       const stream = this.over ? undefined : made;
       const source = stream === undefined ? undefined : sourceOf(stream);
-      if (source !== undefined) return this.#decided(readDirectly(source, this, options), errors);
+      if (source !== undefined) return this.#decided(readDirectly(source, this, options), errors, true);
       const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
       // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
       return Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
@@ -161,9 +141,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /** Lets the end of the reading decide, before what the reading opened is closed. */
-  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
+  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>, isDirect = false) {
     return Effect.onExit(reading, (exit) =>
       Effect.sync(() => {
+        this.#hasClosed = isDirect;
         if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
       }),
     );
@@ -238,6 +219,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Waits for the end of the attempt. */
   get ended(): Effect.Effect<AttemptEnd> {
+    if (this.#end !== undefined) return Effect.succeed(this.#end);
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
@@ -295,15 +277,22 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
+  /** Its fiber has ended, with all that it held. */
+  get hasClosed(): boolean {
+    return this.#hasClosed || this.#fiber?.pollUnsafe() !== undefined;
+  }
+
   /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
+      if (this.hasClosed) return Effect.succeed(true);
       const fiber = this.#fiber;
       // A source that ends in its very first step ends before its fiber is known, and is closed like any other.
       if (fiber === undefined) {
         return this.#step >= steps.started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
       }
       fiber.interruptUnsafe();
+      if (this.hasClosed) return Effect.succeed(true);
       return Effect.map(Effect.timeoutOption(Fiber.await(fiber), closeGraceMs), Option.isSome);
     });
   }

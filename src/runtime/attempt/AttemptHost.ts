@@ -1,13 +1,18 @@
 /**
- * Says what an attempt needs of its run.
+ * Says what an attempt needs of its run, and what it is made with.
  */
 import type * as Effect from "effect/Effect";
+import type { AttemptMode } from "../../domain/RunFacts.ts";
+import type { FactsFold } from "../../facts/Facts.ts";
 import type { PathWay } from "../../paths/Path.ts";
-import type { TextSeam } from "../../seam/TextSeam.ts";
+import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
+import type { AttemptContext, Withdrawn } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
+import type { SettledCall } from "../contract/ToolCall.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import type { AttemptEnd, Classifying } from "./AttemptEnd.ts";
 import type { Handoff } from "./Handoff.ts";
+import type { Carried, Reveal } from "./Reveal.ts";
 
 /** The evidence that an attempt gives itself. */
 type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
@@ -44,4 +49,23 @@ export interface AttemptHost<P, A> {
 /** Tells how an error of the source becomes a failure, at the time of the error. */
 export interface ErrorReader<E> {
   readonly classifying: () => Classifying<E>;
+}
+
+/** What makes one attempt of a run different from the next. */
+export interface AttemptSetup<P> {
+  /** Counts the attempts of the run, from 1. */
+  readonly number: number;
+  readonly mode: AttemptMode;
+  readonly request: AttemptContext["request"];
+  readonly calls: ReadonlyArray<SettledCall>;
+  readonly cursor: string | undefined;
+  /** How it goes on with text that was shown. */
+  readonly seam: SeamPlan | undefined;
+  readonly discarded: ReadonlyArray<Withdrawn>;
+  /** The route that it goes by; undefined for the run's own first one. */
+  readonly route: string | undefined;
+  readonly facts: FactsFold;
+  readonly reveal: Reveal<P>;
+  /** Parts of the same response that were held back before; they are in `reveal` already. */
+  readonly carried: Carried<P> | undefined;
 }

@@ -4,7 +4,8 @@
 import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import type { Attempt, AttemptSetup } from "../attempt/Attempt.ts";
+import type { Attempt } from "../attempt/Attempt.ts";
+import type { AttemptSetup } from "../attempt/AttemptHost.ts";
 import type { Carried } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import { type BrokenAttempt, Chain } from "../run/Chain.ts";

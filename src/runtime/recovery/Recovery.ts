@@ -83,10 +83,15 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
   attempt: Attempt<P>,
   end: AttemptEnd,
 ): Effect.fn.Return<Started<P>, never, R> {
-  run.response.closes(yield* beginClose(run, attempt));
+  const isOver = end._tag === "ended";
+  if (!isOver) run.response.closes(yield* beginClose(run, attempt));
   yield* attempt.flow.written;
   const broken = brokenBy(run, attempt, end);
-  if (broken === undefined) return yield* Ending.complete(run, attempt, undefined);
+  if (broken === undefined) {
+    if (isOver) run.response.closes(closesItself(run, attempt));
+    return yield* Ending.complete(run, attempt, undefined);
+  }
+  if (isOver) run.response.closes(yield* beginClose(run, attempt));
   // No reader could have the response: nothing is asked for again, and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
@@ -217,8 +222,15 @@ const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalle
 const saysNothing = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
   raisesEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
 
+/** Waits until an attempt has closed whose source has ended: as a rule it has by the end of its run, and nothing is to be begun. */
+const closesItself = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    attempt.hasClosed ? Effect.void : Effect.andThen(Effect.yieldNow, Effect.flatten(beginClose(run, attempt))),
+  );
+
 /** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (L6). */
 const beginClose = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>) {
+  if (attempt.hasClosed) return Effect.void;
   const closed = Deferred.makeUnsafe<void>();
   yield* Effect.forkDetach(
     Effect.flatMap(attempt.close(), (inTime) => {

@@ -15,7 +15,7 @@ import type { Scope } from "../../paths/Paths.ts";
 import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
-import type { AttemptSetup } from "../attempt/Attempt.ts";
+import type { AttemptSetup } from "../attempt/AttemptHost.ts";
 import { scopeOf } from "../attempt/Departure.ts";
 import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "./Chain.ts";
