@@ -18,8 +18,7 @@ import { monotonicMs } from "./MonotonicTime.ts";
 import { AnswerRefused } from "./Question.ts";
 import { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
-import { listWaitMs, type RunRecorder, recorderWaitMs } from "./RunRecorder.ts";
-import { type WriteAtOnce, writeAtOnceOf } from "./WriteAtOnce.ts";
+import { listWaitMs, type RunRecorder, recorderWaitMs, type WriteAtOnce, writeAtOnceOf } from "./RunRecorder.ts";
 
 /**
  * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call

@@ -14,7 +14,6 @@ import { type Answer, AnswerRefused, refusal } from "./Question.ts";
 import { RecorderError, refused } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
-import { commitsAtOnce } from "./WriteAtOnce.ts";
 
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
@@ -144,6 +143,21 @@ export class RunRecorder extends Context.Service<
 export declare namespace RunRecorder {
   export type { Answer, PruneQuery, RunQuery };
 }
+
+/** Commits the entries of one run, all of them or none; gives why it does not. */
+export type WriteAtOnce = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => RecorderError | undefined;
+
+// Kept beside the service: one which is wrapped or was copied is taken for any other store.
+const atOnce = new WeakMap<object, WriteAtOnce>();
+
+/** This very recorder commits so. Its `write` must do the same. */
+const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
+  atOnce.set(recorder, write);
+  return recorder;
+};
+
+/** How a recorder commits at once; undefined where it may take time. */
+export const writeAtOnceOf = (recorder: object): WriteAtOnce | undefined => atOnce.get(recorder);
 
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
   Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
