@@ -13,6 +13,8 @@ import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
+import { PathBoard } from "./api/PathBoard.ts";
+import * as SharedTraffic from "./api/SharedTraffic.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
 import type { GatewayError } from "./config/GatewayOptions.ts";
@@ -36,6 +38,7 @@ export interface WorkerPlace extends GatewayRecovery.DeadSiblings {
 
 /** What a gateway's page is built on. */
 export type PageServices =
+  | PathBoard
   | Paths
   | RunRecorder
   | StoreHealth
@@ -72,9 +75,9 @@ export const layer = (
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
     Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
-    Layer.merge(TrafficMeter.layer),
+    Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     // One for the runs, the API and the page: a try from the page lets the runs go.
-    Layer.provideMerge(Paths.layer),
+    Layer.provideMerge(Layer.provideMerge(PathBoard.layer, Paths.layer)),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);

@@ -8,10 +8,13 @@
  */
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
-import { Clock, Deferred, Effect, Exit, References, type Scope } from "effect";
+import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from "effect";
+import * as SharedMetrics from "../../gateway/api/SharedMetrics.ts";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
 import { BusRouter } from "../../gateway/workers/BusRouter.ts";
+import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import * as ProgramWire from "./ProgramWire.ts";
 import * as Restarts from "./Restarts.ts";
@@ -57,6 +60,7 @@ export const make = Effect.fn("Supervisor.make")(function* (
     () => Effect.sync(() => process.off("exit", killAll)),
   );
   yield* Effect.addFinalizer(() => drained(crew));
+  yield* member(crew);
   const givenUp = yield* Deferred.make<GivenUp>();
   const first = yield* kept(crew, 1, givenUp);
   if (typeof first !== "string") return first;
@@ -70,6 +74,20 @@ export const make = Effect.fn("Supervisor.make")(function* (
     configure: (program) => crew.configure({ ...program, port: port }),
     givenUp: Deferred.await(givenUp),
   };
+});
+
+/** The supervisor takes part in what its workers say to each other: it keeps what must outlive any of them. */
+const member = Effect.fnUntraced(function* ({ router, secret }: Crew) {
+  const self = WorkerBus.supervisor;
+  const port = { send: (envelope: BusEnvelope) => router.route(self, envelope) };
+  const end = yield* WorkerBus.make({ self, workers: 0, secret: Redacted.make(secret) }, port);
+  router.join(self, {
+    send: (envelope) => {
+      end.receive(envelope);
+      return true;
+    },
+  });
+  yield* Effect.provideService(SharedMetrics.keeping, WorkerBus.WorkerBus, end.bus);
 });
 
 /**
@@ -93,7 +111,7 @@ const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, Gatewa
 /** The workers as they are now. */
 class Crew {
   readonly router = new BusRouter();
-  readonly #secret = randomBytes(32).toString("hex");
+  readonly secret = randomBytes(32).toString("hex");
   readonly #workers: number;
   readonly #logLevel: string;
   readonly #living = new Map<number, WorkerProcess>();
@@ -132,7 +150,7 @@ class Crew {
   greeted({ channel, process: name, worker }: WorkerProcess): void {
     channel.order({
       _tag: "Start",
-      ...{ worker, workers: this.#workers, process: name, secret: this.#secret, logLevel: this.#logLevel },
+      ...{ worker, workers: this.#workers, process: name, secret: this.secret, logLevel: this.#logLevel },
       program: ProgramWire.encode(this.#program),
     });
   }

@@ -4,10 +4,10 @@
  * Changes of this process come at once; what other processes write to the same record is found by looking.
  */
 import { type Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
-import type { PathsService } from "../../paths/Paths.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
+import type { PathBoard } from "./PathBoard.ts";
 import { pathsPrint } from "./PathList.ts";
 import type { Traffic } from "./Traffic.ts";
 
@@ -42,7 +42,7 @@ export const make = (
   recorder: RunRecorder["Service"],
   traffic: Option.Option<Traffic["Service"]>,
   context: Context.Context<never>,
-  paths?: Pick<PathsService, "list">,
+  paths?: Pick<PathBoard["Service"], "list">,
 ): ReadableStream<Uint8Array> => {
   const told: Stream.Stream<News> = Option.isNone(traffic)
     ? Stream.empty
@@ -68,7 +68,10 @@ interface News {
 }
 
 /** What another look has found changed. Nothing where nothing is: bars grow, and a reader that is gone is noticed. */
-const looks = (recorder: RunRecorder["Service"], paths: Pick<PathsService, "list"> | undefined): Stream.Stream<News> =>
+const looks = (
+  recorder: RunRecorder["Service"],
+  paths: Pick<PathBoard["Service"], "list"> | undefined,
+): Stream.Stream<News> =>
   Stream.fromEffectSchedule(look(recorder, paths), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
       (): Prints | undefined => undefined,
@@ -86,13 +89,18 @@ interface Prints {
 }
 
 /** A record that cannot be read now is looked at again with the next look. */
-const look = (recorder: RunRecorder["Service"], paths: Pick<PathsService, "list"> | undefined): Effect.Effect<Prints> =>
+const look = (
+  recorder: RunRecorder["Service"],
+  paths: Pick<PathBoard["Service"], "list"> | undefined,
+): Effect.Effect<Prints> =>
   recorder.runs({ limit: lookRunsMax }).pipe(
     Effect.map((records) => new Map(records.map((record) => [record.run_id, fingerprint(record)]))),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
       Effect.as(Effect.logWarning("the feed could not look at the record", cause), new Map<string, string>()),
     ),
-    Effect.map((runs) => ({ runs, paths: paths === undefined ? "" : pathsPrint(paths.list()) })),
+    Effect.flatMap((runs) =>
+      Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ runs, paths: pathsPrint(list) })),
+    ),
   );
 
 /** The first look has nothing to compare with: a reader that has just connected reads everything. */

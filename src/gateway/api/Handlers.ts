@@ -4,7 +4,6 @@
 import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
 import type { Choice } from "../../domain/Decision.ts";
-import { Paths, type PathsService } from "../../paths/Paths.ts";
 import { exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -22,6 +21,7 @@ import {
   type OpenQuestion,
   type RunSummary,
 } from "./Api.ts";
+import { PathBoard } from "./PathBoard.ts";
 import { inOrder, pathView } from "./PathList.ts";
 import * as RunSearch from "./RunSearch.ts";
 import { StoreHealth, type StoreState } from "./StoreHealth.ts";
@@ -45,7 +45,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
       const recorder = yield* RunRecorder;
       const traffic = yield* Effect.serviceOption(Traffic);
       const store = yield* Effect.serviceOption(StoreHealth);
-      const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
+      const paths = yield* PathBoard.here;
       const find = (id: string) => findRun(recorder, id);
       return handlers.handleAll({
         list: ({ query }) => list(recorder, query),
@@ -58,7 +58,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
             Effect.mapError(unavailable),
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
-        paths: () => Effect.sync(() => ({ paths: inOrder(paths?.list() ?? []).map(pathView) })),
+        paths: () => Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ paths: inOrder(list).map(pathView) })),
         tryPath: ({ payload }) => tryPath(paths, payload.path),
         streams: () => streams(traffic),
         totals: () => Effect.mapError(totals, unavailable),
@@ -128,9 +128,9 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
 });
 
 /** It returns once the path was asked, so that its answer tells what was found. */
-const tryPath = Effect.fnUntraced(function* (paths: PathsService | undefined, path: string) {
+const tryPath = Effect.fnUntraced(function* (paths: PathBoard["Service"] | undefined, path: string) {
   const isKnown = paths !== undefined && (yield* paths.tryNow(path));
-  const found = isKnown ? paths.list().find((status) => status.path === path) : undefined;
+  const found = isKnown ? (yield* paths.list).find((status) => status.path === path) : undefined;
   if (found !== undefined) return pathView(found);
   return yield* new ApiNotFound({ reason: "unknown_path", message: "this process knows no such path" });
 });

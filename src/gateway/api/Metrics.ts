@@ -6,6 +6,7 @@ import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
 import type { PathStatus } from "../../paths/Paths.ts";
 import { pathStanding, pathStandings } from "../../story/PathWords.ts";
+import { type MetricRows, registryOf, rowsOf } from "./MetricRows.ts";
 import { inOrder } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
@@ -25,11 +26,31 @@ export const text = (
   store?: StoreState,
   paths?: ReadonlyArray<PathStatus>,
 ): Effect.Effect<string> =>
-  Effect.map(Effect.context<never>(), (context) => {
-    const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
-    const own = PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
-    return `${own}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`;
-  });
+  Effect.map(
+    Effect.context<never>(),
+    (context) => `${formatted(context)}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`,
+  );
+
+/**
+ * The series of this process, for the totals of several.
+ *
+ * @param status what this process does now
+ */
+export const rows = (
+  status?: TrafficStatus,
+  store?: StoreState,
+  paths?: ReadonlyArray<PathStatus>,
+): Effect.Effect<MetricRows> =>
+  Effect.map(Effect.context<never>(), (context) => [...rowsOf(context), ...rowsOf(ofProcess(status, store, paths))]);
+
+/** The text of series that were added up. */
+export const textOf = (totals: MetricRows): string =>
+  formatted(Context.make(Metric.MetricRegistry, registryOf(totals)));
+
+const formatted = (context: Context.Context<never>): string => {
+  const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
+  return PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
+};
 
 /** `stream_recovery.runs` is `stream_recovery_runs_total`, `stream_recovery.recovery_time` ends with its unit. */
 const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {

@@ -4,23 +4,16 @@
 import { Context, type Effect, Schema, type Stream } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 
+/** What happens to a run: `left` by its client, it goes on; `attached` by one; or an event of the run. */
+export const runChanges = [
+  ...(["opened", "closed", "left", "attached", "AttemptStarted", "AttemptDiscarded", "RetryScheduled"] as const),
+  ...(["Waiting", "QuestionAsked", "QuestionAnswered", "Continued", "RunCompleted"] as const),
+] as const;
+
 /** Something happened to a run of this gateway: its record, or what is on the wire, is another than before. */
 export interface RunChange {
   readonly run_id: string;
-  /** `opened`, `closed`; `left` by its client, and goes on; `attached` by one; or the event of the run. */
-  readonly what:
-    | "opened"
-    | "closed"
-    | "left"
-    | "attached"
-    | "AttemptStarted"
-    | "AttemptDiscarded"
-    | "RetryScheduled"
-    | "Waiting"
-    | "QuestionAsked"
-    | "QuestionAnswered"
-    | "Continued"
-    | "RunCompleted";
+  readonly what: (typeof runChanges)[number];
 }
 
 /** A run that goes on without its client; times are wall clock, milliseconds since the epoch. */
@@ -84,6 +77,8 @@ export class Traffic extends Context.Service<
   Traffic,
   {
     readonly status: Effect.Effect<TrafficStatus>;
+    /** Of this process alone, where `status` is of several. */
+    readonly own?: Effect.Effect<TrafficStatus>;
     /** Changes from now on. A slow reader loses the oldest, beyond `changesMax`. */
     readonly changes: Stream.Stream<RunChange>;
   }

@@ -15,12 +15,15 @@ import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
 import * as Metrics from "../api/Metrics.ts";
+import { PathBoard } from "../api/PathBoard.ts";
 import { isDisturbed } from "../api/PathList.ts";
 import * as RunSearch from "../api/RunSearch.ts";
+import * as SharedMetrics from "../api/SharedMetrics.ts";
 import { StoreHealth, type StoreState } from "../api/StoreHealth.ts";
 import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
+import { WorkerBus } from "../workers/WorkerBus.ts";
 import * as BrowserScript from "./BrowserScript.ts";
 import { type Html, html } from "./Html.ts";
 import { overview } from "./Overview.ts";
@@ -43,7 +46,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     const recorder = yield* RunRecorder;
     const traffic = yield* Effect.serviceOption(Traffic);
     const context = yield* Effect.context<never>();
-    const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
+    const paths = yield* PathBoard.here;
     const prices = yield* TokenPrices;
     const totals = yield* Totals.make(recorder, prices);
     const script = BrowserScript.text();
@@ -57,8 +60,12 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
       { disableLogger: true },
     );
     yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
-    const list = () => paths?.list() ?? [];
-    const sources: PageSources = { prices, recorder, traffic, context, totals, script, list, api: api.handler };
+    const list = paths?.list ?? Effect.succeed([]);
+    const metrics = yield* metricsOf(traffic);
+    const sources: PageSources = {
+      ...{ prices, recorder, traffic, context, totals, script, list, metrics },
+      api: api.handler,
+    };
     return { handle: (request) => handle(sources, request) };
   }),
 );
@@ -71,8 +78,10 @@ interface PageSources {
   readonly context: Context.Context<never>;
   readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
-  /** The paths that this process knows. */
-  readonly list: () => ReadonlyArray<PathStatus>;
+  /** The paths that are known. */
+  readonly list: Effect.Effect<ReadonlyArray<PathStatus>>;
+  /** The text of the metrics. */
+  readonly metrics: Effect.Effect<string>;
   readonly api: (request: Request) => Promise<Response>;
 }
 
@@ -117,11 +126,7 @@ const views: Readonly<Record<string, View>> = {
       // The gateway says of every event stream that a proxy must not collect it first.
       respond(Feed.make(recorder, traffic, context, { list }), { type: "text/event-stream" }),
     ),
-  "/metrics": ({ list, traffic }) =>
-    Effect.gen(function* () {
-      const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
-      return respond(yield* Metrics.text(status, yield* storeState, list()), { type: Metrics.contentType });
-    }),
+  "/metrics": ({ metrics }) => Effect.map(metrics, (text) => respond(text, { type: Metrics.contentType })),
 };
 
 interface Head {
@@ -149,10 +154,28 @@ const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? Effect.undefined : health.value.state,
 );
 
+/** The metrics of this process, or of all workers where there are several. */
+const metricsOf = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["Service"]>) {
+  const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+  const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
+  const here = Effect.gen(function* () {
+    const { own, status } = Option.getOrElse(traffic, () => noTraffic);
+    return [yield* own ?? status, yield* storeState, paths?.list() ?? []] as const;
+  });
+  if (bus === undefined) return Effect.flatMap(here, (of) => Metrics.text(...of));
+  const all = yield* SharedMetrics.joined(
+    bus,
+    Effect.flatMap(here, (of) => Metrics.rows(...of)),
+  );
+  return Effect.map(all, Metrics.textOf);
+});
+
+const noTraffic = { status: Effect.undefined, own: undefined };
+
 const overviewPage: View = (sources, query) =>
   Effect.gen(function* () {
     const { recorder, totals } = sources;
-    const paths = sources.list();
+    const paths = yield* sources.list;
     const asked = askedOf(query);
     const now = yield* Clock.currentTimeMillis;
     const search = RunSearch.parse(searchOf(asked), { byDefault: pageRuns, max: pageRuns }, now);

@@ -15,9 +15,6 @@ export const supervisor = 0;
 /** Queries of one member that wait for a reply at one time; what is beyond fails as `busy`. */
 export const queriesMax = 4_096;
 
-/** A reply is waited for so long, in milliseconds. */
-export const replyMs = 2_000;
-
 /** A query has no reply. */
 export class BusError extends Schema.TaggedError<BusError>()("BusError", {
   reason: Schema.String,
@@ -52,7 +49,7 @@ export class WorkerBus extends Context.Service<
       notice: Notice<A>,
       listener: (value: A, from: number) => void,
     ) => Effect.Effect<void, never, Scope.Scope>;
-    /** Replies to a query while the scope lives. A failure is told the asker as `failed`. */
+    /** Replies to a query while the scope lives, with the services that are here. A query has one who replies. A failure is told the asker as `failed`. */
     readonly replies: <A, B, E>(
       query: Query<A, B>,
       reply: (value: A, from: number) => Effect.Effect<B, E>,
@@ -174,15 +171,18 @@ export const make = Effect.fnUntraced(function* (
         if (Result.isSuccess(read)) listener(read.success, from);
       }),
     replies: (query, reply) =>
-      Effect.acquireRelease(
-        Effect.sync(() =>
-          member.repliers.set(query.name, (body, from, id) => {
-            const read = decoded(query.asked, body);
-            if (Result.isFailure(read)) return member.fail(from, id, "bad_message");
-            run(replied(member, { self, from, id }, query.replied, reply(read.success, from)));
-          }),
+      Effect.flatMap(Effect.context<never>(), (context) =>
+        Effect.acquireRelease(
+          Effect.sync(() =>
+            member.repliers.set(query.name, (body, from, id) => {
+              const read = decoded(query.asked, body);
+              if (Result.isFailure(read)) return member.fail(from, id, "bad_message");
+              const replying = replied(member, { self, from, id }, query.replied, reply(read.success, from));
+              run(Effect.provideContext(replying, context));
+            }),
+          ),
+          () => Effect.sync(() => member.repliers.delete(query.name)),
         ),
-        () => Effect.sync(() => member.repliers.delete(query.name)),
       ),
     onLeft: (listener) =>
       Effect.acquireRelease(
@@ -203,7 +203,7 @@ const asking = <A, B>(member: Member, query: Query<A, B>, value: A, to: number):
     return Effect.sync(() => member.waiting.delete(id));
   });
   return reply.pipe(
-    Effect.timeoutOrElse({ duration: replyMs, orElse: () => Effect.fail(failed("late")) }),
+    Effect.timeoutOrElse({ duration: query.replyMs, orElse: () => Effect.fail(failed("late")) }),
     Effect.flatMap((body) => {
       const read = decoded(query.replied, body);
       return Result.isSuccess(read) ? Effect.succeed(read.success) : Effect.fail(failed("bad_message"));

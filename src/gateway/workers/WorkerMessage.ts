@@ -20,7 +20,12 @@ export interface Query<A, B> {
   readonly name: string;
   readonly asked: MessageSchema<A>;
   readonly replied: MessageSchema<B>;
+  /** A reply is waited for so long, in milliseconds. */
+  readonly replyMs: number;
 }
+
+/** How long a reply is waited for by default, in milliseconds. */
+export const replyMsDefault = 2_000;
 
 /** Its encoded form is what a structured clone can carry: JSON, and bytes. */
 export type MessageSchema<A> = Schema.Codec<A, unknown>;
@@ -29,6 +34,9 @@ export type MessageSchema<A> = Schema.Codec<A, unknown>;
 export const notice = <A>(name: string, schema: MessageSchema<A>): Notice<A> => ({ name, schema });
 
 /** Makes a query. */
-export const query = <A, B>(name: string, asked: MessageSchema<A>, replied: MessageSchema<B>): Query<A, B> => ({
-  ...{ name, asked, replied },
-});
+export const query = <A, B>(
+  name: string,
+  asked: MessageSchema<A>,
+  replied: MessageSchema<B>,
+  { replyMs = replyMsDefault }: { readonly replyMs?: number } = {},
+): Query<A, B> => ({ name, asked, replied, replyMs });

@@ -212,7 +212,7 @@ describe("the feed of paths", () => {
     let list: ReadonlyArray<PathStatus> = [Paths.up];
     return Effect.gen(function* () {
       const context = yield* Effect.context<never>();
-      const body = Feed.make(yield* RunRecorder, Option.none(), context, { list: () => list });
+      const body = Feed.make(yield* RunRecorder, Option.none(), context, { list: Effect.sync(() => list) });
       const reader = body.pipeThrough(new TextDecoderStream()).getReader();
       yield* Effect.addFinalizer(() => Effect.promise(() => reader.cancel()));
       const next = Effect.gen(function* () {

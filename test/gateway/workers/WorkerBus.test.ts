@@ -1,40 +1,13 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber, Redacted, References, Schema } from "effect";
+import { Effect, Fiber, References, Schema } from "effect";
 import { TestClock } from "effect/testing";
-import type { BusEnvelope, BusPort } from "../../../src/gateway/workers/BusEnvelope.ts";
-import { BusRouter } from "../../../src/gateway/workers/BusRouter.ts";
+import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
 import * as WorkerBus from "../../../src/gateway/workers/WorkerBus.ts";
-import { notice, query } from "../../../src/gateway/workers/WorkerMessage.ts";
+import { notice, query, replyMsDefault } from "../../../src/gateway/workers/WorkerMessage.ts";
+import { members } from "./Members.ts";
 
 const said = notice("said", Schema.String.check(Schema.isMaxLength(8)));
 const doubled = query("doubled", Schema.Int, Schema.Int);
-
-/** Members of one router; what is sent arrives at once, as a structured clone. */
-const members = Effect.fnUntraced(function* (count: number) {
-  const router = new BusRouter();
-  const secret = Redacted.make("a secret");
-  return {
-    router,
-    ends: yield* Effect.forEach(
-      Array.from({ length: count }, (_, at) => at + 1),
-      (self) =>
-        Effect.gen(function* () {
-          const end = yield* WorkerBus.make(
-            { self, secret, workers: count },
-            { send: (it) => router.route(self, structuredClone(it)) },
-          );
-          const port: BusPort = {
-            send: (it) => {
-              end.receive(structuredClone(it));
-              return true;
-            },
-          };
-          router.join(self, port);
-          return { ...end, port };
-        }),
-    ),
-  };
-});
 
 const failure = <A>(asked: Effect.Effect<A, WorkerBus.BusError>) => Effect.map(Effect.flip(asked), (it) => it.reason);
 
@@ -86,7 +59,7 @@ describe("the bus between workers", () => {
         ).pipe(Effect.provideService(References.MinimumLogLevel, "None"));
         yield* second.bus.replies(doubled, () => Effect.never);
         const late = yield* Effect.forkChild(failure(first.bus.ask(doubled, 1, 2)), { startImmediately: true });
-        yield* TestClock.adjust(WorkerBus.replyMs);
+        yield* TestClock.adjust(replyMsDefault);
         assert.strictEqual(yield* Fiber.join(late), "late");
         const left: Array<number> = [];
         yield* first.bus.onLeft((worker) => left.push(worker));
@@ -126,7 +99,7 @@ describe("the bus between workers", () => {
       assert.strictEqual(yield* failure(first.bus.ask(doubled, 1, 2)), "busy");
       yield* Fiber.interruptAll(asking);
       const again = yield* Effect.forkChild(failure(first.bus.ask(doubled, 1, 2)), { startImmediately: true });
-      yield* TestClock.adjust(WorkerBus.replyMs);
+      yield* TestClock.adjust(replyMsDefault);
       assert.strictEqual(yield* Fiber.join(again), "late");
     }),
   );
