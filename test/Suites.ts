@@ -31,6 +31,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/serve.test.ts",
   "test/cli/serveConfig.test.ts",
   "test/cli/serveWorkers.test.ts",
+  "test/cli/serveWorkersPage.test.ts",
   "test/client/BlackHole.test.ts",
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",

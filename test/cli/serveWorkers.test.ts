@@ -11,35 +11,11 @@ import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies, post, send } from "../gateway/GatewayCases.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
+import { logged, workersOf } from "./Workers.ts";
 
 const urls = (upstream: string): ReadonlyArray<string> => [
   ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
 ];
-
-/** The processes of the workers by their numbers, as the log has named them last. */
-const workersOf = (served: Served): ReadonlyMap<number, number> =>
-  new Map(
-    [...served.stderr().matchAll(/a worker serves worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
-      Number(worker),
-      Number(pid),
-    ]),
-  );
-
-/** Waits for the log to say something. */
-const logged = (served: Served, said: RegExp, times = 1): Effect.Effect<void> =>
-  Effect.promise(
-    () =>
-      new Promise((resolve) => {
-        const look = () => {
-          const count = [...served.stderr().matchAll(new RegExp(said, "g"))].length;
-          if (count < times) return;
-          served.child.stderr?.off("data", look);
-          resolve();
-        };
-        served.child.stderr?.on("data", look);
-        look();
-      }),
-  );
 
 /** All runs in a file once each of them has an end, read by a process of its own. */
 const ended = (file: string) =>

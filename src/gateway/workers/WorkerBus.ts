@@ -156,15 +156,13 @@ export const make = Effect.fnUntraced(function* (
     tell: (notice, value, to = "others") =>
       member.send({ _tag: "Notice", topic: notice.name, from: self, to, body: encoded(notice.schema, value) }),
     ask,
+    // Those that are there when it runs, not when it was made.
     askOthers: (query, value) =>
-      Effect.map(
-        Effect.forEach(
-          bus.others(),
-          (worker) => Effect.option(Effect.map(ask(query, value, worker), (replied) => ({ worker, value: replied }))),
-          { concurrency: "unbounded" },
-        ),
-        (all) => all.flatMap((it) => (it._tag === "Some" ? [it.value] : [])),
-      ),
+      Effect.suspend(() => {
+        const asking = (worker: number) =>
+          Effect.option(Effect.map(ask(query, value, worker), (replied) => ({ worker, value: replied })));
+        return Effect.forEach(bus.others(), asking, { concurrency: "unbounded" });
+      }).pipe(Effect.map((all) => all.flatMap((it) => (it._tag === "Some" ? [it.value] : [])))),
     on: ({ name, schema }, listener) =>
       held(member.listeners, name, (body, from) => {
         const read = decoded(schema, body);

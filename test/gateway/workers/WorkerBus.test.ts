@@ -30,11 +30,15 @@ describe("the bus between workers", () => {
 
   it.effect("gives each reply to who asked, and what all others replied in their order", () =>
     Effect.gen(function* () {
-      const { ends } = yield* members(3);
+      const { ends, router } = yield* members(3);
       for (const { bus } of ends) yield* bus.replies(doubled, (value, from) => Effect.succeed(2 * value + from * 100));
-      const [first] = ends;
-      if (first === undefined) return assert.fail();
+      const [first, , third] = ends;
+      if (first === undefined || third === undefined) return assert.fail();
       assert.strictEqual(yield* first.bus.ask(doubled, 21, 2), 142);
+      const asked = first.bus.askOthers(doubled, 1);
+      router.leave(3);
+      assert.deepStrictEqual(yield* asked, [{ worker: 2, value: 102 }]);
+      router.join(3, third.port);
       assert.deepStrictEqual(yield* first.bus.askOthers(doubled, 1), [
         { worker: 2, value: 102 },
         { worker: 3, value: 102 },
