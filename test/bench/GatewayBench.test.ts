@@ -120,29 +120,36 @@ describe("workers", () => {
 });
 
 describe("a profile", () => {
-  it("is listed by function and by file, without what is idle", () => {
-    const frame = (id: number, functionName: string, url: string) => ({
+  it("is listed by part, by function and by file, without what is idle", () => {
+    const frame = (id: number, functionName: string, url: string, children: ReadonlyArray<number> = []) => ({
       id,
+      children,
       callFrame: { functionName, url, lineNumber: 4 },
     });
-    const { files, functions } = selfTimes({
+    const { files, functions, parts } = selfTimes({
       nodes: [
         frame(1, "(idle)", ""),
         frame(2, "run", "file:///a/node_modules/effect/dist/Effect.js"),
-        frame(3, "", "file:///a/src/facts/Facts.ts"),
+        frame(3, "", "file:///a/src/facts/Facts.ts", [5]),
         frame(4, "fold", "file:///a/src/facts/Facts.ts"),
+        frame(5, "map", "file:///a/node_modules/effect/dist/Array.js"),
       ],
-      samples: [1, 2, 3, 4, 4],
-      timeDeltas: [100, 1, 2, 3, 4],
+      samples: [1, 2, 3, 4, 4, 5],
+      timeDeltas: [100, 1, 2, 3, 4, 5],
     });
     assert.deepStrictEqual(files, [
       { where: "src/facts/Facts.ts", us: 9 },
+      { where: "effect/dist/Array.js", us: 5 },
       { where: "effect/dist/Effect.js", us: 1 },
+    ]);
+    assert.deepStrictEqual(parts, [
+      { where: "attempt: facts and parts", us: 14 },
+      { where: "Effect: fibers that nothing of ours stands above", us: 1 },
     ]);
     assert.strictEqual(functions[0]?.where, "fold src/facts/Facts.ts:5");
     assert.match(
       listing("by file", files, 2, 1),
-      /^by file: 5\.0 µs a unit\n 90\.0 % +4\.50 µs {2}src\/facts\/Facts\.ts$/,
+      /^by file: 7\.5 µs a unit\n 60\.0 % +4\.50 µs {2}src\/facts\/Facts\.ts$/,
     );
   });
 });

@@ -8,10 +8,10 @@ import type { Protocol } from "./Wires.ts";
 export const help = `Usage: npm run bench-gateway -- [options]
 
 Measures what the gateway costs in CPU, time and memory, beside a plain Node proxy, nginx, http-proxy and @llmops/gateway before
-the same provider, and holds it against the bars of the design. About six minutes.
+the same provider, and holds it against the bars of the design. About ten minutes; the machine should do nothing else.
 
-  --quick            one protocol, fewer events: under a minute
-  --full             every protocol, store, way to reveal and continue_text on and off: about half an hour
+  --quick            one protocol, fewer events: about a minute
+  --full             every protocol, store, way to reveal and continue_text on and off: about an hour
   --only NAME        only these parts (cpu, peers, workers) or protocols (chat, responses, anthropic, gemini); by commas
   --store NAME       only memory or file
   --reveal NAME      only live or on_complete

@@ -6,15 +6,13 @@ import { join } from "node:path";
 import { type Burst, playBurst, playPaced } from "./Client.ts";
 import { gateway } from "./Contenders.ts";
 import type { Options } from "./Options.ts";
+import { type ProfileNode, partsOf } from "./ProfileParts.ts";
 import { flagsOf, nameOf, settingsOf } from "./Settings.ts";
 import type { Protocol } from "./Wires.ts";
 
 /** What a CPU profile says, as the inspector writes it. */
 export interface CpuProfile {
-  readonly nodes: ReadonlyArray<{
-    readonly id: number;
-    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
-  }>;
+  readonly nodes: ReadonlyArray<ProfileNode>;
   readonly samples: ReadonlyArray<number>;
   readonly timeDeltas: ReadonlyArray<number>;
 }
@@ -25,14 +23,15 @@ export interface Spent {
   readonly us: number;
 }
 
-/** Self time by function and by file, most first; what is idle, and the inspector itself, is left out. */
+/** Self time by part, by function and by file, most first; what is idle, and the inspector itself, is left out. */
 export const selfTimes = ({
   nodes,
   samples,
   timeDeltas,
-}: CpuProfile): { readonly functions: ReadonlyArray<Spent>; readonly files: ReadonlyArray<Spent> } => {
+}: CpuProfile): Readonly<Record<"parts" | "functions" | "files", ReadonlyArray<Spent>>> => {
   const frames = new Map(nodes.map(({ callFrame, id }) => [id, callFrame]));
-  const [functions, files] = [new Map<string, number>(), new Map<string, number>()];
+  const partOf = partsOf(nodes);
+  const [parts, functions, files] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
   for (const [index, sample] of samples.entries()) {
     const frame = frames.get(sample);
     if (frame === undefined || frame.functionName === "(idle)" || frame.url === "node:inspector") continue;
@@ -40,10 +39,12 @@ export const selfTimes = ({
     const name = frame.functionName === "" ? "(anonymous)" : frame.functionName;
     const us = timeDeltas[index] ?? 0;
     const [inFile, inFunction] = file === "" ? [name, name] : [file, `${name} ${file}:${frame.lineNumber + 1}`];
+    const part = partOf.get(sample) ?? "";
+    parts.set(part, (parts.get(part) ?? 0) + us);
     files.set(inFile, (files.get(inFile) ?? 0) + us);
     functions.set(inFunction, (functions.get(inFunction) ?? 0) + us);
   }
-  return { functions: most(functions), files: most(files) };
+  return { parts: most(parts), functions: most(functions), files: most(files) };
 };
 
 /** A path from the package that it stands in: `src/…`, `effect/src/…`, `node:…`. */
@@ -93,9 +94,10 @@ export const profile = async (
     await load.play();
     await contender.probe?.({ ask: "profiled", file });
     // The inspector of the contender has written it.
-    const { files, functions } = selfTimes(JSON.parse(readFileSync(file, "utf8")) as CpuProfile);
+    const { files, functions, parts } = selfTimes(JSON.parse(readFileSync(file, "utf8")) as CpuProfile);
     console.log(`\n${contender.name}, ${protocol}, ${load.name}: ${file}\n`);
-    console.log(listing("by file", files, load.units, 30));
+    console.log(listing("by part", parts, load.units, 20));
+    console.log(`\n${listing("by file", files, load.units, 30)}`);
     console.log(`\n${listing("by function", functions, load.units, 45)}`);
   }
   await contender.end();
