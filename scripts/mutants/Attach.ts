@@ -105,7 +105,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "keep-alives go to a client that is away",
     breaks: "a byte that nobody reads is written for nobody",
     within: "pulseOf",
-    find: "presence?.isAway === true || !reader.holding",
+    find: "presence.isAway || !reader.holding",
     replace: "!reader.holding",
     proofs: [{ test: away, named: "is kept waiting by nothing" }],
   },

@@ -75,9 +75,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a request that has completed is told of another run's fault",
     breaks: "one fault shuts no healthy provider out",
-    within: "copied",
-    find: "Effect.andThen(completed, client.end)",
-    replace: "client.end",
+    within: "relayed",
+    find: "Effect.andThen(completed),\n    Effect.andThen(client.end),",
+    replace: "Effect.andThen(client.end),",
     proofs: [{ test: "test/gateway/clients/Repeats.test.ts", named: "programs sample" }],
   },
   {

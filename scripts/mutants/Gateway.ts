@@ -307,7 +307,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a clean end in place of the provider's broken one",
     breaks: "L5",
-    within: "#break",
+    within: "breaks",
     find: 'const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;',
     replace: 'const ends = this.#options.ending === "as_provider";',
     proofs: [

@@ -125,9 +125,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an attempt that failed keeps its connection open",
     breaks: "L11, bounded; L6, the attempt before is closed",
-    within: "#read",
-    find: "} catch (error) {\n      this.#exchange.abort();",
-    replace: "} catch (error) {",
+    within: "close",
+    find: "this.#wake = undefined;\n    this.#ended = true;\n    this.#exchange.abort();",
+    replace: "this.#wake = undefined;\n    this.#ended = true;",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "read to a limit" }],
   },
   {

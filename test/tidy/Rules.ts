@@ -85,7 +85,12 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     [""],
   ],
   client: [["connection"], [""]],
-  adapters: [["relay/seam"], ["relay"], ["fetch", "ai-sdk", "effect-ai", "otlp"], ["provider-model"]],
+  adapters: [
+    ["relay/seam", "relay/document", "relay/deadline"],
+    ["relay"],
+    ["fetch", "ai-sdk", "effect-ai", "otlp"],
+    ["provider-model"],
+  ],
   gateway: [
     ["clients", "workers"],
     ["config", "api", "log"],

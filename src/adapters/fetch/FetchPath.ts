@@ -3,8 +3,8 @@
  * a waiting request is let go as the probe.
  */
 import type { Path } from "../../paths/Path.ts";
-import { credentialIn, digestCharacters } from "../relay/RelayCredential.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
+import { credentialIn, digestCharacters } from "../relay/RelayTransport.ts";
 
 /** The path of a request: its origin, with a digest of the credential that it carries. */
 export const pathOf = async ({ headers, url }: Pick<RelayRequest, "headers" | "url">): Promise<Path> => {

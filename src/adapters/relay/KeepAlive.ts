@@ -1,45 +1,34 @@
 /**
  * Gives a client that waits something to read where no byte of its response has left for long.
  *
- * One fiber takes from the run and one watches the time, for as long as the response lasts: a read starts none, and no timer is
- * set again with each byte. A take that is under way when the client got a keep-alive is the next read's.
+ * The time is watched for all responses together (`Deadlines`), and no timer is set again with each byte. Where a response is read,
+ * one fiber takes from its run for as long as it lasts: a take that is under way when the client got a keep-alive is the next read's.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
-import type { Provider } from "../../domain/RunFacts.ts";
-import type { WireProtocol } from "../../provider/Protocols.ts";
 import { written } from "../../provider/protocol/StreamEvent.ts";
-import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import type { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import type { RelayBytes, RelayReader } from "./RelayReader.ts";
+import { type Deadline, Deadlines } from "./deadline/Deadlines.ts";
+import type { BegunRun, RelayOptions } from "./RelayBeginning.ts";
+import type { RelayBytes } from "./RelayReader.ts";
 
 /** The bytes of a keep-alive; undefined where none is due, or none may be written now. */
 export type Pulse = () => Uint8Array<ArrayBuffer> | undefined;
 
-/** What the keep-alives of a response depend on. */
-export interface PulseOptions {
-  readonly protocol: WireProtocol;
-  readonly provider: Provider;
-  readonly run_id: string;
-  readonly firstNoOp: "event" | "comment";
-  readonly onKeepAlive: (() => void) | undefined;
-  readonly presence: Presence | undefined;
-}
-
 /** What keeps a client waiting: nothing where it waits for its provider alone, nor inside an event. */
 export const pulseOf = (
-  reader: RelayReader,
-  { firstNoOp, onKeepAlive, presence, protocol, provider, run_id }: PulseOptions,
+  { presence, reader, run }: Pick<BegunRun, "presence" | "reader" | "run">,
+  { firstNoOp = "comment", onKeepAlive }: Pick<RelayOptions, "firstNoOp" | "onKeepAlive">,
 ): Pulse => {
+  const { protocol, provider } = run.plan;
   const model = provider.model === undefined ? {} : { model: provider.model };
   return () => {
     const { lastByte } = reader;
-    if (presence?.isAway === true || !reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR))
+    if (presence.isAway || !reader.holding || (lastByte !== undefined && lastByte !== LF && lastByte !== CR))
       return undefined;
     onKeepAlive?.();
     reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
-    const event = written(protocol.noOp(reader.last, { id: run_id, ...model }));
+    const event = written(protocol.noOp(reader.last, { id: run.run_id, ...model }));
     // The second half of a line end may still come: it stands for itself then.
     return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
   };
@@ -48,6 +37,46 @@ export const pulseOf = (
 const LF = 10;
 const CR = 13;
 const comment = new TextEncoder().encode(": keep-alive\n\n");
+
+/** The beats of one response: one where nothing has left for a period. */
+export class Beats implements Deadline {
+  at = 0;
+  place = -1;
+  readonly #deadlines: Deadlines;
+  readonly #everyMs: number;
+  readonly #beat: () => void;
+  /** When bytes have left last, or the head has. */
+  #leftMs: number;
+  #isOver = false;
+
+  /** @param beat called with each; it must not throw */
+  constructor(deadlines: Deadlines, everyMs: number, beat: () => void) {
+    this.#deadlines = deadlines;
+    this.#everyMs = everyMs;
+    this.#beat = beat;
+    this.#leftMs = deadlines.now();
+    deadlines.set(this, this.#leftMs + everyMs);
+  }
+
+  /** Bytes have left. */
+  left(): void {
+    this.#leftMs = this.#deadlines.now();
+  }
+
+  readonly act = (): void => {
+    const now = this.#deadlines.now();
+    if (this.#leftMs + this.#everyMs <= now) {
+      this.#leftMs = now;
+      this.#beat();
+    }
+    if (!this.#isOver) this.#deadlines.set(this, Math.max(this.#leftMs + this.#everyMs, now + 1));
+  };
+
+  end(): void {
+    this.#isOver = true;
+    this.#deadlines.clear(this);
+  }
+}
 
 type Taken = Exit.Exit<RelayBytes, RunInterrupted>;
 
@@ -59,12 +88,10 @@ export class KeepAlive {
   #taking = true;
   #reader: ((taken: Effect.Effect<RelayBytes, RunInterrupted>) => void) | undefined;
   #demand: (() => void) | undefined;
-  readonly #now: () => number;
-  /** When bytes have left last, or the head has. */
-  #leftMs = 0;
+  readonly #beats: Beats;
 
-  private constructor(clock: Clock.Clock) {
-    this.#now = () => monotonicMs(clock);
+  private constructor(deadlines: Deadlines, everyMs: number, pulse: Pulse) {
+    this.#beats = new Beats(deadlines, everyMs, () => this.#pulses(pulse));
   }
 
   /**
@@ -79,10 +106,9 @@ export class KeepAlive {
     everyMs: number,
     pulse: Pulse,
   ): Effect.fn.Return<KeepAlive, never, Scope.Scope> {
-    const made = new KeepAlive(yield* Clock.Clock);
-    made.#leftMs = made.#now();
+    const made = new KeepAlive(Deadlines.of(yield* Clock.Clock), everyMs, pulse);
+    yield* Effect.addFinalizer(() => Effect.sync(() => made.#beats.end()));
     yield* Effect.forkScoped(made.#takes(first, take));
-    yield* Effect.forkScoped(made.#beats(everyMs, pulse));
     return made;
   });
 
@@ -91,7 +117,7 @@ export class KeepAlive {
     const taken = this.#taken;
     if (taken !== undefined) {
       this.#taken = undefined;
-      this.#leftMs = this.#now();
+      this.#beats.left();
       resume(taken);
       return;
     }
@@ -126,7 +152,7 @@ export class KeepAlive {
     const reader = this.#reader;
     if (reader === undefined) return false;
     this.#reader = undefined;
-    this.#leftMs = this.#now();
+    this.#beats.left();
     reader(taken);
     return true;
   }
@@ -140,16 +166,8 @@ export class KeepAlive {
   });
 
   /** A reader that is busy writing, or waits for its socket to drain, does not read: nothing is written in between. */
-  #beats(everyMs: number, pulse: Pulse): Effect.Effect<never> {
-    return Effect.forever(
-      Effect.suspend(() => {
-        const left = this.#leftMs + everyMs - this.#now();
-        if (left > 0) return Effect.sleep(left);
-        this.#leftMs = this.#now();
-        const bytes = this.#reader === undefined ? undefined : pulse();
-        if (bytes !== undefined) this.#give(Exit.succeed([bytes]));
-        return Effect.void;
-      }),
-    );
+  #pulses(pulse: Pulse): void {
+    const bytes = this.#reader === undefined ? undefined : pulse();
+    if (bytes !== undefined) this.#give(Exit.succeed([bytes]));
   }
 }

@@ -47,6 +47,10 @@ export class RelayHeads {
   readonly #waiting = new Set<RelayPart>();
   #isForgotten = false;
 
+  /** Told of the head that completes `released`, in the same step. */
+  whenReleased: ((head: RelayHead) => void) | undefined;
+  /** What `released` was completed with. */
+  firstReleased: RelayHead | undefined;
   /** Told of each attempt that begins. */
   opened: ((attempt: number) => void) | undefined;
 
@@ -158,7 +162,11 @@ export class RelayHeads {
     this.#streams = true;
     this.hasStreamed = true;
     Deferred.doneUnsafe(this.#decided, Effect.void);
-    Deferred.doneUnsafe(this.released, Effect.succeed(this.head));
+    const { head } = this;
+    if (this.firstReleased !== undefined) return;
+    this.firstReleased = head;
+    Deferred.doneUnsafe(this.released, Effect.succeed(head));
+    this.whenReleased?.(head);
   }
 
   /**

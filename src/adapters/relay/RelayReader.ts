@@ -13,7 +13,8 @@ export type RelayEvent = Exclude<RunEvent<RelayPart>, PartEvent<RelayPart>> | Ru
 /** Bytes that may leave, in order and whole events; undefined at the clean end. */
 export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
-type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
+/** What a run is pulled by. */
+export type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
 /**
  * What a client gets where its run breaks for good behind a head. `break`: the provider's own error event where there is one,
@@ -21,6 +22,15 @@ type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
  * the provider's last word. `as_provider`: a clean end where the provider ended cleanly, else as `break`.
  */
 export type RelayEnding = "break" | "tell" | "as_provider";
+
+/** How a run has broken for its client. */
+export interface Broken {
+  readonly error: RunInterrupted;
+  /** Bytes that leave before the end; often none. */
+  readonly last: ReadonlyArray<Uint8Array<ArrayBuffer>>;
+  /** The provider's own clean end is what the client gets, and not a break. */
+  readonly endsCleanly: boolean;
+}
 
 /** How a reader ends. */
 export interface ReaderOptions {
@@ -52,17 +62,12 @@ export class RelayReader {
   #waits = false;
   /** The last event of the response that has left. */
   #lastLeft: Uint8Array | undefined;
-  readonly #pull: Events;
   readonly #options: ReaderOptions;
   readonly #heads: RelayHeads;
-  #last: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
-  #broken: RunInterrupted | undefined;
-  /** The run has broken, and its provider's own clean end is what the client gets. */
-  #endsAsProvider = false;
+  #broken: Broken | undefined;
   readonly #thrown: Array<unknown> = [];
 
-  constructor(pull: Events, heads: RelayHeads, options: ReaderOptions) {
-    this.#pull = pull;
+  constructor(heads: RelayHeads, options: ReaderOptions) {
     this.#heads = heads;
     this.#options = options;
   }
@@ -83,33 +88,36 @@ export class RelayReader {
     return this.#lastLeft?.at(-1);
   }
 
-  /** The next bytes; it fails where the connection to the client has to break. */
-  readonly take: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() => {
-    if (this.#broken !== undefined) return this.#break(this.#broken);
-    return this.ended ? Effect.undefined : this.#taken;
-  });
+  /** The next bytes of what is pulled; it fails where the connection to the client has to break. */
+  taking(pull: Events): Effect.Effect<RelayBytes, RunInterrupted> {
+    const taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
+      Effect.matchEffect(pull, {
+        onSuccess: (events) => {
+          const bytes = this.bytesOf(events);
+          const next = bytes.length > 0 ? Effect.succeed(bytes) : taken;
+          return this.hasThrown ? Effect.andThen(this.reportThrown, next) : next;
+        },
+        onFailure: (failed) => {
+          if (Cause.isDone(failed)) return this.#cleanEnd;
+          const broken = this.breaks(failed);
+          return Effect.andThen(this.reportThrown, broken.last.length > 0 ? Effect.succeed(broken.last) : this.#over);
+        },
+      }),
+    );
+    return Effect.suspend(() => (this.#broken !== undefined || this.ended ? this.#over : taken));
+  }
 
-  readonly #taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
-    Effect.matchEffect(this.#pull, {
-      onSuccess: (events) => {
-        const bytes = this.#bytesOf(events);
-        const next = bytes.length > 0 ? Effect.succeed(bytes) : this.#taken;
-        return this.#thrown.length > 0 ? Effect.andThen(this.#reportThrown, next) : next;
-      },
-      onFailure: (failed) => {
-        if (Cause.isDone(failed)) {
-          this.ended = true;
-          return Effect.undefined;
-        }
-        this.#broken = failed;
-        this.#notify(failed);
-        return Effect.andThen(this.#reportThrown, this.#break(failed));
-      },
-    }),
+  readonly #over: Effect.Effect<undefined, RunInterrupted> = Effect.suspend(() =>
+    this.#broken === undefined || this.#broken.endsCleanly ? this.#cleanEnd : Effect.fail(this.#broken.error),
   );
 
+  /** Whether an observer has thrown. */
+  get hasThrown(): boolean {
+    return this.#thrown.length > 0;
+  }
+
   /** An observer's own error is logged, and does not change the run. */
-  readonly #reportThrown: Effect.Effect<void> = Effect.suspend(() =>
+  readonly reportThrown: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(
       this.#thrown.splice(0),
       (error) => Effect.logError("onEvent has thrown", { class: error instanceof Error ? error.name : typeof error }),
@@ -118,22 +126,22 @@ export class RelayReader {
   );
 
   /**
-   * The provider's own error event goes to the client as it came, behind the bytes that were held before it, and then the
-   * connection breaks: the client reads what the provider sent, and nothing else. A call before the event stays held.
+   * The run has broken. The provider's own error event goes to the client as it came, behind the bytes that were held before it, and
+   * then the connection breaks: the client reads what the provider sent, and nothing else. A call before the event stays held.
    */
-  #break(broken: RunInterrupted): Effect.Effect<RelayBytes, RunInterrupted> {
-    if (this.#last !== undefined) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
-    const { cause } = broken;
+  breaks(error: RunInterrupted): Broken {
+    this.#notify(error);
+    const { cause } = error;
     const event =
-      isErrorEvent(cause) && this.#handsOn(broken) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
+      isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly;
-    this.#last =
+    const last =
       event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));
-    this.#endsAsProvider = ends && (this.begun || this.#last.length > 0);
-    if (this.#last.length === 0) return this.#endsAsProvider ? this.#cleanEnd : Effect.fail(broken);
+    this.#broken = { error, last, endsCleanly: ends && (this.begun || last.length > 0) };
+    if (last.length === 0) return this.#broken;
     this.#lastLeft = event ?? this.#lastLeft;
     this.handedOn = event !== undefined;
-    return Effect.succeed(this.#last);
+    return this.#broken;
   }
 
   readonly #cleanEnd: Effect.Effect<undefined> = Effect.sync(() => {
@@ -151,7 +159,8 @@ export class RelayReader {
     return withholds && !this.#heads.sent ? this.attempts <= 1 && !repeats : ending !== "tell";
   }
 
-  #bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+  /** The bytes of what the run has handed over: from now on they have left. Its other events are told. */
+  bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const bytes: Array<Uint8Array<ArrayBuffer>> = [];
     for (const event of events) {
       if (event._tag !== "Part") {

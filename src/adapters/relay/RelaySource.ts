@@ -14,7 +14,7 @@ import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
 import { afterMicrotasks, type Polled, type PolledReader, readAheadMax } from "../../runtime/attempt/AsyncSource.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
-import { emptyEnd } from "./EmptyDocument.ts";
+import { emptyEnd } from "./document/EmptyDocument.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";

@@ -1,8 +1,9 @@
 /**
  * Holds one run that may outlive its client: what was written of its response, how that ends, and the one client that reads it.
  *
- * The run's own fiber appends, every client's fiber copies from the log by itself. The run is asked for more while its client has
- * taken everything, or while nobody reads: then the relay holds what comes. A client that takes the place of another one begins at
+ * What comes is kept and written to a client that has everything before it, in one step. A client that lags behind copies from the
+ * log in its own fiber. The run is asked for more while its client has taken everything and its socket needs no drain, or while
+ * nobody reads: then the relay holds what comes. A client that takes the place of another one begins at
  * its own byte, and the other one's connection breaks at once: two readers of one response would each be half of the demand.
  */
 import { Effect } from "effect";
@@ -23,6 +24,8 @@ export interface Reader {
   readonly client: ClientResponse;
   /** The byte that it has next. */
   at: number;
+  /** It has its head and everything behind it, and its fiber waits: what comes next may be written in the step in which it comes. */
+  isWaiting: boolean;
   /** It reads no more: it has gone, or another one has its place. */
   over: boolean;
 }
@@ -76,7 +79,8 @@ export class LingeringRun {
 
   /** Whether the run is to bring more: its client has taken everything, or nobody reads. */
   get wants(): boolean {
-    return this.#reader === undefined || this.#reader.at >= this.entry.log.length;
+    const reader = this.#reader;
+    return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
 
   /** The response broke, and nothing of it stands behind a byte. What broke before its head is told in words of its own. */
@@ -120,10 +124,30 @@ export class LingeringRun {
    *
    * @returns the entries that were evicted for them
    */
-  append(chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<AttachEntry> {
+  append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
+    const from = this.entry.log.length;
     const evicted = chunks.flatMap((chunk) => this.#serving.registry.append(this.entry, chunk));
-    this.changed();
+    // Nothing has changed for those who wait where the client has everything and can take more.
+    if (!this.#passedOn(chunks, from)) this.changed();
     return evicted;
+  }
+
+  /** Writes what has just come to a client that waits for it. Returns whether it has everything by now, and can take more. */
+  #passedOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
+    const reader = this.#reader;
+    const { log } = this.entry;
+    if (reader === undefined || !reader.isWaiting || reader.at !== from || log.length - from > stepBytesMax)
+      return false;
+    if (!reader.client.isReady()) return false;
+    reader.client.writeNow(chunks);
+    this.#took(reader, log.length);
+    return reader.client.isReady();
+  }
+
+  /** A client has everything up to a byte. */
+  #took(reader: Reader, at: number): void {
+    reader.at = at;
+    if (this.entry.evicted !== undefined) this.entry.log.dropUntil(at);
   }
 
   /** The body is over: as a whole one, or as a broken one. The first word counts. */
@@ -175,7 +199,7 @@ export class LingeringRun {
   /** Gives a client the one place, from a byte on; another one that has it loses it. */
   take(client: ClientResponse, at: number): Reader {
     const before = this.#reader;
-    const reader: Reader = { client, at, over: false };
+    const reader: Reader = { client, at, isWaiting: false, over: false };
     this.#reader = reader;
     this.#serving.registry.joined(this.entry);
     client.whenGone(() => this.#left(reader, false));
@@ -208,18 +232,28 @@ export class LingeringRun {
       if (!("head" in begun)) return yield* Effect.as(this.#serving.refuse(begun, client), false);
       client.head(this.#headFor(begun.head, reader.at, extra), begun.streaming);
       for (;;) {
-        const next = yield* this.until(() => this.#next(reader));
-        if (typeof next === "string")
-          return yield* next === "end" ? Effect.as(client.end, true) : Effect.as(client.break, false);
-        yield* client.write([next]);
-        reader.at += next.byteLength;
-        if (this.entry.evicted !== undefined) this.entry.log.dropUntil(reader.at);
+        const next = yield* this.until(() => this.#awaited(reader));
+        if (next === "end") return yield* Effect.as(client.end, true);
+        if (next === "break") return yield* Effect.as(client.break, false);
+        if (next === "full") yield* client.drained;
+        else {
+          yield* client.write([next]);
+          this.#took(reader, reader.at + next.byteLength);
+        }
         this.changed();
       }
     },
   );
 
-  #next({ at }: Reader): Bytes | "end" | "break" | undefined {
+  /** What is next for a client. While there is nothing, bytes need no fiber to reach it. */
+  #awaited(reader: Reader): Bytes | "end" | "break" | "full" | undefined {
+    const next = this.#next(reader);
+    reader.isWaiting = next === undefined;
+    return next;
+  }
+
+  #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {
+    if (!client.isReady()) return "full";
     // What was evicted in the moment in which a client came is not there for it.
     if (at < this.entry.log.start) return "break";
     return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;

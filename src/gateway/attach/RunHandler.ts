@@ -72,7 +72,7 @@ const attachable = Effect.fnUntraced(function* (
 
 /** What became of a run's opening. */
 interface Opened {
-  response: Relay.RelayResponse | undefined;
+  response: Relay.RelayedResponse | undefined;
 }
 
 /** Works a run to its end, or until it is stopped. */
@@ -110,41 +110,27 @@ const worked = Effect.fnUntraced(function* (
 ) {
   const { plan } = request;
   const { attachments, options } = serving;
-  const opening = Relay.open(plan, yield* optionsOf(run, request, serving, scope));
-  const response = yield* Scope.provide(opening, scope).pipe(
-    Effect.catchTag("RelayInterrupted", (error) =>
-      Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.failed(error)),
-    ),
+  const sink: Relay.RelaySink = {
+    isReady: () => run.wants,
+    drained: run.until(() => (run.wants ? true : undefined)),
+    write: (bytes) => attachments.evicted(run.append(bytes)),
+    head: (response) => {
+      opened.response = response;
+      run.headed(response.head, plan.streaming);
+    },
+  };
+  const copied = Relay.copy(plan, yield* optionsOf(run, request, serving, scope), sink);
+  // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
+  const completed = Effect.suspend(() => options.repeats?.completed(plan.request) ?? Effect.void);
+  yield* Scope.provide(copied, scope).pipe(
+    Effect.andThen(completed),
+    Effect.andThen(Effect.sync(() => run.completed())),
+    Effect.catchTag("RelayInterrupted", (error) => {
+      if (opened.response !== undefined)
+        return behindHead(error, { ...request, client: sinkOf(run, attachments) }, opened.response);
+      return Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.failed(error));
+    }),
   );
-  if (response === undefined) return;
-  opened.response = response;
-  run.headed(response.head, plan.streaming);
-  const completed = options.repeats?.completed(plan.request) ?? Effect.void;
-  yield* Effect.andThen(
-    copied(run, response, attachments),
-    Effect.andThen(
-      completed,
-      Effect.sync(() => run.completed()),
-    ),
-  ).pipe(
-    Effect.catchTag("RelayInterrupted", (error) =>
-      behindHead(error, { ...request, client: sinkOf(run, attachments) }, response),
-    ),
-  );
-});
-
-/** Reads a response to its end: more where its client has taken what there is, and while nobody reads. */
-const copied = Effect.fnUntraced(function* (
-  run: LingeringRun,
-  response: Relay.RelayResponse,
-  attachments: Attachments,
-) {
-  for (;;) {
-    yield* run.until(() => (run.wants ? true : undefined));
-    const chunks = yield* response.read;
-    if (chunks === undefined) return;
-    attachments.evicted(run.append(chunks));
-  }
 });
 
 /** Stands for the client of a run that broke behind its head: whoever reads it then, and comes later, is told the same. */

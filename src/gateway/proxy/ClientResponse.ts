@@ -3,7 +3,8 @@
  * it for whole.
  */
 import type { ServerResponse } from "node:http";
-import { Deferred, Effect, Option } from "effect";
+import { Clock, Effect } from "effect";
+import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
@@ -120,18 +121,29 @@ export class ClientResponse {
     this.#response.flushHeaders();
   }
 
+  /** Whether it takes bytes now. One whose client is gone takes them, and drops them. */
+  readonly isReady = (): boolean => this.#gone || !this.#response.writableNeedDrain;
+
+  /** Done once it is ready: its socket has drained, or its client is gone or given up. */
+  readonly drained: Effect.Effect<void> = Effect.suspend(() => (this.isReady() ? Effect.void : this.#drained));
+
+  /** Writes bytes in this step. */
+  writeNow(chunks: ReadonlyArray<Bytes>): void {
+    if (this.#gone) return;
+    if (this.#over) throw new Error("A response was written to after its end");
+    const response = this.#response;
+    // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
+    for (const chunk of chunks) {
+      response.write(chunk);
+      this.access.wrote(chunk.byteLength);
+    }
+  }
+
   /** Writes bytes; it returns when more may come, or the client is gone. */
   write(chunks: ReadonlyArray<Bytes>): Effect.Effect<void> {
     return Effect.suspend(() => {
-      if (this.#gone) return Effect.void;
-      if (this.#over) return Effect.die(new Error("A response was written to after its end"));
-      const response = this.#response;
-      // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
-      for (const chunk of chunks) {
-        response.write(chunk);
-        this.access.wrote(chunk.byteLength);
-      }
-      return response.writableNeedDrain ? this.#drained : Effect.void;
+      this.writeNow(chunks);
+      return this.drained;
     });
   }
 
@@ -224,13 +236,27 @@ export class ClientResponse {
     this.#response.socket?.end();
   }
 
-  readonly #drained: Effect.Effect<void> = Effect.suspend(() => {
-    const free = Deferred.makeUnsafe<void>();
-    this.#wake = () => Deferred.doneUnsafe(free, Effect.void);
-    return Effect.flatMap(Effect.timeoutOption(Deferred.await(free), this.#slowMs), (taken) =>
-      Option.isSome(taken) ? Effect.void : Effect.sync(() => void this.#response.destroy()),
-    );
-  });
+  readonly #drained: Effect.Effect<void> = Effect.flatMap(Clock.Clock, (clock) =>
+    Effect.callback<void>((resume) => {
+      const deadlines = Deadlines.of(clock);
+      const done = () => {
+        this.#wake = undefined;
+        deadlines.clear(slow);
+        resume(Effect.void);
+      };
+      const slow: Deadline = {
+        act: () => {
+          this.#response.destroy();
+          done();
+        },
+        at: 0,
+        place: -1,
+      };
+      deadlines.set(slow, deadlines.now() + this.#slowMs);
+      this.#wake = done;
+      return Effect.sync(done);
+    }),
+  );
 }
 
 const empty = Buffer.alloc(0);

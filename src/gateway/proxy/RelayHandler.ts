@@ -81,31 +81,50 @@ const relayed = Effect.fnUntraced(function* (
   const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
   const request: EndedRequest = { plan, manner, upstream, client, repeats: options.repeats };
   if (yield* fromMemory(request)) return;
-  const opening = Relay.open(plan, {
-    ...openingOf({ options, routing }, manner),
-    onKeepAlive: () => client.access.heard(),
-    onWaited: (wait) => {
-      client.access.waited(wait.ms);
-      countWait(wait, services);
+  let response: Relay.RelayedResponse | undefined;
+  const copied = Relay.copy(
+    plan,
+    {
+      ...openingOf({ options, routing }, manner),
+      onKeepAlive: () => client.access.heard(),
+      onWaited: (wait) => {
+        client.access.waited(wait.ms);
+        countWait(wait, services);
+      },
+      onEvent: told.event,
     },
-    onEvent: told.event,
-  });
-  const response = yield* Scope.provide(opening, scope).pipe(
-    Effect.catchTag("RelayInterrupted", (error) => Effect.as(beforeHead(error, request), undefined)),
+    {
+      isReady: client.isReady,
+      drained: client.drained,
+      write: (bytes) => client.writeNow(bytes),
+      head: (came) => {
+        response = came;
+        client.whenGone(leaving(came, scope, services));
+        client.head(came.head, plan.streaming);
+      },
+    },
   );
-  if (response === undefined) return;
-  // Once the marker has left, a client that goes away cancels nothing: the run is over, as its reader is.
-  const leave = Effect.flatMap(response.cancel, (cancelled) =>
-    cancelled ? Effect.void : Scope.close(scope, Exit.void),
-  );
-  const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
-  client.whenGone(() => void Effect.runForkWith(services)(left));
-  client.head(response.head, plan.streaming);
-  const completed = options.repeats?.completed(plan.request) ?? Effect.void;
-  yield* Effect.catchTag(copied(response, client, completed), "RelayInterrupted", (error) =>
-    behindHead(error, request, response),
+  // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
+  const completed = Effect.suspend(() => options.repeats?.completed(plan.request) ?? Effect.void);
+  yield* Scope.provide(copied, scope).pipe(
+    Effect.andThen(completed),
+    Effect.andThen(client.end),
+    Effect.catchTag("RelayInterrupted", (error) =>
+      response === undefined ? beforeHead(error, request) : behindHead(error, request, response),
+    ),
   );
 });
+
+/** What is done once a client has left behind its head. Once the marker has left it cancels nothing: the run is over, as its reader is. */
+const leaving = (
+  { cancel }: Relay.RelayedResponse,
+  scope: Scope.Closeable,
+  services: Context.Context<never>,
+): (() => void) => {
+  const leave = Effect.flatMap(cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
+  const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
+  return () => void Effect.runForkWith(services)(left);
+};
 
 /** How a run is opened for clients of a manner. */
 export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
@@ -124,18 +143,6 @@ const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) 
   head: { withinMs: patienceMs },
   ending: onBreak === "abort" ? ("break" as const) : onBreak,
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
-});
-
-const copied = Effect.fnUntraced(function* (
-  response: Relay.RelayResponse,
-  client: ClientResponse,
-  completed: Effect.Effect<void>,
-) {
-  for (;;) {
-    const chunks = yield* response.read;
-    if (chunks === undefined) return yield* Effect.andThen(completed, client.end);
-    yield* client.write(chunks);
-  }
 });
 
 /** Signs an interrupt as a user's cancel. */

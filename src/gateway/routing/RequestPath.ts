@@ -1,7 +1,7 @@
 /**
  * Names the path that a request takes to its upstream, and whose requests share on it what the provider says of a wait.
  */
-import { credentialIn } from "../../adapters/relay/RelayCredential.ts";
+import { credentialIn } from "../../adapters/relay/RelayTransport.ts";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { Outgoing } from "./OwnCredential.ts";

@@ -6,12 +6,13 @@
  * waits already, parts reach it in the step in which they arrive.
  *
  * A tee sees all that leaves, in that same step (see Taps). While it takes the events itself, no effect runs for them: the
- * reader waits on. What it refuses goes to the reader, and what comes until the reader asks again takes the slot.
+ * reader waits on. What it refuses goes to the reader, and what comes until the reader asks again takes the slot. So does what comes
+ * while the tee has no room: it is neither counted nor recorded before there is some.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import type { RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
-import type { Tee } from "../contract/Taps.ts";
+import type { Room, Tee } from "../contract/Taps.ts";
 
 type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
 
@@ -36,15 +37,20 @@ export class Handoff<P> {
   #end: Taken<P> | undefined;
   #waiting: ((effect: Taken<P>) => void) | undefined;
   #tee: Tee<P> | undefined;
+  #room: Room | undefined;
 
-  /** @param tee sees what leaves the run, and may take it in the reader's stead */
-  constructor(tee?: Tee<P>) {
+  /**
+   * @param tee sees what leaves the run, and may take it in the reader's stead
+   * @param room nothing leaves while there is none
+   */
+  constructor(tee?: Tee<P>, room?: Room) {
     this.#tee = tee;
+    this.#room = room;
   }
 
-  /** Whether the reader waits right now, with nothing before it in line. */
+  /** Whether the reader waits right now, with nothing before it in line, and there is a place for what leaves. */
   get wanted(): boolean {
-    return this.#waiting !== undefined && this.#queue === undefined;
+    return this.#waiting !== undefined && this.#queue === undefined && this.#room?.isFree() !== false;
   }
 
   get slot(): Slot<P> | undefined {
@@ -83,6 +89,8 @@ export class Handoff<P> {
 
   /** What the reader pulls. */
   readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
+    const room = this.#room;
+    if (room?.isFree() === false) return Effect.andThen(room.freed, this.take);
     const queue = this.#queue;
     if (queue !== undefined && isFilled(queue)) {
       this.#queue = undefined;
@@ -92,6 +100,7 @@ export class Handoff<P> {
     if (this.#end === undefined) return this.#awaited;
     // The run may be kept for its calls, and must not keep a buffer with it (L11).
     this.#tee = undefined;
+    this.#room = undefined;
     return this.#end;
   });
 

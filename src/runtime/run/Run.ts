@@ -100,7 +100,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.#options = options;
     this.#discardable = discardable;
     this.shared = shared;
-    this.handoff = new Handoff(options.taps?.tee);
+    this.handoff = new Handoff(options.taps?.tee, options.taps?.room);
     this.telemetry = new RunTelemetry(services, this);
     this.services = this.telemetry.services;
     this.policy = options.policy ?? RecoveryPolicy.default;

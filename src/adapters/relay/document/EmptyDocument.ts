@@ -1,9 +1,9 @@
 /**
  * Reads whether a document has nothing in it, by the decoder of its protocol: a document says what a stream would.
  */
-import * as Json from "../../domain/Json.ts";
-import { none, type Observation, type Usage } from "../../domain/Observation.ts";
-import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
+import * as Json from "../../../domain/Json.ts";
+import { none, type Observation, type Usage } from "../../../domain/Observation.ts";
+import type { Tolerance, WireProtocol } from "../../../provider/Protocols.ts";
 
 /** Longest document that is looked into, in UTF-16 code units: a response with nothing in it repeats its request at most. */
 export const documentCharactersMax = 1024 * 1024;
