@@ -43,14 +43,16 @@ const goneMs = 3 * readMs;
  * @param own gives the traffic of this process
  */
 export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.Layer<Traffic | Out, E, R> =>
-  Layer.effectContext(
-    Effect.gen(function* () {
-      const context = yield* Effect.context<Traffic | Out>();
-      const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
-      if (bus === undefined) return context;
-      return Context.add(context, Traffic, yield* shared(Context.get(context, Traffic), bus));
-    }),
-  ).pipe(Layer.provide(own));
+  // Only what the layer gives: the context in which a layer is built has its scope, and would put that in the place of the reader's.
+  Layer.flatMap(own, (context) =>
+    Layer.effectContext(
+      Effect.gen(function* () {
+        const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+        if (bus === undefined) return context;
+        return Context.add(context, Traffic, yield* shared(Context.get(context, Traffic), bus));
+      }),
+    ),
+  );
 
 const shared = Effect.fnUntraced(function* (own: Traffic["Service"], bus: WorkerBus["Service"]) {
   const clock = yield* Clock.Clock;
