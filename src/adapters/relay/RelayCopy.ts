@@ -24,7 +24,7 @@ import { closeRun } from "./RelayWaits.ts";
  * Runs a request and copies its response.
  *
  * @param plan what `RelayPlan.recognise` made of it
- * @returns done once the sink has the whole response; whoever has the sink ends it
+ * @returns done once the sink has the whole response; the caller ends the sink
  * @throws RelayInterrupted when the run ends before: where the sink has no head, its client can be told by a status; behind one the
  *   connection must break
  */

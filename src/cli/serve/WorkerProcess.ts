@@ -17,9 +17,9 @@ const entry = fileURLToPath(
  * Says how workers start and share the port.
  *
  * They listen to one socket that the supervisor has opened (SCHED_NONE), and the kernel gives a connection to a worker that waits
- * for one. Measured with 1,800 connections of streams and short requests on two cores, beside the other two ways: the supervisor used
- * 2 ms of CPU (185 where it accepts and hands each connection over, SCHED_RR), p50 and p99 of short requests were the lowest (10.4 and
- * 20.4 ms; 13.1 and 30.9 by SCHED_RR, 11.1 and 30.8 by `reusePort`), and connections were spread 902 : 898 and 794 : 1006, as one that is
+ * for one. Measured in two rounds of 1,800 connections on two cores, beside the other two ways: the supervisor used 2 ms of CPU, as with
+ * `reusePort` (183 and 185 where it accepts and hands each connection over, SCHED_RR). The p99 of short requests was 20.4 and 20.5 ms
+ * (20.9 and 30.9 by SCHED_RR, 28.8 and 30.8 by `reusePort`). Connections were spread 902 : 898 and 794 : 1006, as one that is
  * busy takes none. It also loses nothing when a worker dies: with `reusePort` each has a queue of its own, whose connections are
  * reset with it, and two gateways could take the same port without a word.
  */
