@@ -42,6 +42,7 @@ describe("the streams of the bench's provider", () => {
     it(`say when each delta of ${name} was written, once`, () => {
       const deltas = wires[name].begin + wires[name].delta(stamp(7n), 0) + wires[name].delta(stamp(8n), 1);
       assert.deepStrictEqual(stampsIn(deltas), [7, 8]);
+      assert.strictEqual(stamp(7n).length, stamp(123_456_789_012_345n).length);
     });
 
     it(`of ${name} are known by the path that they are asked for under`, () => {

@@ -3,7 +3,7 @@
  */
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Protocol, stampsIn, wires } from "./Wires.ts";
+import { type Protocol, stamp, stampsIn, wires } from "./Wires.ts";
 
 /** Where streams are asked for, and the headers that it wants to see. */
 export interface Target {
@@ -57,7 +57,7 @@ const next = (): number => {
 
 const lengthOf = (protocol: Protocol, events: number): number => {
   const { begin, delta, end } = wires[protocol];
-  return begin.length + events * delta("text 1234567890123 ", 0).length + end(events).length;
+  return begin.length + events * delta(stamp(0n), 0).length + end(events).length;
 };
 
 /** Reads a stream to its end. A contender that loses what was asked for is not a fast one. @throws Error where it is short */

@@ -186,8 +186,11 @@ export const protocolOf = (path: string): Protocol => {
   return path.includes("generateContent") || path.includes("GenerateContent") ? "gemini" : "anthropic";
 };
 
-/** The text of a delta that says when it was written, in nanoseconds of the clock that all processes of a machine share. */
-export const stamp = (ns: bigint): string => `text ${ns} `;
+/**
+ * The text of a delta that says when it was written, in nanoseconds of the clock that all processes of a machine share. That clock
+ * begins with the machine, so that its digits are filled up: every stamp is as long, however lately the machine was started.
+ */
+export const stamp = (ns: bigint): string => `text ${String(ns).padStart(19, "0")} `;
 
 /** When the deltas in some bytes were written, in nanoseconds. */
 export const stampsIn = (bytes: string): ReadonlyArray<number> =>
