@@ -4,6 +4,7 @@ import { type AttemptFacts, fresh } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { costOf, priceOf } from "../../src/domain/Prices.ts";
 import * as Tokens from "../../src/facts/Tokens.ts";
+import { seeded } from "../Seeded.ts";
 
 const cut: Failure = { kind: "transport", code: "ECONNRESET" };
 const read = (counters: Partial<AttemptFacts["counters"]>, more: Partial<AttemptFacts> = {}): AttemptFacts => ({
@@ -75,6 +76,22 @@ describe("The tokens of a request", () => {
     assert.strictEqual(Tokens.ofRequest(JSON.stringify({ url: image(3_000_000) })), small);
     assert.isAtLeast(small, Tokens.tokensPerImage);
     assert.isAtMost(small, Tokens.tokensPerImage + 20);
+  });
+
+  it("are those of a count character by character, although few characters are looked at", () => {
+    for (let seed = 1; seed <= 400; seed += 1) {
+      const random = seeded(seed);
+      const pieces = Array.from({ length: 1 + Math.floor(random() * 6) }, () => {
+        const kind = random();
+        const length = kind < 0.3 ? random() * 40 : kind < 0.6 ? 1_000 + random() * 50 : random() * 9_000;
+        return "aZ09+/-_".charAt(Math.floor(random() * 8)).repeat(Math.floor(length));
+      });
+      const text = pieces.join('","');
+      const counted = text.split(/([\w+/-]{1024,})/);
+      const plain = counted.filter((_, n) => n % 2 === 0).join("").length;
+      const expected = Math.ceil(plain / 4) + Math.floor(counted.length / 2) * Tokens.tokensPerImage;
+      assert.strictEqual(Tokens.ofRequest(text), expected, `seed ${seed}`);
+    }
   });
 });
 
