@@ -20,8 +20,9 @@ export interface Paced {
   readonly apartMs?: number;
 }
 
-/** So many streams of so many events, which come at once; so many at one time. */
+/** So many streams of so many events, which come at once, each written by itself or all in one piece; so many at one time. */
 export interface Burst {
+  readonly play: "burst" | "piece";
   readonly streams: number;
   readonly events: number;
   readonly concurrent: number;
@@ -102,7 +103,7 @@ export const playBurst = async (target: Target, protocol: Protocol, burst: Burst
   const worker = async () => {
     while (begun < burst.streams) {
       begun += 1;
-      await readWhole(await ask(target, protocol, `burst&events=${burst.events}&n=${next()}`), leastBytes);
+      await readWhole(await ask(target, protocol, `${burst.play}&events=${burst.events}&n=${next()}`), leastBytes);
     }
   };
   await Promise.all(Array.from({ length: burst.concurrent }, worker));
@@ -139,7 +140,7 @@ export const lateness = async (target: Target, protocol: Protocol, paced: Paced,
  * of a plain proxy as of a gateway.
  */
 export const warmUp = async (target: Target, protocol: Protocol): Promise<void> => {
-  await playBurst(target, protocol, { streams: 3000, events: 20, concurrent: 16 });
+  await playBurst(target, protocol, { play: "burst", streams: 3000, events: 20, concurrent: 16 });
   await playPaced(target, protocol, { streams: 50, events: 30, everyMs: 20 });
 };
 

@@ -14,7 +14,8 @@ import { type Protocol, wires } from "./Wires.ts";
 /** A load, how many units of work it is, and what a unit may cost against the plain proxy. */
 interface Load {
   readonly what: string;
-  readonly bar: number;
+  /** Left out where the design names none. */
+  readonly bar?: number;
   readonly aim?: number;
   readonly units: number;
   /** How many of the settings play it; left out, all. */
@@ -25,7 +26,7 @@ interface Load {
 }
 
 const everyMs = 20;
-const burst: Burst = { streams: 250, events: 20, concurrent: 4 };
+const burst: Burst = { play: "burst", streams: 250, events: 20, concurrent: 4 };
 
 const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
   ...streamsOf(protocol, options).map((streams) => ({
@@ -43,6 +44,12 @@ const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
     aim: 3,
     units: burst.streams,
     play: (contender: Contender) => playBurst(contender, protocol, burst),
+  },
+  {
+    // A proxy that parses nothing takes one piece as one event, so that what it costs to decode twenty stands out most.
+    what: `a stream of ${burst.events} in one piece`,
+    units: burst.streams,
+    play: (contender: Contender) => playBurst(contender, protocol, { ...burst, play: "piece" }),
   },
 ];
 
@@ -77,11 +84,12 @@ const rowOf = (
   const name = nameOf(setting);
   const ratio = spread(ratios(rounds, name, against));
   const [own, plain] = [median(valuesOf(rounds, name)), median(valuesOf(rounds, against))];
+  const bar = setting.seam ? load.bar : undefined;
   return {
     what: `${load.what}: ${name}`,
     value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${behind(load, took)}`,
-    bar: setting.seam ? `≤ ${load.bar} ×${load.aim === undefined ? "" : `, aim ${load.aim}`}` : undefined,
-    verdict: setting.seam ? verdict(ratio.median, load.bar) : undefined,
+    bar: bar === undefined ? undefined : `≤ ${bar} ×${load.aim === undefined ? "" : `, aim ${load.aim}`}`,
+    verdict: bar === undefined ? undefined : verdict(ratio.median, bar),
     numbers: { ratio: ratio.median, min: ratio.min, max: ratio.max, own, plain },
   };
 };

@@ -3,7 +3,7 @@
  * whole streams a second, and what an open stream holds. All take turns; each round adds to what is known of each.
  */
 import type { Row } from "../Row.ts";
-import { hold, lateness, playBurst, warmUp } from "./Client.ts";
+import { type Burst, hold, lateness, playBurst, warmUp } from "./Client.ts";
 import { type Contender, gateway, nginx, peer, plainProxy, type Skipped } from "./Contenders.ts";
 import { orderOf } from "./CpuRounds.ts";
 import type { Options } from "./Options.ts";
@@ -45,7 +45,7 @@ const nothingOf = (name: string): Measured => ({
 });
 
 const paced = { streams: 100, events: 30, everyMs: 20, apartMs: 13 };
-const burst = { streams: 600, events: 20, concurrent: 32 };
+const burst: Burst = { play: "burst", streams: 600, events: 20, concurrent: 32 };
 
 /** Rounds of lateness and of streams a second, and memory, which is looked at in fresh processes. */
 export const peers = async (

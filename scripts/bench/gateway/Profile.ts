@@ -70,7 +70,7 @@ export const listing = (title: string, spent: ReadonlyArray<Spent>, units: numbe
   ].join("\n");
 };
 
-const burst: Burst = { streams: 1500, events: 20, concurrent: 16 };
+const burst: Burst = { play: "burst", streams: 1500, events: 20, concurrent: 16 };
 
 /** Profiles the first gateway that the options choose, paced and in bursts, into files of a folder. */
 export const profile = async (

@@ -7,7 +7,10 @@ import { protocolOf, stamp, type Wire, wires } from "./Wires.ts";
 
 /** What a prompt asks for, as `play=paced&events=150&every=20`. */
 interface Wanted {
-  /** `paced`: an event every so many milliseconds. `burst`: all at once. `open`: one event, and nothing more. */
+  /**
+   * `paced`: an event every so many milliseconds. `burst`: all at once, each written by itself, as a provider does whose model has
+   * hurried ahead. `piece`: all at once in one write. `open`: one event, and nothing more.
+   */
   readonly play: string;
   readonly events: number;
   readonly everyMs: number;
@@ -25,11 +28,16 @@ const wantedOf = (body: string): Wanted => {
 const play = (response: ServerResponse, wire: Wire, { events, everyMs, play }: Wanted): void => {
   const delta = (at: number): string => wire.delta(stamp(process.hrtime.bigint()), at);
   response.writeHead(200, { "content-type": "text/event-stream" });
-  if (play === "burst") {
+  if (play === "piece") {
     response.end(wire.begin + Array.from({ length: events }, (_, at) => delta(at)).join("") + wire.end(events));
     return;
   }
   response.write(wire.begin);
+  if (play === "burst") {
+    for (let at = 0; at < events; at += 1) response.write(delta(at));
+    response.end(wire.end(events));
+    return;
+  }
   if (play === "open") {
     response.write(delta(0));
     return;

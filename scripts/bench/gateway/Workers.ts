@@ -7,7 +7,7 @@
 import { cpus } from "node:os";
 import { median } from "../Median.ts";
 import { type Row, verdict } from "../Row.ts";
-import { playBurst, warmUp } from "./Client.ts";
+import { type Burst, playBurst, warmUp } from "./Client.ts";
 import { type Contender, gateway } from "./Contenders.ts";
 import { orderOf } from "./CpuRounds.ts";
 import type { Options } from "./Options.ts";
@@ -15,7 +15,7 @@ import { rowOf } from "./PeerRows.ts";
 import { canRead, cpuNsOfEach } from "./ProcessMeter.ts";
 import { flagsOf, liveFile } from "./Settings.ts";
 
-const burst = { streams: 1500, events: 20, concurrent: 32 };
+const burst: Burst = { play: "burst", streams: 1500, events: 20, concurrent: 32 };
 const bar = 0.85;
 
 /** What a round says of one of both: streams a second that were measured, and those that CPU allows. */
