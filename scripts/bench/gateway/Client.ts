@@ -18,6 +18,8 @@ export interface Paced {
   readonly everyMs: number;
   /** Between the starts of two streams; left out, so that the events of all are spread evenly. */
   readonly apartMs?: number;
+  /** The first event comes with the provider's head; left out, it comes as one of the others. */
+  readonly atOnce?: boolean;
 }
 
 /** So many streams of so many events, which come at once, each written by itself or all in one piece; so many at one time. */
@@ -85,10 +87,12 @@ export const playPaced = async (
 ): Promise<void> => {
   const leastBytes = lengthOf(protocol, paced.events);
   const apartMs = paced.apartMs ?? paced.everyMs / paced.streams;
+  const first = paced.atOnce === true ? "&first=at_once" : "";
+  const play = `paced&events=${paced.events}&every=${paced.everyMs}${first}`;
   const one = async (n: number) => {
     await pause(n * apartMs);
     const started = now();
-    const response = await ask(target, protocol, `paced&events=${paced.events}&every=${paced.everyMs}&n=${next()}`);
+    const response = await ask(target, protocol, `${play}&n=${next()}`);
     seen?.head(now() - started);
     await readWhole(response, leastBytes, (chunk) => seen?.chunk(chunk, n));
   };

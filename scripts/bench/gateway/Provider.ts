@@ -14,6 +14,8 @@ interface Wanted {
   readonly play: string;
   readonly events: number;
   readonly everyMs: number;
+  /** The first delta comes with the head, and not a pace behind it. */
+  readonly atOnce: boolean;
 }
 
 const wantedOf = (body: string): Wanted => {
@@ -22,17 +24,18 @@ const wantedOf = (body: string): Wanted => {
     play: wanted.get("play") ?? "burst",
     events: Number(wanted.get("events") ?? 1),
     everyMs: Number(wanted.get("every") ?? 10),
+    atOnce: wanted.get("first") === "at_once",
   };
 };
 
-const play = (response: ServerResponse, wire: Wire, { events, everyMs, play }: Wanted): void => {
+const play = (response: ServerResponse, wire: Wire, { atOnce, events, everyMs, play }: Wanted): void => {
   const delta = (at: number): string => wire.delta(stamp(process.hrtime.bigint()), at);
   response.writeHead(200, { "content-type": "text/event-stream" });
   if (play === "piece") {
     response.end(wire.begin + Array.from({ length: events }, (_, at) => delta(at)).join("") + wire.end(events));
     return;
   }
-  response.write(wire.begin);
+  response.write(atOnce ? wire.begin + delta(0) : wire.begin);
   if (play === "burst") {
     for (let at = 0; at < events; at += 1) response.write(delta(at));
     response.end(wire.end(events));
@@ -42,7 +45,7 @@ const play = (response: ServerResponse, wire: Wire, { events, everyMs, play }: W
     response.write(delta(0));
     return;
   }
-  let sent = 0;
+  let sent = atOnce ? 1 : 0;
   const timer = setInterval(() => {
     response.write(delta(sent));
     sent += 1;
