@@ -116,7 +116,10 @@ export const playBurst = async (target: Target, protocol: Protocol, burst: Burst
 
 /** Milliseconds that each took: a head from its request on, content from the provider's write to the client's read. */
 export interface Lateness {
+  /** Of responses whose first content comes with the provider's head. */
   readonly heads: Array<number>;
+  /** Of responses whose first content comes a pace behind it: a gateway that withholds the head until then is later by that pace. */
+  readonly bare: Array<number>;
   readonly firsts: Array<number>;
   readonly events: Array<number>;
 }
@@ -124,18 +127,29 @@ export interface Lateness {
 /** Plays paced streams side by side and adds how late they were: the machine is busy and not full. */
 export const lateness = async (target: Target, protocol: Protocol, paced: Paced, late: Lateness): Promise<void> => {
   const begun = new Set<number>();
-  await playPaced(target, protocol, paced, {
-    head: (ms) => late.heads.push(ms),
-    chunk: (chunk, stream) => {
-      const at = now();
-      for (const written of stampsIn(chunk.toString())) {
-        const taken = at - written / 1e6;
-        if (!begun.has(stream)) late.firsts.push(taken);
-        begun.add(stream);
-        late.events.push(taken);
-      }
+  await playPaced(
+    target,
+    protocol,
+    { ...paced, events: 2 },
+    { head: (ms) => late.bare.push(ms), chunk: () => undefined },
+  );
+  await playPaced(
+    target,
+    protocol,
+    { ...paced, atOnce: true },
+    {
+      head: (ms) => late.heads.push(ms),
+      chunk: (chunk, stream) => {
+        const at = now();
+        for (const written of stampsIn(chunk.toString())) {
+          const taken = at - written / 1e6;
+          if (!begun.has(stream)) late.firsts.push(taken);
+          begun.add(stream);
+          late.events.push(taken);
+        }
+      },
     },
-  });
+  );
 };
 
 /**

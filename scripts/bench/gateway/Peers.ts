@@ -39,7 +39,7 @@ const startsOf = (url: string, options: Options): ReadonlyArray<Start> => [
 
 const nothingOf = (name: string): Measured => ({
   name,
-  late: { heads: [], firsts: [], events: [] },
+  late: { heads: [], bare: [], firsts: [], events: [] },
   perSecond: [],
   memory: {},
 });

@@ -41,6 +41,28 @@ const answering = (flat: ReadonlyArray<string>, body: string | Buffer, statusTex
 
 const own = ["host", "127.0.0.1"];
 
+const role = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { role: "assistant", content: "" } }] })}\n\n`;
+
+/** Turns of the event loop in which all that is on its way between this process's sockets comes. */
+const turns = async (count = 30): Promise<void> => {
+  for (let left = count; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
+};
+
+/** What a client reads of a response: each time at most what one write has brought. */
+const writesOf = (url: string, body: string, came?: () => void): Promise<ReadonlyArray<string>> =>
+  new Promise((resolve, reject) => {
+    const seen: Array<string> = [];
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", reject).on("data", (bytes: Buffer) => {
+      seen.push(bytes.toString());
+      came?.();
+      if (bytes.toString().endsWith("\r\n0\r\n\r\n")) resolve(seen);
+      if (bytes.toString().endsWith("\r\n0\r\n\r\n")) socket.destroy();
+    });
+    const head = ["POST /v1/chat/completions HTTP/1.1", "Host: localhost", `Content-Length: ${body.length}`];
+    socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
+  });
+
 describe("Gateway, what it leaves as it is", () => {
   it.live("hands a request on with its query, its body, and its headers in their spelling and order", () =>
     Effect.gen(function* () {
@@ -213,6 +235,46 @@ describe("Gateway, what it leaves as it is", () => {
       assert.strictEqual((yield* Effect.promise(() => send(`${gone.url}/v1/models`))).status, 502);
     }),
   );
+
+  for (const lingerMs of [0, 60_000]) {
+    it.live(
+      `gives the head with the first content, and the end with the last, in one write each, linger ${lingerMs}`,
+      () =>
+        Effect.gen(function* () {
+          let came = (): void => undefined;
+          const read = new Promise<void>((resolve) => {
+            came = resolve;
+          });
+          const at = yield* serverOf((request, response) => {
+            const play = async () => {
+              await bodyOf(request);
+              response.writeHead(200, { "content-type": "text/event-stream" }).write(role);
+              // The gateway has the head, and withholds it: nothing that could be shown has come.
+              await turns();
+              response.write(event("a"));
+              await read;
+              response.end(`${event("b", "stop")}data: [DONE]\n\n`);
+            };
+            void play();
+          });
+          const { url } = yield* front(at, { lingerMs, continueText: "auto" });
+          const writes = yield* Effect.promise(() => writesOf(url, chat, came));
+          assert.lengthOf(writes, 2, "more writes than two");
+          assert.match(writes[0] ?? "", /^HTTP\/1\.1 200 OK\r\n[^]*"role"[^]*"a"/);
+          assert.match(writes[1] ?? "", /"b"[^]*\[DONE\][^]*\r\n0\r\n\r\n$/);
+        }),
+    );
+
+    it.live(`gives a response that comes in one piece in one write, linger ${lingerMs}`, () =>
+      Effect.gen(function* () {
+        const { at } = yield* answering(["Content-Type", "text/event-stream"], role + whole);
+        const { url } = yield* front(at, { lingerMs, continueText: "auto" });
+        const [first = "", ...others] = yield* Effect.promise(() => writesOf(url, chat));
+        assert.lengthOf(others, 0);
+        assert.match(first, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n0\r\n\r\n$/);
+      }),
+    );
+  }
 
   it.live("resets a client that cannot tell a break from an end otherwise (HTTP/1.0)", () =>
     Effect.gen(function* () {
