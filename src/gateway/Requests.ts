@@ -157,11 +157,16 @@ const modelRequest = Effect.fnUntraced(function* (
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
   const recognising = recognised({ method, url, headers, body, tenant }, body, keeps, serving);
-  const found = yield* Scope.provide(recognising, copy);
-  if (found === "unread") yield* unread(client);
-  const routing = typeof found === "string" ? undefined : yield* routingOf({ ...found, ...asked, way: asked }, serving);
+  // What is known of the body is let go here: a run may take minutes.
+  const routed = Effect.flatMap(
+    recognising,
+    (found): Effect.Effect<Routing | Refused | UnknownBody> =>
+      typeof found === "string" ? Effect.succeed(found) : routingOf({ ...found, ...asked, way: asked }, serving),
+  );
+  const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);
-  if (routing === undefined) {
+  if (typeof routing === "string") {
+    if (routing === "unread") yield* unread(client);
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };

@@ -81,4 +81,3 @@ export const outlineOf = (bytes: Uint8Array): OutlineText =>
     leavesOut: (name, level) => (level === 1 && conversation.has(name)) || schemas.has(name),
     textMax: () => textBytesMax,
   });
-

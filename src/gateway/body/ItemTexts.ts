@@ -5,7 +5,7 @@
 import { type JsonListener, sign } from "../../adapters/relay/form/JsonScan.ts";
 import * as Json from "../../domain/Json.ts";
 import { conversation } from "./BodyOutline.ts";
-import { nameOf, OutlineText, type OutlineTerms } from "./OutlineText.ts";
+import { nameOf, type OutlineTerms, OutlineText } from "./OutlineText.ts";
 
 /** What is made of the items. */
 export interface ItemTerms extends Pick<OutlineTerms, "bytesMax" | "textMax"> {

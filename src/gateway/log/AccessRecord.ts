@@ -202,8 +202,21 @@ export class Access {
   /** The record of a request that is over. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
-    const { attached_at, attempts, client, code, failure, memory_ms, refused, route, rule, run_id, token, unread, upstream } =
-      this.#facts;
+    const {
+      attached_at,
+      attempts,
+      client,
+      code,
+      failure,
+      memory_ms,
+      refused,
+      route,
+      rule,
+      run_id,
+      token,
+      unread,
+      upstream,
+    } = this.#facts;
     return defined({
       method: this.#method,
       path: this.#path,

@@ -57,7 +57,16 @@ export const scanned = (bytes: Uint8Array, listener: JsonListener): Effect.Effec
   });
 
 /** What may come next. */
-type Next = "value" | "value_or_end" | "key" | "key_or_end" | "colon" | "comma_or_end" | "nothing" | "in_text" | "in_number";
+type Next =
+  | "value"
+  | "value_or_end"
+  | "key"
+  | "key_or_end"
+  | "colon"
+  | "comma_or_end"
+  | "nothing"
+  | "in_text"
+  | "in_number";
 
 /** Reads one text of JSON. */
 export class JsonScan {
@@ -106,20 +115,29 @@ export class JsonScan {
     }
     switch (this.#next) {
       case "value_or_end":
-        return byte === CLOSE_LIST ? this.#close(byte) : this.#value(byte);
+        if (byte === CLOSE_LIST) this.#close(byte);
+        else this.#value(byte);
+        break;
       case "value":
-        return this.#value(byte);
+        this.#value(byte);
+        break;
       case "key_or_end":
-        return byte === CLOSE_OBJECT ? this.#close(byte) : this.#key(byte);
+        if (byte === CLOSE_OBJECT) this.#close(byte);
+        else this.#key(byte);
+        break;
       case "key":
-        return this.#key(byte);
+        this.#key(byte);
+        break;
       case "colon":
-        return byte === COLON ? this.#expect("value") : this.#damaged();
+        if (byte === COLON) this.#expect("value");
+        else this.#damaged();
+        break;
       case "comma_or_end":
-        if (byte !== COMMA) return this.#close(byte);
-        return this.#expect(this.#levels[this.#depth - 1] === OPEN_OBJECT ? "key" : "value");
+        if (byte !== COMMA) this.#close(byte);
+        else this.#expect(this.#levels[this.#depth - 1] === OPEN_OBJECT ? "key" : "value");
+        break;
       default:
-        return this.#damaged();
+        this.#damaged();
     }
   }
 
@@ -133,7 +151,7 @@ export class JsonScan {
   }
 
   #key(byte: number): void {
-    if (byte !== QUOTE) return this.#damaged();
+    if (byte !== QUOTE) this.#damaged();
     this.#isKey = true;
     this.#from = this.#at;
     this.#expect("in_text");
@@ -142,21 +160,10 @@ export class JsonScan {
   #value(byte: number): void {
     this.#from = this.#at;
     this.#isKey = false;
-    switch (byte) {
-      case OPEN_OBJECT:
-      case OPEN_LIST:
-        return this.#open(byte);
-      case QUOTE:
-        return this.#expect("in_text");
-      case 0x74:
-        return this.#word(TRUE);
-      case 0x66:
-        return this.#word(FALSE);
-      case 0x6e:
-        return this.#word(NULL);
-      default:
-        return this.#number.begin(byte) ? this.#expect("in_number") : this.#damaged();
-    }
+    if (byte === QUOTE) this.#expect("in_text");
+    else if (byte === OPEN_OBJECT || byte === OPEN_LIST) this.#open(byte);
+    else if (this.#number.begin(byte)) this.#expect("in_number");
+    else this.#word(byte === 0x74 ? TRUE : byte === 0x66 ? FALSE : NULL);
   }
 
   #open(bracket: number): void {
@@ -172,7 +179,10 @@ export class JsonScan {
 
   /** The bracket of an object is closed two characters behind it in ASCII, and so is a list's. */
   #close(byte: number): void {
-    if (byte - 2 !== this.#levels[this.#depth - 1]) return this.#damaged();
+    if (byte - 2 !== this.#levels[this.#depth - 1]) {
+      this.#damaged();
+      return;
+    }
     this.#depth -= 1;
     this.#expect(this.#depth === 0 ? "nothing" : "comma_or_end");
     this.#listener.close(byte, this.#at);
@@ -184,9 +194,11 @@ export class JsonScan {
   }
 
   #word(letters: ReadonlyArray<number>): void {
-    if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) return this.#damaged();
-    this.#at += letters.length;
-    this.#scalar();
+    if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) this.#damaged();
+    else {
+      this.#at += letters.length;
+      this.#scalar();
+    }
   }
 
   #digits(until: number): void {
@@ -206,19 +218,24 @@ export class JsonScan {
       }
       if (byte === QUOTE) {
         this.#at = at + 1;
-        return this.#textEnded();
+        this.#textEnded();
+        return;
       }
       const length = byte === BACKSLASH ? escapeLength(bytes, at) : 0;
-      if (length === 0) return this.#damaged();
+      if (length === 0) {
+        this.#damaged();
+        return;
+      }
       at += length;
     }
     this.#at = at;
   }
 
   #textEnded(): void {
-    if (!this.#isKey) return this.#scalar();
-    this.#next = "colon";
-    this.#listener.key(this.#from, this.#at);
+    if (this.#isKey) {
+      this.#next = "colon";
+      this.#listener.key(this.#from, this.#at);
+    } else this.#scalar();
   }
 }
 
