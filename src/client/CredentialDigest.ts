@@ -1,12 +1,15 @@
 /**
  * Tells credentials apart by keyed digests, so that none of them stands in a log, on a page or in a record.
  */
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, generateKeySync } from "node:crypto";
 import { Redacted } from "effect";
 import type { Path } from "../paths/Path.ts";
 
-/** A key of this process: a digest that stands on a page or in a log cannot be tried against guessed credentials. */
-const key = Redacted.make(randomBytes(32));
+/**
+ * A key of this process: a digest that stands on a page or in a log cannot be tried against guessed credentials. No print of it shows
+ * its bytes.
+ */
+const key = generateKeySync("hmac", { length: 256 });
 
 /** Characters of a digest that are kept: 128 bits. */
 const digestCharacters = 32;
@@ -15,6 +18,6 @@ const digestCharacters = 32;
 export const credentialed = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;
-  const digest = createHmac("sha256", Redacted.value(key)).update(secret).digest("hex");
+  const digest = createHmac("sha256", key).update(secret).digest("hex");
   return { ...path, credential: digest.slice(0, digestCharacters) };
 };

@@ -63,10 +63,20 @@ interface Told {
   unmarked: number;
 }
 
+/** Makes a digest of parts that stand behind each other, as hexadecimal digits. A promise of it costs a request two more turns. */
+export type FormDigest = (form: ReadonlyArray<string | Uint8Array<ArrayBuffer>>) => string | Promise<string>;
+
 /** Remembers failed requests. One for all requests. */
 export class RelayRepeats {
   readonly #failed = new Recent<FailedRequest>();
   readonly #told = new Recent<Told>();
+  readonly #keys = new WeakMap<RelayRequest, string | Promise<string>>();
+  readonly #digest: FormDigest;
+
+  /** @param digest SHA-256 or stronger. Default that of Web Crypto, which every runtime has */
+  constructor(digest: FormDigest = webDigest) {
+    this.#digest = digest;
+  }
 
   /**
    * Finds the failed request that a request repeats, and forgets it: of several repeats only the first one counts. What its
@@ -84,7 +94,7 @@ export class RelayRepeats {
 
   /** Remembers a request whose run has failed. */
   put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
-    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) => this.#failed.set(key, failed, at));
+    return this.#withKey(request, (key, at) => this.#failed.set(key, failed, at));
   }
 
   /**
@@ -98,7 +108,7 @@ export class RelayRepeats {
 
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
-    return Effect.map(Effect.all([keyOf(request), now]), ([key, at]) =>
+    return this.#withKey(request, (key, at) =>
       this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request), unmarked: 0 }, at),
     );
   }
@@ -134,9 +144,21 @@ export class RelayRepeats {
       return Effect.flatMap(now, (at) => {
         this.#failed.forget(at);
         this.#told.forget(at);
-        if (this.#isEmpty) return Effect.undefined;
-        return Effect.map(Effect.all([keyOf(request), now]), ([key, then]) => find(key, then));
+        return this.#isEmpty ? Effect.undefined : this.#withKey(request, find);
       });
+    });
+  }
+
+  #withKey<A>(request: RelayRequest, use: (key: string, now: number) => A): Effect.Effect<A> {
+    return Effect.suspend(() => {
+      const key = this.#keys.get(request) ?? this.#digest(formOf(request, wordsOf(request), manners));
+      this.#keys.set(request, key);
+      // The time is that of the step in which the digest is there.
+      if (typeof key === "string") return Effect.map(now, (at) => use(key, at));
+      return Effect.flatMap(
+        Effect.promise(() => key),
+        (found) => Effect.map(now, (at) => use(found, at)),
+      );
     });
   }
 
@@ -214,17 +236,9 @@ const choosing = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-
 /** Members of a body that say how the response comes and not what is asked. */
 const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
 
-const keys = new WeakMap<RelayRequest, Promise<string>>();
-
-const keyOf = (request: RelayRequest): Effect.Effect<string> =>
-  Effect.promise(() => {
-    const known = keys.get(request) ?? digest(request);
-    keys.set(request, known);
-    return known;
-  });
-
 /**
- * The bytes that a request is known by, to make a digest of: words about it, and its body in its canonical form where it has one.
+ * What a request is known by, to make a digest of: words about it, and its body in its canonical form where it has one, behind each
+ * other.
  *
  * @param words JSON, which ends where it ends: no words and body are those of another request
  * @param leftOut members of the body that make no other request
@@ -233,24 +247,21 @@ export const formOf = (
   { body: given }: Pick<RelayRequest, "body">,
   words: ReadonlyArray<unknown>,
   leftOut: ReadonlySet<string>,
-): Uint8Array<ArrayBuffer> => {
-  const text = new TextEncoder();
-  const sent = typeof given === "string" ? text.encode(given) : (given ?? new Uint8Array(0));
+): readonly [words: string, body: Uint8Array<ArrayBuffer>] => {
+  const sent = typeof given === "string" ? new TextEncoder().encode(given) : (given ?? new Uint8Array(0));
   const form = canonical(sent, leftOut);
-  const body = form ?? sent;
-  const head = text.encode(JSON.stringify([form === undefined, ...words]));
-  const all = new Uint8Array(head.byteLength + body.byteLength);
-  all.set(head);
-  all.set(body, head.byteLength);
-  return all;
+  return [JSON.stringify([form === undefined, ...words]), form ?? sent];
 };
 
-const digest = async (request: RelayRequest): Promise<string> => {
-  const given = choosing.map((name) => headerOf(request.headers, name) ?? "");
-  const words = [request.tenant ?? null, request.method, request.url, ...given];
-  return hexOf(await crypto.subtle.digest("SHA-256", formOf(request, words, manners)));
+const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<unknown> => [
+  ...[tenant ?? null, method, url],
+  ...choosing.map((name) => headerOf(headers, name) ?? ""),
+];
+
+const webDigest: FormDigest = async (form) => {
+  const whole = await new Blob([...form]).arrayBuffer();
+  return hexOf(await crypto.subtle.digest("SHA-256", whole));
 };
 
-/** Bytes in hexadecimal digits. */
-export const hexOf = (bytes: ArrayBuffer): string =>
+const hexOf = (bytes: ArrayBuffer): string =>
   Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");

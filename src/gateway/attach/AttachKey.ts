@@ -4,9 +4,8 @@
  * A key is a digest under a key of this process that cannot be read out: one that is seen somewhere can neither be tried against
  * guessed credentials nor be used at another gateway.
  */
-import { timingSafeEqual } from "node:crypto";
-import { Effect } from "effect";
-import { formOf, hexOf } from "../../adapters/relay/RelayRepeats.ts";
+import { createHmac, generateKeySync, timingSafeEqual } from "node:crypto";
+import { formOf } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
@@ -31,42 +30,34 @@ const choosing = ["anthropic-version", "anthropic-beta", "openai-beta", routeHea
 /** Nothing of a body is left out: a document is no stream, and one with usage is no one without. */
 const nothing: ReadonlySet<string> = new Set();
 
-/** Makes keys; one for a process. */
+/**
+ * Makes keys, each in the step in which it is asked for: a digest takes some microseconds, and a thread's answer to it would take ten
+ * times as many. One for a process.
+ */
 export class AttachKeys {
-  #key: Promise<CryptoKey> | undefined;
+  readonly #key = generateKeySync("hmac", { length: 256 });
 
   /** The key of a request: method, upstream, target, canonical body, every credential and the name of its token. */
-  request(request: KeyedRequest): Effect.Effect<string> {
+  request(request: KeyedRequest): string {
     const { headers, method, target, tenant, upstream } = request;
     const given = choosing.map((name) =>
       headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
     );
-    return this.#signed(() =>
-      formOf(
-        request,
-        ["request", tenant ?? null, method, upstream, target, credentialsOf(target, headers), given],
-        nothing,
-      ),
-    );
+    const words = ["request", tenant ?? null, method, upstream, target, credentialsOf(target, headers), given];
+    return this.#signed(formOf(request, words, nothing));
   }
 
   /** The key of who may have a response: every credential and the name of the token. */
-  holder({ headers, target, tenant }: Holder): Effect.Effect<string> {
-    const words = ["holder", tenant ?? null, credentialsOf(target, headers)];
-    return this.#signed(() => new TextEncoder().encode(JSON.stringify(words)));
+  holder({ headers, target, tenant }: Holder): string {
+    return this.#signed([JSON.stringify(["holder", tenant ?? null, credentialsOf(target, headers)])]);
   }
 
-  #signed(bytes: () => Uint8Array<ArrayBuffer>): Effect.Effect<string> {
-    return Effect.promise(async () => {
-      this.#key ??= newKey();
-      return hexOf(await crypto.subtle.sign("HMAC", await this.#key, bytes()));
-    });
+  #signed(form: ReadonlyArray<string | Uint8Array>): string {
+    const hmac = createHmac("sha256", this.#key);
+    for (const part of form) hmac.update(part);
+    return hmac.digest("hex");
   }
 }
-
-type CryptoKey = Awaited<ReturnType<typeof newKey>>;
-
-const newKey = () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 
 /** All of them, wherever they stand. */
 const credentialsOf = (target: string, headers: RelayHeaders) => credentialsIn({ url: target, headers });

@@ -134,11 +134,12 @@ export class AttachRegistry {
    *
    * @returns what was evicted for them
    */
-  append(of: AttachEntry, bytes: Uint8Array): ReadonlyArray<AttachEntry> {
+  append(of: AttachEntry, chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<AttachEntry> {
     const entry = own(of);
     const before = entry.log.held;
-    entry.log.append(bytes);
-    if (!this.#entries.has(entry)) return [];
+    for (const bytes of chunks) entry.log.append(bytes);
+    if (entry.log.held === before && entry.log.length <= this.#limits.runBytes) return none;
+    if (!this.#entries.has(entry)) return none;
     this.#bytes += entry.log.held - before;
     const evicted: Array<AttachEntry> = [];
     if (entry.log.length > this.#limits.runBytes) evicted.push(this.#evict(entry, "run_bytes"));
@@ -243,6 +244,8 @@ export class AttachRegistry {
     return entry;
   }
 }
+
+const none: ReadonlyArray<AttachEntry> = [];
 
 /** No key is it; an unknown name is compared too, so that the time says nothing of which names there are. */
 const nobody = "0".repeat(64);

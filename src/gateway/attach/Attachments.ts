@@ -5,7 +5,8 @@
  * A run's client that leaves has not cancelled it: a user's Stop and a lost network are the same FIN. The run is cancelled in the
  * user's name when its time is over (L10), and a DELETE of its stream signs that at once. A shutdown ends what nobody reads.
  */
-import { Clock, type Context, Effect, FiberSet, type Scope } from "effect";
+import { Clock, type Context, Effect, type Scope } from "effect";
+import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AttachableRun } from "../api/Traffic.ts";
@@ -27,6 +28,8 @@ export interface AttachListeners {
 /** A run that begins, and what of its request is told an operator. */
 export interface Beginning {
   readonly request: KeyedRequest;
+  /** Its key, as `keyOf` gives it. */
+  readonly key: string;
   readonly wish: AttachWish;
   readonly refuse: (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
 }
@@ -38,6 +41,8 @@ interface Known {
   readonly token: string | undefined;
   /** Monotonic milliseconds. */
   readonly begunAt: number;
+  /** When its time is over, while nobody reads it. */
+  readonly due: Deadline;
 }
 
 /** The runs of a gateway that may outlive their clients. */
@@ -47,20 +52,20 @@ export class Attachments {
   readonly #known = new Map<AttachEntry, Known>();
   readonly #listeners: AttachListeners;
   readonly #clock: Clock.Clock;
+  readonly #deadlines: Deadlines;
   readonly #context: Context.Context<never>;
-  readonly #watch: (watching: Effect.Effect<void>) => void;
   #closing = false;
 
   private constructor(
     listeners: AttachListeners,
     limits: Partial<AttachLimits>,
-    [clock, context, watch]: [Clock.Clock, Context.Context<never>, (watching: Effect.Effect<void>) => void],
+    [clock, context]: [Clock.Clock, Context.Context<never>],
   ) {
     this.#registry = new AttachRegistry(limits);
     this.#listeners = listeners;
     this.#clock = clock;
+    this.#deadlines = Deadlines.of(clock);
     this.#context = context;
-    this.#watch = watch;
   }
 
   /** Makes it; what lingers still is forgotten with the scope. */
@@ -68,16 +73,10 @@ export class Attachments {
     listeners: AttachListeners,
     limits: Partial<AttachLimits> = {},
   ): Effect.fn.Return<Attachments, never, Scope.Scope> {
-    const watchers = yield* FiberSet.make<void>();
-    const run = yield* FiberSet.runtime(watchers)();
     const context = yield* Effect.context<never>();
-    const made = new Attachments(listeners, limits, [yield* Clock.Clock, context, (watching) => void run(watching)]);
-    run(
-      Effect.andThen(
-        listeners.closing,
-        Effect.sync(() => made.#close()),
-      ),
-    );
+    const made = new Attachments(listeners, limits, [yield* Clock.Clock, context]);
+    yield* Effect.addFinalizer(() => Effect.sync(() => made.#forgetAll()));
+    yield* Effect.forkScoped(Effect.map(listeners.closing, () => made.#close()));
     return made;
   });
 
@@ -108,29 +107,28 @@ export class Attachments {
   };
 
   /** Takes a run in whose client reads it. */
-  readonly begin = Effect.fnUntraced(
-    { self: this },
-    function* (this: Attachments, { refuse, request, wish }: Beginning) {
-      const terms = {
-        request: yield* this.#keys.request(request),
-        holder: yield* this.#keys.holder(request),
-        lingerMs: wish.lingerMs,
-        idempotencyKey: wish.idempotencyKey,
-      };
-      const { entry, evicted } = this.#registry.begin(terms);
-      const run = new LingeringRun(entry, {
-        registry: this.#registry,
-        now: () => this.#now(),
-        changed: (of, what) => this.#changed(of, what),
-        overflowed: (of) => this.#overflowed(of),
-        refuse,
-      });
-      this.#known.set(entry, { run, upstream: request.upstream, token: request.tenant, begunAt: this.#now() });
-      this.evicted(evicted);
-      this.#watch(this.#watched(run));
-      return run;
-    },
-  );
+  begin({ key, refuse, request, wish }: Beginning): LingeringRun {
+    const { idempotencyKey, lingerMs } = wish;
+    const terms = { request: key, holder: this.#keys.holder(request), lingerMs, idempotencyKey };
+    const { entry, evicted } = this.#registry.begin(terms);
+    const run = new LingeringRun(entry, {
+      registry: this.#registry,
+      now: () => this.#now(),
+      changed: (of, what) => this.#changed(of, what),
+      looked: (of) => this.#look(of),
+      overflowed: (of) => this.#overflowed(of),
+      refuse,
+    });
+    const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
+    this.#known.set(entry, { run, due, upstream: request.upstream, token: request.tenant, begunAt: this.#now() });
+    this.evicted(evicted);
+    return run;
+  }
+
+  /** The key by which a request is known. */
+  keyOf(request: KeyedRequest): string {
+    return this.#keys.request(request);
+  }
 
   /** The run has its name. */
   named({ entry }: LingeringRun, runId: string): void {
@@ -160,13 +158,13 @@ export class Attachments {
   /**
    * Gives a request the response of the run that it repeats.
    *
+   * @param key that of the request
    * @returns whether there is one that it may attach to
    */
   readonly repeated = Effect.fnUntraced(
     { self: this },
-    function* (this: Attachments, request: KeyedRequest, wish: AttachWish, client: ClientResponse) {
+    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
       if (!this.mightRepeat(wish)) return false;
-      const key = yield* this.#keys.request(request);
       // A run is found and taken in one step: of two repeats each has its own.
       const take = (silent: ReadonlySet<ClientResponse>) =>
         Effect.suspend(() => {
@@ -188,11 +186,9 @@ export class Attachments {
   );
 
   /** The run of a name, for who shows the credential of its request. */
-  found(runId: string, holder: Holder): Effect.Effect<LingeringRun | "evicted" | undefined> {
-    return Effect.map(this.#keys.holder(holder), (key) => {
-      const found = this.#registry.found(runId, key);
-      return typeof found === "object" ? this.#known.get(found)?.run : found;
-    });
+  found(runId: string, holder: Holder): LingeringRun | "evicted" | undefined {
+    const found = this.#registry.found(runId, this.#keys.holder(holder));
+    return typeof found === "object" ? this.#known.get(found)?.run : found;
   }
 
   /** Serves a run to a client that attaches to it, from a byte on. */
@@ -215,26 +211,20 @@ export class Attachments {
     run.stopped(why);
   }
 
-  /** Ends a run when its time is over, and forgets it. */
-  #watched(run: LingeringRun): Effect.Effect<void> {
+  /**
+   * Ends a run whose time is over, and forgets one that has ended so. It is looked at with every change and when its time is over: a
+   * run that lingers has neither a fiber nor a timer of its own.
+   */
+  #look(run: LingeringRun): void {
     const { entry } = run;
-    const over = () =>
-      run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined) ? "over" : this.#dueAt(run);
-    const watching = Effect.gen({ self: this }, function* () {
-      for (;;) {
-        const due = yield* run.until(over);
-        if (due === "over") return;
-        const left = due - this.#now();
-        if (left <= 0) break;
-        const changed = run.until(() => (over() === due ? undefined : true));
-        yield* Effect.raceFirst(Effect.sleep(left), changed);
-      }
+    const due = this.#known.get(entry)?.due;
+    if (due === undefined) return;
+    if (run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined)) return this.#forget(run);
+    const at = this.#dueAt(run);
+    if (at === undefined) this.#deadlines.clear(due);
+    else if (at <= this.#now())
       this.#stop(run, this.#closing ? "closing" : entry.evicted === undefined ? "expired" : "evicted");
-    });
-    return Effect.ensuring(
-      watching,
-      Effect.sync(() => this.#forget(run)),
-    );
+    else if (due.place === -1 || due.at !== at) this.#deadlines.set(due, at);
   }
 
   /** When a run's time is over; undefined while somebody reads it. */
@@ -243,9 +233,15 @@ export class Attachments {
     return this.#closing || entry.evicted !== undefined ? 0 : this.#registry.expiresAt(entry);
   }
 
-  #forget(run: LingeringRun): void {
-    this.#registry.drop(run.entry);
-    this.#known.delete(run.entry);
+  #forget({ entry }: LingeringRun): void {
+    this.#registry.drop(entry);
+    const known = this.#known.get(entry);
+    if (known !== undefined) this.#deadlines.clear(known.due);
+    this.#known.delete(entry);
+  }
+
+  #forgetAll(): void {
+    for (const { run } of this.#known.values()) this.#forget(run);
   }
 
   #close(): void {

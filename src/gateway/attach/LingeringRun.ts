@@ -2,7 +2,7 @@
  * Holds one run that may outlive its client: what was written of its response, how that ends, and the one client that reads it.
  *
  * What comes is kept and written to a client that has everything before it, in one step. A client that lags behind copies from the
- * log in its own fiber. The run is asked for more while its client has taken everything and its socket needs no drain, or while
+ * log, and its fiber waits for its socket. The run is asked for more while its client has taken everything and its socket needs no drain, or while
  * nobody reads: then the relay holds what comes. A client that takes the place of another one begins at
  * its own byte, and the other one's connection breaks at once: two readers of one response would each be half of the demand.
  */
@@ -24,8 +24,11 @@ export interface Reader {
   readonly client: ClientResponse;
   /** The byte that it has next. */
   at: number;
-  /** It has its head and everything behind it, and its fiber waits: what comes next may be written in the step in which it comes. */
-  isWaiting: boolean;
+  /** Headers behind those of the response. */
+  extra: RelayHeaders;
+  isHeaded: boolean;
+  /** Gives its waiting fiber what is next for it. While it waits the client is written to in whatever step something comes. */
+  resume: ((next: Effect.Effect<void>) => void) | undefined;
   /** It reads no more: it has gone, or another one has its place. */
   over: boolean;
 }
@@ -40,6 +43,8 @@ export interface LingeringServing {
   readonly now: () => number;
   /** A client has come or gone. */
   readonly changed: (run: LingeringRun, what: "attached" | "left") => void;
+  /** Something has changed that may say when the run's time is over. */
+  readonly looked: (run: LingeringRun) => void;
   /** What was held for a client that is away did not fit. */
   readonly overflowed: (run: LingeringRun) => void;
   readonly refuse: Refusal;
@@ -61,6 +66,7 @@ export class LingeringRun {
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
+  #onStop: ((why: StopReason) => void) | undefined;
   readonly #serving: LingeringServing;
   /** Each looks again with every change. */
   readonly #watchers = new Set<() => void>();
@@ -110,7 +116,9 @@ export class LingeringRun {
 
   /** Something has changed that somebody may wait for. */
   changed(): void {
-    for (const watch of [...this.#watchers]) watch();
+    if (this.#reader !== undefined) this.#copies(this.#reader);
+    if (this.#watchers.size > 0) for (const watch of [...this.#watchers]) watch();
+    this.#serving.looked(this);
   }
 
   /** The head that goes to clients. */
@@ -126,7 +134,7 @@ export class LingeringRun {
    */
   append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const from = this.entry.log.length;
-    const evicted = chunks.flatMap((chunk) => this.#serving.registry.append(this.entry, chunk));
+    const evicted = this.#serving.registry.append(this.entry, chunks);
     // Nothing has changed for those who wait where the client has everything and can take more.
     if (!this.#passedOn(chunks, from)) this.changed();
     return evicted;
@@ -136,7 +144,7 @@ export class LingeringRun {
   #passedOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
     const reader = this.#reader;
     const { log } = this.entry;
-    if (reader === undefined || !reader.isWaiting || reader.at !== from || log.length - from > stepBytesMax)
+    if (reader?.resume === undefined || !reader.isHeaded || reader.at !== from || log.length - from > stepBytesMax)
       return false;
     if (!reader.client.isReady()) return false;
     reader.client.writeNow(chunks);
@@ -176,9 +184,20 @@ export class LingeringRun {
 
   /** Ends the run before its own end; the first word counts. */
   stopped(why: StopReason): void {
-    this.#stop ??= why;
-    if (this.entry.end === undefined) this.#serving.registry.ended(this.entry, "cancelled", this.#serving.now());
+    if (this.#stop === undefined) {
+      this.#stop = why;
+      if (this.entry.end === undefined) {
+        this.#serving.registry.ended(this.entry, "cancelled", this.#serving.now());
+        this.#onStop?.(why);
+      }
+    }
     this.changed();
+  }
+
+  /** What is done when the run is to end while it goes on. Called at once if it is. */
+  whenStopped(act: (why: StopReason) => void): void {
+    this.#onStop = act;
+    if (this.#stop !== undefined) act(this.#stop);
   }
 
   /**
@@ -187,23 +206,21 @@ export class LingeringRun {
    * @param extra headers behind those of the response
    */
   serve(reader: Reader, extra: RelayHeaders = []): Effect.Effect<void> {
-    const copied = Effect.flatMap(this.#copied(reader, extra), (delivered) =>
-      Effect.sync(() => this.#left(reader, delivered)),
+    reader.extra = extra;
+    return Effect.onExit(Effect.andThen(this.#copied(reader), reader.client.settle), () =>
+      Effect.sync(() => this.#left(reader, false)),
     );
-    return Effect.raceFirst(
-      copied,
-      this.until(() => (reader.over ? true : undefined)),
-    ).pipe(Effect.andThen(reader.client.settle), Effect.ensuring(Effect.sync(() => this.#left(reader, false))));
   }
 
   /** Gives a client the one place, from a byte on; another one that has it loses it. */
   take(client: ClientResponse, at: number): Reader {
     const before = this.#reader;
-    const reader: Reader = { client, at, isWaiting: false, over: false };
+    const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
     this.#reader = reader;
     this.#serving.registry.joined(this.entry);
     client.whenGone(() => this.#left(reader, false));
     if (before !== undefined) before.over = true;
+    if (before !== undefined) this.#ends(before, Effect.void);
     if (this.#reader === reader) this.presence.returns();
     this.changed();
     return reader;
@@ -216,40 +233,75 @@ export class LingeringRun {
       this.presence.leaves();
       this.#serving.registry.left(this.entry, this.#serving.now(), delivered);
       this.#serving.changed(this, "left");
+      this.changed();
     }
-    this.changed();
+    this.#ends(reader, Effect.void);
   }
 
-  /** Copies to a client; whether it had everything. */
-  readonly #copied = Effect.fnUntraced(
-    { self: this },
-    function* (this: LingeringRun, reader: Reader, extra: RelayHeaders) {
-      const { client } = reader;
-      const begun = yield* this.until(
-        () => this.#head ?? this.#failed ?? (this.#bodyEnd === undefined ? undefined : "none"),
-      );
-      if (begun === "none") return yield* Effect.as(client.break, false);
-      if (!("head" in begun)) return yield* Effect.as(this.#serving.refuse(begun, client), false);
-      client.head(this.#headFor(begun.head, reader.at, extra), begun.streaming);
-      for (;;) {
-        const next = yield* this.until(() => this.#awaited(reader));
-        if (next === "end") return yield* Effect.as(client.end, true);
-        if (next === "break") return yield* Effect.as(client.break, false);
-        if (next === "full") yield* client.drained;
-        else {
-          yield* client.write([next]);
-          this.#took(reader, reader.at + next.byteLength);
-        }
-        this.changed();
-      }
-    },
-  );
+  /** Copies to a client until it has everything, has gone or has lost its place. */
+  #copied(reader: Reader): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      reader.resume = resume;
+      if (reader.over) this.#ends(reader, Effect.void);
+      else this.changed();
+      return Effect.sync(() => {
+        reader.resume = undefined;
+      });
+    });
+  }
 
-  /** What is next for a client. While there is nothing, bytes need no fiber to reach it. */
-  #awaited(reader: Reader): Bytes | "end" | "break" | "full" | undefined {
-    const next = this.#next(reader);
-    reader.isWaiting = next === undefined;
-    return next;
+  /** Writes what is there for a client whose fiber waits, and gives the fiber what is to be waited for elsewhere. */
+  #copies(reader: Reader): void {
+    if (reader.resume === undefined) return;
+    try {
+      this.#writes(reader);
+    } catch (defect) {
+      // It is one of serving this client: the run goes on for another one.
+      this.#ends(reader, Effect.die(defect));
+    }
+  }
+
+  #writes(reader: Reader): void {
+    if (!this.#heads(reader)) return;
+    const { client } = reader;
+    for (let next = this.#next(reader); next !== undefined; next = this.#next(reader)) {
+      if (next === "end")
+        return this.#ends(
+          reader,
+          Effect.map(client.end, () => this.#left(reader, true)),
+        );
+      if (next === "break") return this.#ends(reader, client.break);
+      if (next === "full") return this.#ends(reader, this.#drained(reader));
+      client.writeNow([next]);
+      this.#took(reader, reader.at + next.byteLength);
+    }
+  }
+
+  /** Gives a client its head, or the word that there is none; whether it has one. */
+  #heads(reader: Reader): boolean {
+    if (reader.isHeaded) return true;
+    const { client } = reader;
+    if (this.#head !== undefined) {
+      client.head(this.#headFor(this.#head.head, reader.at, reader.extra), this.#head.streaming);
+      reader.isHeaded = true;
+    } else if (this.#failed !== undefined) this.#ends(reader, this.#serving.refuse(this.#failed, client));
+    else if (this.#bodyEnd !== undefined) this.#ends(reader, client.break);
+    return reader.isHeaded;
+  }
+
+  #ends(reader: Reader, next: Effect.Effect<void>): void {
+    const { resume } = reader;
+    reader.resume = undefined;
+    resume?.(next);
+  }
+
+  /** Goes on once a client's socket takes more; not where another client has its place. */
+  #drained(reader: Reader): Effect.Effect<void> {
+    const drained = Effect.raceFirst(
+      reader.client.drained,
+      this.until(() => (reader.over ? true : undefined)),
+    );
+    return Effect.andThen(drained, this.#copied(reader));
   }
 
   #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {

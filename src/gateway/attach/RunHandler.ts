@@ -20,7 +20,7 @@ import type { Way } from "../routing/Way.ts";
 import type { KeyedRequest } from "./AttachKey.ts";
 import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
-import type { LingeringRun } from "./LingeringRun.ts";
+import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
 /** What serving a run needs of the gateway. */
 export interface RunServing extends RelayServing {
@@ -55,19 +55,23 @@ const attachable = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, StreamProcessor> {
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
-  if (yield* serving.attachments.repeated(request, asked.attach, client)) return;
+  const key = serving.attachments.keyOf(request);
+  if (yield* serving.attachments.repeated(key, asked.attach, client)) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
   const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };
   if (yield* fromMemory(ended)) return;
   client.access.outlives();
-  const run = yield* serving.attachments.begin({
-    ...{ request, wish: asked.attach },
+  const run = serving.attachments.begin({
+    ...{ request, key, wish: asked.attach },
     refuse: (error, to) => beforeHead(error, { ...ended, client: to }),
   });
-  const reading = yield* Effect.forkChild(run.serve(run.take(client, 0)), { startImmediately: true });
-  yield* lingering(run, ended, serving);
-  yield* Fiber.join(reading);
+  const reader = run.take(client, 0);
+  const working = yield* Effect.forkChild(lingering(run, ended, serving), { startImmediately: true });
+  yield* run.serve(reader);
+  const exit = yield* Fiber.await(working);
+  // A run that was stopped has ended as its stop says, whatever its fiber says of it.
+  if (run.stop === undefined) yield* exit;
 });
 
 /** What became of a run's opening. */
@@ -75,30 +79,30 @@ interface Opened {
   response: Relay.RelayedResponse | undefined;
 }
 
-/** Works a run to its end, or until it is stopped. */
+/** Works a run to its end, or until it is stopped: in a fiber of its own, which is interrupted then. */
 const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
-  Effect.suspend(() => {
+  Effect.withFiber<void, never, StreamProcessor>((working) => {
     const scope = Scope.makeUnsafe();
     const opened: Opened = { response: undefined };
-    return Effect.gen(function* () {
-      const working = yield* Effect.forkChild(worked(run, request, serving, { opened, scope }));
-      const ended = yield* Effect.raceFirst(
-        Fiber.await(working),
-        run.until(() => run.stop),
-      );
-      if (typeof ended !== "string") return yield* ended;
-      if (ended === "closing") yield* closeRun(scope);
-      // Once the marker has left there is nothing to cancel: the run is over, as its readers are.
-      else if (opened.response !== undefined && !(yield* opened.response.cancel)) yield* Scope.close(scope, Exit.void);
-      working.interruptUnsafe(undefined, ended === "closing" ? gatewayCloses : userGone);
-      return yield* yield* Fiber.await(working);
-    }).pipe(
-      Effect.onExit((exit) => Scope.close(scope, exit)),
-      // A run that was stopped has ended as its stop says, whatever its fiber says of it.
-      Effect.catchCause((cause) => (run.stop === undefined ? Effect.failCause(cause) : Effect.void)),
-      Effect.ensuring(Effect.sync(() => run.ended("broken"))),
+    const { context } = working;
+    run.whenStopped((why) => void Effect.runForkWith(context)(stopping(why, opened, scope, working)));
+    const ends = Effect.sync(() => run.ended("broken"));
+    return Effect.onExit(worked(run, request, serving, { opened, scope }), (exit) =>
+      Effect.ensuring(Scope.close(scope, exit), ends),
     );
   });
+
+const stopping = Effect.fnUntraced(function* (
+  why: StopReason,
+  { response }: Opened,
+  scope: Scope.Closeable,
+  working: Fiber.Fiber<unknown, unknown>,
+) {
+  if (why === "closing") yield* closeRun(scope);
+  // Once the marker has left there is nothing to cancel: the run is over, as its readers are.
+  else if (response !== undefined && !(yield* response.cancel)) yield* Scope.close(scope, Exit.void);
+  working.interruptUnsafe(undefined, why === "closing" ? gatewayCloses : userGone);
+});
 
 const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
 

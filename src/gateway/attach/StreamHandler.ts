@@ -63,7 +63,7 @@ const answered = Effect.fnUntraced(function* (
   const page = browsed({ headers }, target);
   if (page !== undefined) return page;
   const from = offsetIn(headers);
-  const run = yield* attachments.found(runId, asked);
+  const run = attachments.found(runId, asked);
   if (run === undefined) return unknown;
   if (run === "evicted") return evicted;
   client.access.learned({ run_id: runId });

@@ -5,8 +5,7 @@
  * Only answers of further routes are remembered, because a request goes to its first route anyway. What is kept of a text is a digest
  * with a key of this process, by the tenant whose answer it was: no other tenant's request is moved by it.
  */
-import { createHmac, randomBytes } from "node:crypto";
-import { Redacted } from "effect";
+import { createHmac, generateKeySync } from "node:crypto";
 import { dropOldest } from "../../domain/Limits.ts";
 
 /** Most texts that are remembered; the one that was seen last the longest ago is forgotten (L11). */
@@ -20,7 +19,7 @@ export interface RememberedFor {
 
 /** Remembers. One for all requests. */
 export class RouteMemory {
-  readonly #key = Redacted.make(randomBytes(32));
+  readonly #key = generateKeySync("hmac", { length: 256 });
   readonly #routes = new Map<string, string>();
   readonly #max: number;
 
@@ -61,7 +60,7 @@ export class RouteMemory {
   }
 
   #digest({ tenant, upstream }: RememberedFor, text: string): string {
-    const hmac = createHmac("sha256", Redacted.value(this.#key));
+    const hmac = createHmac("sha256", this.#key);
     return hmac
       .update(JSON.stringify([tenant ?? null, upstream, text]))
       .digest("base64")

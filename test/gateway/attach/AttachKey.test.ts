@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
 import { AttachKeys, type KeyedRequest } from "../../../src/gateway/attach/AttachKey.ts";
 import { attachWishOf, offsetIn } from "../../../src/gateway/attach/AttachWish.ts";
 
@@ -54,50 +53,44 @@ const others: Readonly<Record<string, Partial<KeyedRequest>>> = {
 };
 
 describe("The key of a request", () => {
-  it.effect("is the same however its JSON is spelt and its headers are ordered, and whatever its client counts", () =>
-    Effect.gen(function* () {
-      const keys = new AttachKeys();
-      const one = yield* keys.request(request());
-      const same = request({
-        body: ' {"messages": [],\n "stream":true, "model" :"m"}',
-        headers: [
-          ["x-stainless-retry-count", "2"],
-          ["Idempotency-Key", "i"],
-          ["traceparent", "00-1-2-3"],
-          ["AUTHORIZATION", "Bearer sk-one"],
-          ["x-recovery-linger", "500"],
-          ["cookie", "a=b"],
-        ],
-      });
-      assert.strictEqual(yield* keys.request(same), one);
-      assert.notStrictEqual(yield* new AttachKeys().request(request()), one, "each process has its own");
-    }),
-  );
+  it("is the same however its JSON is spelt and its headers are ordered, and whatever its client counts", () => {
+    const keys = new AttachKeys();
+    const one = keys.request(request());
+    const same = request({
+      body: ' {"messages": [],\n "stream":true, "model" :"m"}',
+      headers: [
+        ["x-stainless-retry-count", "2"],
+        ["Idempotency-Key", "i"],
+        ["traceparent", "00-1-2-3"],
+        ["AUTHORIZATION", "Bearer sk-one"],
+        ["x-recovery-linger", "500"],
+        ["cookie", "a=b"],
+      ],
+    });
+    assert.strictEqual(keys.request(same), one);
+    assert.notStrictEqual(new AttachKeys().request(request()), one, "each process has its own");
+  });
 
   for (const [what, given] of Object.entries(others)) {
-    it.effect(`is another one for ${what}`, () =>
-      Effect.gen(function* () {
-        const keys = new AttachKeys();
-        const one = yield* keys.request(request({ body: '{"model":"m","stream":true,"messages":[],"n":1}' }));
-        const first = what.startsWith("another number") ? one : yield* keys.request(request());
-        assert.notStrictEqual(yield* keys.request(request(given)), first);
-      }),
-    );
+    it(`is another one for ${what}`, () => {
+      const keys = new AttachKeys();
+      const one = keys.request(request({ body: '{"model":"m","stream":true,"messages":[],"n":1}' }));
+      const first = what.startsWith("another number") ? one : keys.request(request());
+      assert.notStrictEqual(keys.request(request(given)), first);
+    });
   }
 
-  it.effect("of who may have a response has every credential and the token's name, and nothing else", () =>
-    Effect.gen(function* () {
-      const keys = new AttachKeys();
-      const mine = yield* keys.holder(request());
-      const plain = { headers: [["Authorization", "Bearer sk-one"]] as const, target: "/recovery/streams/gw_1" };
-      assert.strictEqual(yield* keys.holder({ ...plain, tenant: undefined }), mine);
-      assert.notStrictEqual(yield* keys.holder({ ...plain, tenant: "red" }), mine);
-      assert.notStrictEqual(yield* keys.holder({ ...plain, headers: [], tenant: undefined }), mine);
-      const asked = yield* keys.holder(request({ target: "/v1beta/models/m:streamGenerateContent?alt=sse&key=k" }));
-      const again = { ...plain, target: "/recovery/streams/gw_1?key=k", tenant: undefined };
-      assert.strictEqual(yield* keys.holder(again), asked);
-    }),
-  );
+  it("of who may have a response has every credential and the token's name, and nothing else", () => {
+    const keys = new AttachKeys();
+    const mine = keys.holder(request());
+    const plain = { headers: [["Authorization", "Bearer sk-one"]] as const, target: "/recovery/streams/gw_1" };
+    assert.strictEqual(keys.holder({ ...plain, tenant: undefined }), mine);
+    assert.notStrictEqual(keys.holder({ ...plain, tenant: "red" }), mine);
+    assert.notStrictEqual(keys.holder({ ...plain, headers: [], tenant: undefined }), mine);
+    const asked = keys.holder(request({ target: "/v1beta/models/m:streamGenerateContent?alt=sse&key=k" }));
+    const again = { ...plain, target: "/recovery/streams/gw_1?key=k", tenant: undefined };
+    assert.strictEqual(keys.holder(again), asked);
+  });
 });
 
 describe("What a request says of attaching", () => {

@@ -146,7 +146,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.isUndefined(registry.found("gw_1", "your"));
     assert.isUndefined(registry.found("gw_2", "mine"));
     assert.isUndefined(registry.found("gw_2", ""));
-    assert.deepStrictEqual(registry.append(entry, bytes(11)), [entry]);
+    assert.deepStrictEqual(registry.append(entry, [bytes(11)]), [entry]);
     assert.strictEqual(entry.evicted, "run_bytes");
     assert.strictEqual(registry.found("gw_1", "mine"), "evicted");
     assert.isUndefined(registry.found("gw_1", "your"));
@@ -162,8 +162,8 @@ describe("The registry of runs that may be attached to", () => {
     const long = new AttachRegistry({ processBytes: 20_000 });
     const old = long.begin(terms()).entry;
     const young = long.begin(terms()).entry;
-    long.append(old, bytes(9_000));
-    assert.deepStrictEqual(long.append(young, bytes(12_000)), [old]);
+    long.append(old, [bytes(9_000)]);
+    assert.deepStrictEqual(long.append(young, [bytes(12_000)]), [old]);
     assert.strictEqual(old.evicted, "process_bytes");
     assert.strictEqual(old.log.length, 9_000, "its reader has what it has not read yet");
     assert.strictEqual(all(old.log, 0).byteLength, 9_000);
@@ -192,7 +192,7 @@ const play = (seed: number): void => {
       const { entry } = registry.begin(terms({ request: `r${pick(3)}`, holder: `h${pick(2)}`, lingerMs: 50 }));
       registry.named(entry, `gw_${known.length}`);
       known.push({ entry, read: true, failed: false, silent: pick(4) === 0 });
-    } else if (does <= 2) registry.append(one.entry, bytes(pick(9_000)));
+    } else if (does <= 2) registry.append(one.entry, [bytes(pick(9_000))]);
     else if (does === 3) {
       registry.left(one.entry, now, pick(2) === 0);
       one.read = false;
