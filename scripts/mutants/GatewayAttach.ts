@@ -7,6 +7,7 @@ const registry = "test/gateway/attach/AttachRegistry.test.ts";
 const keys = "test/gateway/attach/AttachKey.test.ts";
 const streams = "test/gateway/attach/Streams.test.ts";
 const attach = "test/gateway/attach/Attach.test.ts";
+const lingering = "test/gateway/attach/LingeringRun.test.ts";
 
 /** The mutants of `src/gateway/attach` and of `src/adapters/fetch/StreamAttachment.ts`. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -54,8 +55,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a key has no credentials",
     breaks: "never another client's bytes, DESIGN 17",
     within: "AttachKeys",
-    find: "upstream, target, credentialsOf(target, headers), given],",
-    replace: "upstream, target, [], given],",
+    find: "upstream, target, credentialsOf(target, headers), given];",
+    replace: "upstream, target, [], given];",
     proofs: [{ test: keys, named: "another credential" }],
   },
   {
@@ -78,8 +79,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a reader that lost its place keeps its connection",
     breaks: "the second takes over, DESIGN 17",
     within: "take",
-    find: "if (before !== undefined) before.over = true;",
-    replace: "if (before !== undefined && before === reader) before.over = true;",
+    find: "if (before !== undefined) this.#replaced(before);",
+    replace: "if (before !== undefined && before === reader) this.#replaced(before);",
     proofs: [{ test: streams, named: "has one reader" }],
   },
   {
@@ -101,10 +102,58 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a client that left keeps its run for ever",
     breaks: "L10",
-    within: "#watched",
-    find: "if (left <= 0) break;",
-    replace: "if (left <= 0) return;",
+    within: "#look",
+    find: "else if (due.place === -1 || due.at !== at) this.#deadlines.set(due, at);",
+    replace: "",
     proofs: [{ test: attach, named: "comes too late" }],
+  },
+  {
+    name: "a client that came back in time loses its run when the time is over that it had before",
+    breaks: "a reader that joins stops the time, DESIGN 17",
+    within: "#look",
+    find: "else if (at === undefined) this.#deadlines.clear(due);",
+    replace: "else if (at === undefined) return;",
+    proofs: [{ test: lingering, named: "comes back in time" }],
+  },
+  {
+    name: "a client whose socket must drain is written to all the same",
+    breaks: "L11",
+    within: "#passedOn",
+    find: "if (!reader.client.isReady()) return false;",
+    replace: "",
+    proofs: [{ test: lingering, named: "must drain" }],
+  },
+  {
+    name: "bytes that came while a client's socket drained never reach it",
+    breaks: "no character is lost",
+    within: "#drained",
+    find: "return Effect.andThen(drained, this.#copied(reader));",
+    replace: "return Effect.andThen(drained, Effect.never);",
+    proofs: [{ test: lingering, named: "must drain" }],
+  },
+  {
+    name: "a client that has lost its place waits for its socket",
+    breaks: "the second takes over, DESIGN 17",
+    within: "#drained",
+    find: "this.until(() => (reader.over ? true : undefined)),\n    );\n    return Effect.andThen(drained",
+    replace: "Effect.never,\n    );\n    return Effect.andThen(drained",
+    proofs: [{ test: lingering, named: "that has lost its place" }],
+  },
+  {
+    name: "a run that is forgotten keeps a time at which something is due",
+    breaks: "L11",
+    within: "#forget",
+    find: "if (known !== undefined) this.#deadlines.clear(known.due);",
+    replace: "",
+    proofs: [{ test: lingering, named: "leaves nothing that is due" }],
+  },
+  {
+    name: "a defect of serving one client ends the run",
+    breaks: "L11",
+    within: "#copies",
+    find: "this.#ends(reader, Effect.die(defect));",
+    replace: "throw defect;",
+    proofs: [{ test: lingering, named: "that cannot be served" }],
   },
   {
     name: "a repeat takes the place of a reader that lives, which took that of a silent one a moment ago",

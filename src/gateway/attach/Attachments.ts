@@ -219,9 +219,10 @@ export class Attachments {
     const { entry } = run;
     const due = this.#known.get(entry)?.due;
     if (due === undefined) return;
-    if (run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined)) return this.#forget(run);
+    const isOver = run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined);
     const at = this.#dueAt(run);
-    if (at === undefined) this.#deadlines.clear(due);
+    if (isOver) this.#forget(run);
+    else if (at === undefined) this.#deadlines.clear(due);
     else if (at <= this.#now())
       this.#stop(run, this.#closing ? "closing" : entry.evicted === undefined ? "expired" : "evicted");
     else if (due.place === -1 || due.at !== at) this.#deadlines.set(due, at);

@@ -219,11 +219,16 @@ export class LingeringRun {
     this.#reader = reader;
     this.#serving.registry.joined(this.entry);
     client.whenGone(() => this.#left(reader, false));
-    if (before !== undefined) before.over = true;
-    if (before !== undefined) this.#ends(before, Effect.void);
+    if (before !== undefined) this.#replaced(before);
     if (this.#reader === reader) this.presence.returns();
     this.changed();
     return reader;
+  }
+
+  /** Another client has its place: it waits for nothing more. */
+  #replaced(reader: Reader): void {
+    reader.over = true;
+    this.#ends(reader, Effect.void);
   }
 
   #left(reader: Reader, delivered: boolean): void {
@@ -265,16 +270,20 @@ export class LingeringRun {
     if (!this.#heads(reader)) return;
     const { client } = reader;
     for (let next = this.#next(reader); next !== undefined; next = this.#next(reader)) {
-      if (next === "end")
-        return this.#ends(
-          reader,
-          Effect.map(client.end, () => this.#left(reader, true)),
-        );
-      if (next === "break") return this.#ends(reader, client.break);
-      if (next === "full") return this.#ends(reader, this.#drained(reader));
+      if (typeof next === "string") {
+        this.#ends(reader, this.#behind(reader, next));
+        return;
+      }
       client.writeNow([next]);
       this.#took(reader, reader.at + next.byteLength);
     }
+  }
+
+  /** What a client waits for that has everything, or can take no more. */
+  #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
+    if (next === "full") return this.#drained(reader);
+    const { client } = reader;
+    return next === "break" ? client.break : Effect.map(client.end, () => this.#left(reader, true));
   }
 
   /** Gives a client its head, or the word that there is none; whether it has one. */

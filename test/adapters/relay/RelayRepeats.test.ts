@@ -1,8 +1,10 @@
+import { createHash } from "node:crypto";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import OpenAI from "openai";
 import {
+  type FormDigest,
   RelayRepeats,
   remainingBudget,
   repeatMs,
@@ -60,27 +62,34 @@ describe("RelayRepeats", () => {
     }),
   );
 
-  it.effect("knows a repeat however its JSON is spelt, and without streaming", () =>
-    Effect.gen(function* () {
-      const first = '{"model":"m","stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
-      const repeated = [
-        '{"model":"m","stream":true,"input":"x","client_metadata":{"turn":"t","session":"s"}}',
-        '{ "input": "x", "model": "m", "client_metadata": {"session":"s","turn":"t"} }',
-        '{"model":"m","stream":false,"stream_options":{"include_usage":true},"input":"x","client_metadata":{"session":"s","turn":"t"}}',
-      ];
-      for (const body of repeated) {
-        const repeats = new RelayRepeats();
-        yield* repeats.put(request(first), failed);
-        assert.strictEqual((yield* repeats.take(request(body)))?.run_id, "run_1", body);
-      }
-      const other = [first.replace('"x"', '"y"'), first.replace('"t"}', '"t","n":1}'), `${first} `.replace("m", "n")];
-      for (const body of other) {
-        const repeats = new RelayRepeats();
-        yield* repeats.put(request(first), failed);
-        assert.isUndefined(yield* repeats.take(request(body)), body);
-      }
-    }),
-  );
+  const digests: Readonly<Record<string, FormDigest | undefined>> = {
+    "a digest that every runtime has": undefined,
+    "one that is there at once": (form) =>
+      form.reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex"),
+  };
+
+  for (const [what, digest] of Object.entries(digests))
+    it.effect(`knows a repeat however its JSON is spelt, and without streaming, by ${what}`, () =>
+      Effect.gen(function* () {
+        const first = '{"model":"m","stream":true,"input":"x","client_metadata":{"session":"s","turn":"t"}}';
+        const repeated = [
+          '{"model":"m","stream":true,"input":"x","client_metadata":{"turn":"t","session":"s"}}',
+          '{ "input": "x", "model": "m", "client_metadata": {"session":"s","turn":"t"} }',
+          '{"model":"m","stream":false,"stream_options":{"include_usage":true},"input":"x","client_metadata":{"session":"s","turn":"t"}}',
+        ];
+        for (const body of repeated) {
+          const repeats = new RelayRepeats(digest);
+          yield* repeats.put(request(first), failed);
+          assert.strictEqual((yield* repeats.take(request(body)))?.run_id, "run_1", body);
+        }
+        const other = [first.replace('"x"', '"y"'), first.replace('"t"}', '"t","n":1}'), `${first} `.replace("m", "n")];
+        for (const body of other) {
+          const repeats = new RelayRepeats(digest);
+          yield* repeats.put(request(first), failed);
+          assert.isUndefined(yield* repeats.take(request(body)), body);
+        }
+      }),
+    );
 
   it.effect("tells a body without a canonical form by its bytes, and never from a form with the same bytes", () =>
     Effect.gen(function* () {

@@ -1,0 +1,193 @@
+/** How a run that lingers serves one client after the other, and how its time is kept. */
+import { assert, describe, it } from "@effect/vitest";
+import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect";
+import { TestClock } from "effect/testing";
+import { Deadlines } from "../../../src/adapters/relay/deadline/Deadlines.ts";
+import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
+import { attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
+import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
+import type { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
+
+const head = { status: 200, statusText: "OK", headers: [] };
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** A client whose socket does as it is told. */
+class FakeClient {
+  got = "";
+  ended: "end" | "break" | undefined;
+  gone: () => void = () => undefined;
+  #drained: Deferred.Deferred<void> | undefined;
+  readonly #onHead: () => void;
+
+  constructor(onHead: () => void = () => undefined) {
+    this.#onHead = onHead;
+  }
+
+  get isFull(): boolean {
+    return this.#drained !== undefined;
+  }
+
+  fills(): void {
+    this.#drained = Deferred.makeUnsafe();
+  }
+
+  drains(): void {
+    const drained = this.#drained;
+    this.#drained = undefined;
+    if (drained !== undefined) Deferred.doneUnsafe(drained, Effect.void);
+  }
+
+  get response(): ClientResponse {
+    const ended = (how: "end" | "break") =>
+      Effect.sync(() => {
+        this.ended ??= how;
+      });
+    const told: Partial<ClientResponse> = {
+      whenGone: (act) => {
+        this.gone = act;
+      },
+      isReady: () => !this.isFull,
+      head: this.#onHead,
+      writeNow: (chunks) => {
+        assert.isFalse(this.isFull, "it was written to while it must drain");
+        for (const chunk of chunks) this.got += new TextDecoder().decode(chunk);
+      },
+      drained: Effect.suspend(() => (this.#drained === undefined ? Effect.void : Deferred.await(this.#drained))),
+      end: ended("end"),
+      break: ended("break"),
+      settle: Effect.suspend(() => (this.ended === undefined ? ended("break") : Effect.void)),
+    };
+    // A lingering run asks its client for nothing else.
+    return told as ClientResponse;
+  }
+}
+
+const lingerMs = 1_000;
+const request = { body: "{}", headers: [], method: "POST", tenant: undefined, upstream: "openai", target: "/v1/x" };
+
+/** A run that has begun, and the gateway's runs. */
+const begun = Effect.gen(function* () {
+  const attachments = yield* Attachments.make({ meter: { changed: () => undefined }, closing: Effect.never });
+  const wish = attachWishOf([], { lingerMs, lingerMaxMs: lingerMs }, {});
+  if ("reason" in wish) return assert.fail(wish.message);
+  const key = attachments.keyOf(request);
+  const run = attachments.begin({ request, wish, key, refuse: () => Effect.void });
+  attachments.named(run, "gw_1");
+  return { attachments, run };
+});
+
+/** Serves a client from a byte on. */
+const serving = (run: LingeringRun, client: FakeClient, from = 0) =>
+  Effect.forkChild(run.serve(run.take(client.response, from)), { startImmediately: true });
+
+describe("A client of a run that lingers", () => {
+  it.effect("whose socket must drain is written to once it has, and in the step in which something comes again", () =>
+    Effect.gen(function* () {
+      const { run } = yield* begun;
+      const client = new FakeClient();
+      const served = yield* serving(run, client);
+      run.headed(head, true);
+      run.append([bytes("a"), bytes("b")]);
+      assert.strictEqual(client.got, "ab");
+      client.fills();
+      let asked = 0;
+      const more = yield* Effect.forkChild(
+        run.until(() => {
+          asked += 1;
+          return run.wants ? true : undefined;
+        }),
+        { startImmediately: true },
+      );
+      run.append([bytes("c")]);
+      run.append([bytes("d")]);
+      assert.strictEqual(client.got, "ab");
+      assert.isFalse(run.wants);
+      client.drains();
+      assert.strictEqual(client.got, "abcd");
+      assert.isTrue(yield* Fiber.join(more));
+      run.append([bytes("e")]);
+      assert.strictEqual(client.got, "abcde");
+      assert.isAtMost(asked, 4, "bytes that reach a client change nothing for those who wait");
+      run.completed();
+      yield* Fiber.join(served);
+      assert.strictEqual(client.ended, "end");
+    }),
+  );
+
+  it.effect("that has lost its place is broken at once, whatever it waits for", () =>
+    Effect.gen(function* () {
+      const { run } = yield* begun;
+      const [first, second] = [new FakeClient(), new FakeClient()];
+      const served = yield* serving(run, first);
+      run.headed(head, true);
+      first.fills();
+      run.append([bytes("a")]);
+      yield* serving(run, second);
+      yield* Fiber.join(served);
+      assert.strictEqual(first.ended, "break");
+      run.append([bytes("b")]);
+      assert.deepStrictEqual([first.got, second.got], ["", "ab"]);
+    }),
+  );
+
+  it.effect("that cannot be served has the defect to itself: the run goes on for another one", () =>
+    Effect.gen(function* () {
+      const { run } = yield* begun;
+      const broken = new FakeClient(() => {
+        throw new Error("no such header");
+      });
+      const served = yield* serving(run, broken);
+      run.headed(head, true);
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(served)));
+      run.append([bytes("a")]);
+      const other = new FakeClient();
+      yield* serving(run, other);
+      run.completed();
+      assert.deepStrictEqual([other.got, other.ended], ["a", "end"]);
+    }),
+  );
+
+  it.effect("comes back in time: its run has no end but its own, and its time begins anew when it leaves", () =>
+    Effect.gen(function* () {
+      const { attachments, run } = yield* begun;
+      const [first, second] = [new FakeClient(), new FakeClient()];
+      yield* serving(run, first);
+      run.headed(head, true);
+      first.gone();
+      yield* TestClock.adjust(lingerMs - 1);
+      yield* serving(run, second);
+      yield* TestClock.adjust(5 * lingerMs);
+      assert.isUndefined(run.stop);
+      second.gone();
+      yield* TestClock.adjust(lingerMs - 1);
+      assert.isUndefined(run.stop);
+      assert.lengthOf(attachments.list(), 1);
+      yield* TestClock.adjust(1);
+      assert.strictEqual(run.stop, "expired");
+      assert.lengthOf(attachments.list(), 0);
+    }),
+  );
+
+  it.effect("leaves nothing that is due behind a run that is forgotten", () =>
+    Effect.gen(function* () {
+      const deadlines = Deadlines.of(yield* Clock.Clock);
+      const gateway = yield* Scope.make();
+      const { attachments, run } = yield* Scope.provide(begun, gateway);
+      const other = attachments.begin({
+        ...{ request, key: "another" },
+        ...{ wish: { lingerMs, repeats: false, asked: false, forbidden: false, idempotencyKey: undefined } },
+        refuse: () => Effect.void,
+      });
+      for (const lingering of [run, other]) {
+        const client = new FakeClient();
+        yield* serving(lingering, client);
+        client.gone();
+      }
+      assert.strictEqual(deadlines.size, 2);
+      attachments.cancel(run);
+      assert.strictEqual(deadlines.size, 1);
+      yield* Scope.close(gateway, Exit.void);
+      assert.strictEqual(deadlines.size, 0);
+    }),
+  );
+});
