@@ -159,6 +159,25 @@ const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: Write
 /** How a recorder commits at once; undefined where it may take time. */
 export const writeAtOnceOf = (recorder: object): WriteAtOnce | undefined => atOnce.get(recorder);
 
+/**
+ * A recorder that stands around another one goes on to commit at once, where that one does.
+ *
+ * @param taken hears of each commit that was taken so; of one that was not, nobody hears before `write` finds out why
+ */
+export const staysAtOnce = <Recorder extends object>(
+  around: Recorder,
+  recorder: object,
+  taken: () => void,
+): Recorder => {
+  const write = writeAtOnceOf(recorder);
+  if (write === undefined) return around;
+  return commitsAtOnce(around, (runId, entries) => {
+    const refusal = write(runId, entries);
+    if (refusal === undefined) taken();
+    return refusal;
+  });
+};
+
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
   Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
     const records = new Map<string, RunRecord.RunRecord>();

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { RunRecorder, staysAtOnce } from "../../recorder/RunRecorder.ts";
 
 /** How the store's writes go. */
 export interface StoreState {
@@ -102,12 +102,18 @@ class StoreWatch {
     });
   }
 
-  #ended(exit: Exit.Exit<unknown, RecorderError>, since: number): void {
+  /** A write was taken. */
+  taken(): void {
     this.#writtenAt = this.#elapsed();
+    this.#failing = undefined;
+  }
+
+  #ended(exit: Exit.Exit<unknown, RecorderError>, since: number): void {
     if (Exit.isSuccess(exit)) {
-      this.#failing = undefined;
+      this.taken();
       return;
     }
+    this.#writtenAt = this.#elapsed();
     // A write that died, or that its caller gave up, was not taken either.
     const reason = Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable";
     if (ofStore.has(reason)) this.#failing = { reason, since: this.#failing?.since ?? since };
@@ -131,9 +137,13 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
       const look = Effect.suspend(() => (watched.isToProbe ? Effect.ignoreCause(watched.follow(once)) : Effect.void));
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(probeFailingMs), look)));
     }
-    return Context.make(RunRecorder, {
+    const around: RunRecorder["Service"] = {
       ...recorder,
       write: (runId, entries) => watched.follow(recorder.write(runId, entries)),
-    }).pipe(Context.add(StoreHealth, { state: Effect.sync(() => watched.state) }));
+    };
+    const followed = staysAtOnce(around, recorder, () => watched.taken());
+    return Context.make(RunRecorder, followed).pipe(
+      Context.add(StoreHealth, { state: Effect.sync(() => watched.state) }),
+    );
   },
 );

@@ -70,6 +70,11 @@ export class Presence {
     this.#listener = listener;
   }
 
+  /** @internal The run has ended and hears of its reader no more: a presence outlives it, and must not keep it in memory (L11). */
+  forgets(listener: PresenceListener): void {
+    if (this.#listener === listener) this.#listener = undefined;
+  }
+
   /** @internal What is held does not fit. */
   evict(): void {
     if (this.#isEvicted) return;

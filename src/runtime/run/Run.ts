@@ -430,6 +430,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
       if (this.ledger.ended) return Effect.void;
       this.ledger.ended = true;
       this.unheed();
+      this.taps?.presence?.forgets(this);
       this.#options = letGo(this.#options);
       this.routes?.ended();
       this.seams?.ended();

@@ -3,7 +3,8 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { probeFailingMs, probeIdleMs, StoreHealth, slowWriteMs } from "../../../src/gateway/api/StoreHealth.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
+import * as E from "../../recorder/Entries.ts";
 
 type Answer = Effect.Effect<void, RecorderError>;
 
@@ -108,6 +109,35 @@ describe("the store's health", () => {
       play.probe = Effect.void;
       yield* TestClock.adjust(probeIdleMs);
       assert.strictEqual((yield* state).writes, "ok");
+    }),
+  );
+
+  it.effect("a store that commits at once goes on to do so, and each such commit counts", () =>
+    Effect.gen(function* () {
+      const services = yield* Layer.build(StoreHealth.watching(RunRecorder.layerMemory({ runsMax: 1 })));
+      const recorder = Context.get(services, RunRecorder);
+      const { state } = Context.get(services, StoreHealth);
+      const writeAtOnce = writeAtOnceOf(recorder);
+      if (writeAtOnce === undefined) return assert.fail("it does not commit at once");
+      assert.isUndefined(writeAtOnce("live", [E.begun("live")]));
+      assert.strictEqual((yield* recorder.run("live"))?.state, "live");
+      // What the store does not take at once is told by the write that finds out why.
+      assert.strictEqual(writeAtOnce("new", [E.begun("new")])?.reason, "full");
+      assert.strictEqual((yield* state).writes, "ok");
+      yield* Effect.exit(recorder.write("new", [E.begun("new")]));
+      assert.strictEqual((yield* state).reason, "full");
+      writeAtOnce("new", [E.begun("new")]);
+      assert.strictEqual((yield* state).reason, "full");
+      assert.isUndefined(writeAtOnce("live", [E.attempt(1)]));
+      assert.deepStrictEqual(yield* state, { writes: "ok" });
+    }),
+  );
+
+  it.effect("a store that may take time is not asked to commit at once", () =>
+    Effect.gen(function* () {
+      const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
+      const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, { ...memory })));
+      assert.isUndefined(writeAtOnceOf(Context.get(services, RunRecorder)));
     }),
   );
 });

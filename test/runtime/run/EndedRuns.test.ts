@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
@@ -37,15 +38,29 @@ const turn = Effect.gen(function* () {
   return new WeakRef(request);
 });
 
+/** Presences that an embedder keeps for readers who come back. */
+const presences: Array<Presence> = [];
+
+/** Runs a turn that holds its request in a tap, beside a presence that is kept. */
+const tapped = Effect.gen(function* () {
+  const request = { messages: ["what the user asked"] };
+  const presence = new Presence();
+  presences.push(presence);
+  const taps = { presence, tee: () => request.messages.length === 0 };
+  yield* Stream.runDrain((yield* StreamProcessor).run(S.options(S.scripted([S.text("a"), S.done]), { taps })));
+  return new WeakRef(request);
+});
+
 describe("An ended run", () => {
-  for (const [name, methods] of [
-    ["whose call may still be started", {}],
-    ["whose end waits for the store", { write: down }],
+  for (const [name, methods, played] of [
+    ["whose call may still be started", {}, turn],
+    ["whose end waits for the store", { write: down }, turn],
+    ["whose presence is kept", {}, tapped],
   ] as const) {
     it.live(`${name} keeps nothing of its request`, () =>
       Effect.gen(function* () {
         // The newest may still be on this test's own stack.
-        const requests = (yield* Effect.replicateEffect(turn, 5)).slice(0, 3);
+        const requests = (yield* Effect.replicateEffect(played, 5)).slice(0, 3);
         const isKept = () => requests.some((request) => request.deref() !== undefined);
         for (let round = 0; round < 10 && isKept(); round += 1) {
           yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
