@@ -1,5 +1,6 @@
 /**
- * Says which tests `npm test` runs, and which `npm run test:long` runs. CI runs both, so that each test runs once.
+ * Says which tests `npm test` runs, and which `npm run test:long` and `npm run test:pg` run. CI runs all three, so that each test
+ * runs once.
  */
 import { fileURLToPath } from "node:url";
 import type { ViteUserConfig } from "vitest/config";
@@ -68,23 +69,28 @@ export const long: ReadonlyArray<string> = [
   "test/storm/Storm.test.ts",
 ];
 
+/** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
+export const postgres: ReadonlyArray<string> = ["test/recorder/postgres/*.test.ts"];
+
 /** Every test file. */
 const all = "test/**/*.test.ts";
 
 /**
  * The configuration of a suite.
  *
- * @param suite `quick` for what a change is tried with, `long` for the rest, `all` for files that are named one by one
+ * @param suite `quick` for what a change is tried with, `postgres` for what needs its server, `long` for the rest, `all` for
+ *   files that are named one by one
  */
-export const suiteOf = (suite: "quick" | "long" | "all"): ViteUserConfig => {
+export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserConfig => {
   const reporter = process.env.CI === undefined ? "default" : "dot";
   // Where `.ci/run` wants the numbers of a run.
   const report = process.env.TEST_REPORT;
   return {
     root,
     test: {
-      include: suite === "long" ? [...long] : [all],
-      exclude: suite === "quick" ? [...long] : [],
+      include: suite === "long" ? [...long] : suite === "postgres" ? [...postgres] : [all],
+      exclude: suite === "quick" ? [...long, ...postgres] : suite === "all" ? [...postgres] : [],
+      ...(suite === "postgres" ? { globalSetup: ["test/recorder/postgres/Server.ts"] } : {}),
       // A worker of the quick suite plays many files: to load effect anew for each took as long as the tests themselves.
       isolate: suite !== "quick",
       testTimeout: 60_000,

@@ -30,6 +30,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   "./fetch": ["recoveringFetch", "FetchRecoveryOptions", "RecoveringFetch"],
   "./ai-sdk": ["createRecovery", "make", "Recovery", "OwnedRecovery", "RecoveryOptions", "RecoverOptions"],
   "./sqlite": ["SqlRunRecorder", "SqlFileOptions", "SqlRunRecorderOptions", "Retention"],
+  "./postgres": ["PostgresRunRecorder", "PostgresOptions"],
   "./gateway": ["Gateway", "GatewayLayers", "GatewayOptions", "ProgramOptions", "readConfig", "openConfig"],
   "./otlp": ["layer"],
   "./testing": ["conformance", "runConformance", "ConformanceOptions", "ConformanceRuntime", "ConformanceTask"],

@@ -73,7 +73,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["openai-chat", "openai-responses", "anthropic", "gemini"],
     [""],
   ],
-  recorder: [[""], ["export", "sql/sqlite"], ["sql"]],
+  recorder: [[""], ["export", "sql/sqlite", "sql/postgres"], ["sql"], ["postgres"], ["store"]],
   runtime: [
     ["contract"],
     ["tools", "questions", "pacing"],
@@ -86,7 +86,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   ],
   client: [["connection"], [""]],
   adapters: [
-    ["relay/seam", "relay/document", "relay/deadline", "relay/form"],
+    ["relay/seam", "relay/document", "relay/deadline"],
     ["relay"],
     ["fetch", "ai-sdk", "effect-ai", "otlp"],
     ["provider-model"],
@@ -95,7 +95,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],
-    ["body", "routing"],
+    ["routing"],
     ["routes"],
     ["proxy", "page/style", "page/geometry"],
     ["attach"],
@@ -115,7 +115,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
 };
 
 /** SQL stands in a folder of its own and has an entry point of its own: the core's entries must not reach it. */
-const unstableHomes = /^src\/recorder\/sql\//;
+const unstableHomes = /^src\/recorder\/(?:sql|postgres|store)\//;
 
 /** What the package promises to load nothing but stable `effect` modules. */
 const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];

@@ -5,18 +5,28 @@
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
-import * as SqlClient from "effect/sql/SqlClient";
+import * as Random from "effect/Random";
+import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "../Digest.ts";
 import { inRealTime, monotonicMs, realClock } from "../MonotonicTime.ts";
 import type { RecorderError } from "../RecorderError.ts";
+import { failureOf } from "./postgres/SqlState.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
-import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /** Longest pause before a lock is tried again, in milliseconds. */
 const lockPauseMs = 8;
+
+/** Longest pause before a server that cannot be reached is tried again, in milliseconds. */
+const awayPauseMs = 200;
+
+/** Most times that PostgreSQL undoes one transaction for the sake of others before that is a failure. */
+const conflictsMax = 100;
+
+/** Transactions that were undone for each other begin again at a moment within so many pauses for a lock. */
+const conflictSpread = 4;
 
 /** First pause, in milliseconds; each is twice as long as the one before. Another process's commit takes less. */
 const lockFirstPauseMs = 1;
@@ -61,16 +71,14 @@ export class SqlDatabase {
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
   ): Effect.Effect<A, Explained<E> | RecorderError> {
-    const transaction = this.#connected(body, SqlNodeSqlite.transactionOf(this.tables.sql));
+    const transaction = this.#connected(body, this.tables.dialect.write);
     const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
     return this.#explained(this.#apart(written, true));
   }
 
   /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
-    const snapshot = this.#connected(body, (it) =>
-      Effect.provideService(this.tables.sql.withTransaction(it), SqlClient.BeginTransaction, "BEGIN"),
-    );
+    const snapshot = this.#connected(body, this.tables.dialect.read);
     return this.#explained(this.#apart(this.#withTables(snapshot), false));
   }
 
@@ -211,16 +219,31 @@ const patiently = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   patience: LockPatience,
   pauseMs = lockFirstPauseMs,
+  tried = 1,
 ): Effect.Effect<A, E, R> =>
   Effect.catchIf(
     body,
-    (error) => isLocked(error) && patience.waits(),
-    () =>
+    (error) => isPassing(error, tried) && patience.waits(),
+    (error) =>
       Effect.andThen(
-        inRealTime(pauseMs),
-        Effect.suspend(() => patiently(body, patience, Math.min(pauseMs * 2, lockPauseMs))),
+        Effect.flatMap(pauseFor(error, pauseMs), inRealTime),
+        Effect.suspend(() => patiently(body, patience, Math.min(pauseMs * 2, awayPauseMs), tried + 1)),
       ),
   );
 
-const isLocked = (error: unknown): boolean =>
-  error instanceof SqlFailure.RowChanged || (isSqlError(error) && SqlFailure.explained(error, "").reason === "locked");
+/** Whether the same transaction may get through a moment later. */
+const isPassing = (error: unknown, tried: number): boolean => {
+  if (error instanceof SqlFailure.RowChanged) return true;
+  const server = failureOf(error);
+  // The server itself has waited for the lock.
+  if (server !== undefined) return server === "away" || (server === "conflicted" && tried < conflictsMax);
+  return isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";
+};
+
+/** Transactions that were undone for each other begin apart. */
+const pauseFor = (error: unknown, pauseMs: number): Effect.Effect<number> => {
+  const server = failureOf(error);
+  if (server === "away") return Effect.succeed(pauseMs);
+  const lockMs = Math.min(pauseMs, lockPauseMs);
+  return server === "conflicted" ? Random.nextBetween(0, lockMs * conflictSpread) : Effect.succeed(lockMs);
+};

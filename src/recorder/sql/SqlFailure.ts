@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect";
 import * as Metric from "effect/Metric";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "../RecorderError.ts";
+import { failureOf, type ServerFailure } from "./postgres/SqlState.ts";
 import { FileGone } from "./sqlite/SqlFile.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
@@ -43,12 +44,62 @@ const ofStore = {
   unavailable: "could not be used; nothing was written. Look at the cause",
 } as const;
 
+/** What is said of a server, under which reason. */
+const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["reason"], said: string]>> = {
+  conflicted: [
+    "locked",
+    "is written by so many at once that this write was undone whenever it was tried; nothing was written. Try again",
+  ],
+  server_locked: [
+    "locked",
+    "is locked by another program for longer than this one waits; nothing was written. Look into pg_locks, or try again",
+  ],
+  server_disk_full: [
+    "disk_full",
+    "has no room left on its server's disk; nothing was written. Free some space or prune old runs, then go on",
+  ],
+  exhausted: [
+    "unavailable",
+    "has no connection or no memory left for this program; nothing was written. Look at max_connections, and at what else is connected",
+  ],
+  standby: ["read_only", "takes no writes: its server is a standby, or set to be read-only. Name the primary server"],
+  forbidden: [
+    "read_only",
+    "refuses its role: a right on the tables is missing; nothing was written. docs/postgres.md lists the rights that the role needs",
+  ],
+  unauthenticated: [
+    "unavailable",
+    "refuses this program's role or password. Look at the address, at where the password comes from, and at pg_hba.conf",
+  ],
+  no_database: ["unavailable", "is no database or schema of its server. Create it, or name another one"],
+  server_corrupt: ["corrupt", "has damaged files, its server says; nothing was changed. Restore a backup"],
+  slow: [
+    "unavailable",
+    "took longer than its server permits, or an operator cancelled it; nothing was written. Look at statement_timeout",
+  ],
+  away: [
+    "unavailable",
+    "cannot be reached, or its server is shutting down or starting; nothing was written. The next write tries again",
+  ],
+  outcome_unknown: [
+    "unavailable",
+    "was lost while it committed, and cannot be asked since: whether this write is on record is not known",
+  ],
+};
+
 /**
  * Puts a failure of the database into a sentence.
  *
  * @param place the database, as a person knows it
  */
 export const explained = (cause: unknown, place: string): RecorderError => {
+  // A demand that the client does not meet.
+  if (cause instanceof RecorderError) return cause;
+  const server = failureOf(cause);
+  if (server !== undefined) {
+    const [reason, words] = ofServer[server];
+    return new RecorderError({ reason, run_id: "", message: `${place} ${words}`, cause });
+  }
   const kind = kindOf(isSqlError(cause) ? cause.reason.cause : cause);
   const lost = kind === undefined && isSqlError(cause) ? kindOfReason(cause) : kind;
   const said = lost ?? "unavailable";

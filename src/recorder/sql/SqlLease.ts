@@ -8,6 +8,7 @@
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
+import { RecorderError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import { type LeaseStanding, SqlLeaseWatch, type WatchedLease } from "./SqlLeaseWatch.ts";
@@ -56,7 +57,7 @@ export interface Owner {
   readonly id: string;
   readonly gone: boolean;
   readonly lease: WatchedLease;
-  /** When its process renewed it last, by that process's wall clock; undefined without a row. */
+  /** When its process renewed it last, by that process's own wall clock; undefined without a row. */
   readonly renewedAt: number | undefined;
 }
 
@@ -65,7 +66,8 @@ interface OwnerRow {
   readonly fenced: number | null;
   readonly beats: number | null;
   readonly lease_ms: number | null;
-  readonly expires_at: number | null;
+  readonly left_ms: number | null;
+  readonly renewed_at: number | null;
 }
 
 /** What a heartbeat found: the lease that it would renew, and how it holds it; undefined where another process has fenced it. */
@@ -73,6 +75,12 @@ export interface Beat {
   readonly id: string;
   readonly held: Held | undefined;
 }
+
+const rowless = new RecorderError({
+  reason: "bad_option",
+  run_id: "",
+  message: "the client gives no rows of a statement with RETURNING, by which the recorder knows what it has changed",
+});
 
 /** The lease of this process and the runs that it drives under it. */
 export class SqlLease {
@@ -219,11 +227,17 @@ export class SqlLease {
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
   }
 
-  /** Renews the lease; undefined where there is none. */
-  readonly beat: Effect.Effect<Beat | undefined, SqlError> = Effect.suspend(() => {
-    const id = this.#id;
-    return id === undefined ? Effect.undefined : Effect.map(this.#renew(id), (held) => ({ id, held }));
-  });
+  /**
+   * Renews the lease; undefined where there is none.
+   *
+   * @param tables the tables by the client whose transaction this is part of
+   */
+  beat(tables: SqlTables = this.#tables): Effect.Effect<Beat | undefined, SqlError> {
+    return Effect.suspend(() => {
+      const id = this.#id;
+      return id === undefined ? Effect.undefined : Effect.map(this.#renew(id, tables), (held) => ({ id, held }));
+    });
+  }
 
   /** Ends the lease: the runs that this process still drives may be taken over at once. */
   readonly end: Effect.Effect<void, SqlError> = Effect.suspend(() => {
@@ -255,11 +269,13 @@ export class SqlLease {
    * however many runs they drive.
    */
   readonly owners: Effect.Effect<ReadonlyArray<Owner>, SqlError> = Effect.suspend(() => {
-    const { leases, runs, sql } = this.#tables;
+    const { dialect, leases, runs, sql } = this.#tables;
     const rows = sql<OwnerRow>`WITH RECURSIVE o (owner) AS (
         SELECT MIN(owner) FROM ${runs} WHERE owner IS NOT NULL
         UNION ALL SELECT (SELECT MIN(r.owner) FROM ${runs} r WHERE r.owner > o.owner) FROM o WHERE o.owner IS NOT NULL)
-      SELECT o.owner, l.fenced, l.beats, l.lease_ms, l.expires_at FROM o LEFT JOIN ${leases} l ON l.id = o.owner
+      SELECT o.owner, l.fenced, l.beats, l.lease_ms, l.expires_at - ${dialect.time(this.#options.now())} AS left_ms,
+        ${dialect.told.renewedAt} AS renewed_at
+      FROM o LEFT JOIN ${leases} l ON l.id = o.owner
       WHERE o.owner IS NOT NULL`;
     return Effect.map(rows, (all) =>
       all.map((row) => this.#ownerOf(row)).filter(({ gone, id }) => gone || id !== this.#id),
@@ -289,19 +305,19 @@ export class SqlLease {
     return this.#watch.longestMs(owners.map(({ lease }) => lease));
   }
 
-  #ownerOf({ beats, expires_at, fenced, lease_ms, owner }: OwnerRow): Owner {
-    const [left, leaseMs] = [Number(expires_at ?? 0) - this.#options.now(), Number(lease_ms ?? 0)];
+  #ownerOf({ beats, fenced, lease_ms, left_ms, owner, renewed_at }: OwnerRow): Owner {
+    const [left, leaseMs] = [Number(left_ms ?? 0), Number(lease_ms ?? 0)];
     return {
       id: owner,
       gone: fenced === null || Number(fenced) !== 0,
       // An end that is further away than the lease is long was written by another clock.
       lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
-      renewedAt: expires_at === null ? undefined : Number(expires_at) - leaseMs,
+      renewedAt: renewed_at === null ? undefined : Number(renewed_at),
     };
   }
 
   readonly #hold = Effect.fnUntraced(function* (this: SqlLease, beating: boolean) {
-    const { leases, sql } = this.#tables;
+    const { dialect, leases, sql } = this.#tables;
     if (this.#id !== undefined) {
       // A thread that is busy may miss its heartbeat and still write.
       if (beating || this.#options.elapsed() - this.#beatAt >= this.beatMs) {
@@ -319,17 +335,18 @@ export class SqlLease {
     const drawn = globalThis.crypto.randomUUID();
     const [id, beatAt] = [process === undefined ? drawn : `${process}.${drawn}`, this.#options.elapsed()];
     this.#next = id;
-    yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
-      VALUES (${id}, ${label}, ${now()}, ${now() + leaseMs}, 0, 1, ${leaseMs})`;
-    return { id, beatAt };
+    const rows = yield* sql`INSERT INTO ${leases} (id, label, started_at, expires_at, fenced, beats, lease_ms)
+      VALUES (${id}, ${label}, ${now()}, ${dialect.time(now())} + ${leaseMs}, 0, 1, ${leaseMs}) RETURNING id`;
+    // Every later write rests on what RETURNING says of it.
+    return rows.length === 1 ? { id, beatAt } : yield* Effect.die(rowless);
   });
 
-  readonly #renew = Effect.fnUntraced(function* (this: SqlLease, id: string) {
-    const { leases, sql } = this.#tables;
+  readonly #renew = Effect.fnUntraced(function* (this: SqlLease, id: string, tables: SqlTables = this.#tables) {
+    const { dialect, leases, sql } = tables;
     const { elapsed, leaseMs, now } = this.#options;
     const beatAt = elapsed();
     const rows = yield* sql`UPDATE ${leases}
-      SET beats = beats + 1, expires_at = ${now() + leaseMs}, lease_ms = ${leaseMs}
+      SET beats = beats + 1, expires_at = ${dialect.time(now())} + ${leaseMs}, lease_ms = ${leaseMs}${dialect.told.set(now())}
       WHERE id = ${id} AND fenced = 0 RETURNING id`;
     return rows.length === 0 ? undefined : { id, beatAt };
   });

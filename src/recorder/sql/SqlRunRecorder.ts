@@ -2,7 +2,7 @@
  * Keeps runs in a database: they outlive their process, and another one can take them over.
  *
  * It makes the same record of the same entries as `RunRecorder.layerMemory`. Only the place differs.
- * Its statements need serialisable transactions. On SQLite every transaction is one.
+ * Its statements need serialisable transactions. On SQLite every transaction is one; on PostgreSQL it asks for them.
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
@@ -16,6 +16,7 @@ import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
 import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
+import * as SqlDialect from "./SqlDialect.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
 import * as SqlOwnership from "./SqlOwnership.ts";
@@ -116,9 +117,16 @@ interface Shared {
   readonly tables: boolean;
 }
 
-const make = (
+/**
+ * Makes a recorder over the client of the services. The layers of this package are made of it.
+ *
+ * @param beats a client for heartbeats only, so that nothing else that this process does holds them up; left out, they share
+ *   the one of everything else
+ */
+export const make = (
   options: SqlRunRecorderOptions,
   shared: Shared,
+  beats?: SqlClient.SqlClient,
 ): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
@@ -129,16 +137,15 @@ const make = (
       prefix = SqlTables.prefixDefault,
     } = options;
     const problem =
+      SqlDialect.problem(client) ??
       SqlTables.prefixProblem(prefix) ??
       msProblem("leaseMs", leaseMs, 1) ??
       msProblem("lockWaitMs", lockWaitMs, 0) ??
       processProblem(options.process);
     if (problem !== undefined) return yield* problem;
-    const database = new SqlDatabase(SqlTables.make(client, prefix), {
-      place,
-      shared,
-      ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
-    });
+    const use = { place, shared, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
+    const database = new SqlDatabase(SqlTables.make(client, prefix), use);
+    const beating = beats === undefined ? database : new SqlDatabase(SqlTables.make(beats, prefix), use);
     const lease = new SqlLease(database.tables, {
       leaseMs,
       ...(options.process === undefined ? {} : { process: options.process }),
@@ -152,7 +159,7 @@ const make = (
       lease.id === undefined ? Effect.void : reported(database.write(lease.end), "the lease was not given up"),
     );
     const write = yield* SqlWriter.make(database, lease);
-    yield* Effect.forkScoped(heartbeat(database, lease));
+    yield* Effect.forkScoped(heartbeat(database, beating, lease));
     const now = () => clock.currentTimeMillisUnsafe();
     if (options.retention !== false) yield* Effect.forkScoped(retain(database, options.retention ?? {}, now));
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
@@ -184,11 +191,11 @@ const msProblem = (name: string, ms: number | undefined, min: number): RecorderE
  * Renews the lease while the recorder lives. A beat that fails is tried again sooner than the next one is due: after an
  * outage a living process must be heard before a process that waits may take it for dead.
  */
-const heartbeat = (database: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
+const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   let isAway = false;
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
-    return Effect.flatMap(database.write(lease.beat), (beat) => {
+    return Effect.flatMap(beating.write(lease.beat(beating.tables)), (beat) => {
       isAway = false;
       if (beat === undefined) return Effect.void;
       const { held, id } = beat;

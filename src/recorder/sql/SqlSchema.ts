@@ -6,6 +6,7 @@ import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { keyBytes, newKey } from "../Digest.ts";
 import { RecorderError } from "../RecorderError.ts";
+import * as SqlState from "./postgres/SqlState.ts";
 import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
@@ -22,14 +23,15 @@ export const schemaVersion = 2;
 export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
   const found = yield* Effect.catchIf(version(tables), isMissingTable, () => Effect.void);
   if (found === undefined || found < schemaVersion) {
-    yield* tables.sql.withTransaction(migrate(tables, place, shared));
+    yield* tables.dialect.migrate(migrate(tables, place, shared));
   } else if (found > schemaVersion) return yield* newerSchema(found, place);
   return yield* digestKey(tables);
 });
 
 /** Whether a statement failed because the store has no tables (yet, or any more). */
 export const isMissingTable = (error: unknown): boolean =>
-  isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b|\b42P01\b/.test(error.message);
+  SqlState.isMissingTable(error) ||
+  (isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b/.test(error.message));
 
 const version = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<number | undefined, SqlError> =>
   Effect.map(sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'schema_version'`, ([row]) =>
@@ -124,25 +126,22 @@ const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.
 });
 
 const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
-  const { incidents, leases, meta, questions, runs, sql } = tables;
-  const ordinal = sql.onDialectOrElse({
-    sqlite: () => sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
-    orElse: () => sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
-  });
+  const { dialect, incidents, leases, meta, questions, runs, sql } = tables;
+  const { ordinal, word } = dialect;
   const key = Buffer.from(newKey()).toString("hex");
   yield* sql`CREATE TABLE ${leases} (
-    id TEXT PRIMARY KEY, label TEXT NOT NULL, started_at DOUBLE PRECISION NOT NULL,
-    expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL)`;
+    id ${word} PRIMARY KEY, label TEXT NOT NULL, started_at DOUBLE PRECISION NOT NULL,
+    expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL${dialect.told.column})`;
   yield* sql`CREATE TABLE ${runs} (
-    seq ${ordinal}, run_id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, owner TEXT,
+    seq ${ordinal}, run_id ${word} NOT NULL UNIQUE, version INTEGER NOT NULL, owner ${word},
     state TEXT NOT NULL, parked TEXT, provider TEXT NOT NULL, model TEXT NOT NULL,
     started_at DOUBLE PRECISION NOT NULL, ended_at DOUBLE PRECISION, broken INTEGER NOT NULL, record TEXT NOT NULL)`;
   yield* indexes(tables);
   yield* sql`CREATE TABLE ${incidents} (
-    run_id TEXT NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, id TEXT NOT NULL, n INTEGER NOT NULL,
+    run_id ${word} NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, id ${word} NOT NULL, n INTEGER NOT NULL,
     incident TEXT NOT NULL, PRIMARY KEY (run_id, id))`;
   yield* sql`CREATE TABLE ${questions} (
-    run_id TEXT NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, n INTEGER NOT NULL,
+    run_id ${word} NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, n INTEGER NOT NULL,
     question TEXT NOT NULL, PRIMARY KEY (run_id, n))`;
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('digest_key', ${key})`;
 });

@@ -7,6 +7,7 @@ import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import { RecorderError } from "../RecorderError.ts";
+import * as SqlDialect from "./SqlDialect.ts";
 
 /** What the names of the tables begin with when no option says otherwise. */
 export const prefixDefault = "stream_recovery_";
@@ -18,6 +19,7 @@ const prefixCharactersMax = 40;
 export interface SqlTables {
   readonly sql: SqlClient;
   readonly prefix: string;
+  readonly dialect: SqlDialect.SqlDialect;
   readonly meta: Fragment;
   readonly leases: Fragment;
   readonly runs: Fragment;
@@ -50,6 +52,7 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
   return {
     sql,
     prefix,
+    dialect: SqlDialect.of(sql, prefix),
     meta: named("meta"),
     leases: named("leases"),
     runs: named("runs"),

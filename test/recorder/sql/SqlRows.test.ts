@@ -36,11 +36,11 @@ describe("a statement changes only what its transaction has read", () => {
       const { id } = yield* mine.hold;
       mine.adopt({ id, beatAt: 0 });
       const seen = { id, beats: 1, leaseMs: 1_000, seemsOver: true };
-      assert.strictEqual((yield* mine.beat)?.id, id);
+      assert.strictEqual((yield* mine.beat())?.id, id);
       assert.instanceOf(yield* Effect.flip(other.fence(seen)), RowChanged);
       yield* other.fence({ ...seen, beats: 2 });
       assert.instanceOf(yield* Effect.flip(other.fence({ ...seen, beats: 2 })), RowChanged);
-      assert.isUndefined((yield* mine.beat)?.held, "a fenced lease is not renewed");
+      assert.isUndefined((yield* mine.beat())?.held, "a fenced lease is not renewed");
       assert.deepStrictEqual(yield* sql`SELECT beats, fenced FROM ${leases}`, [{ beats: 2, fenced: 1 }]);
     }),
   );

@@ -28,7 +28,14 @@ export const defaultFile = (
   platform: NodeJS.Platform = process.platform,
 ): string => {
   const named = env.STREAM_RECOVERY_DB ?? "";
-  if (named !== "") return named;
+  return named === "" ? ownFile(env, platform) : named;
+};
+
+/** The file in the user's state folder, also where the environment names another store. */
+export const ownFile = (
+  env: Readonly<Record<string, string | undefined>> = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string => {
   const [own, fallback] =
     platform === "win32"
       ? [env.LOCALAPPDATA, join(homedir(), "AppData", "Local")]

@@ -1,0 +1,113 @@
+/**
+ * Starts a PostgreSQL of its own in a temporary folder, and stops it: no port, no password, nothing of the machine's own server.
+ *
+ * PostgreSQL refuses to run as root. Where this process is root the server runs as `postgres`, the user that Debian's package
+ * makes.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A running server. */
+export interface Cluster {
+  /** The folder of its Unix socket. */
+  readonly socket: string;
+  /** The address of a database of it. */
+  readonly address: (database: string) => string;
+  /** Runs SQL with its own client, and gives what that prints. */
+  readonly psql: (database: string, sql: string) => string;
+  /** Stops it as `pg_ctl` calls it, and starts it again. */
+  readonly stop: (mode: "fast" | "immediate") => void;
+  readonly start: () => void;
+  /** Stops it and removes its folder. */
+  readonly remove: () => void;
+}
+
+/** Where Debian keeps each version's programs. */
+const debianFolder = "/usr/lib/postgresql";
+
+/** The user whom Debian's package makes. */
+const serverUser = "postgres";
+
+/** Its role that may do anything. */
+const superuser = "postgres";
+
+/** What the server is told: a test's data need not outlive the machine, and nothing listens on a port. */
+const settings = [
+  "listen_addresses=''",
+  "fsync=off",
+  "max_connections=60",
+  "shared_buffers=32MB",
+  "log_min_messages=fatal",
+];
+
+/** The folder of the newest PostgreSQL of this machine; undefined where there is none. */
+export const programs = (): string | undefined => {
+  const named = process.env.POSTGRES_BIN;
+  if (named !== undefined && named !== "") return named;
+  if (existsSync(debianFolder)) {
+    const versions = readdirSync(debianFolder).sort((a, b) => Number(b) - Number(a));
+    const found = versions.map((version) => join(debianFolder, version, "bin"));
+    const complete = found.find((folder) => existsSync(join(folder, "initdb")));
+    if (complete !== undefined) return complete;
+  }
+  const onPath = (process.env.PATH ?? "").split(":").find((folder) => existsSync(join(folder, "initdb")));
+  return onPath;
+};
+
+/**
+ * Installs Debian's package, where this is root on a Debian.
+ *
+ * @returns whether it is there now
+ */
+export const install = (): boolean => {
+  if (process.getuid?.() !== 0) return false;
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const run = (...args: ReadonlyArray<string>) => spawnSync("apt-get", args, { env, stdio: "ignore" }).status === 0;
+  return (
+    run("update", "-qq") && run("install", "-qqy", "--no-install-recommends", "postgresql") && programs() !== undefined
+  );
+};
+
+/**
+ * Makes a server and starts it.
+ *
+ * @param folder where the programs are
+ */
+export const make = (folder: string): Cluster => {
+  const root = mkdtempSync(join(tmpdir(), "recorder-pg-"));
+  const data = join(root, "data");
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) {
+    const id = (flag: string) => Number(execFileSync("id", [flag, serverUser], { encoding: "utf8" }));
+    chownSync(root, id("-u"), id("-g"));
+  }
+  const run = (program: string, ...args: ReadonlyArray<string>): string => {
+    const path = join(folder, program);
+    const [command, all] = isRoot ? ["runuser", ["-u", serverUser, "--", path, ...args]] : [path, args];
+    return execFileSync(command, all, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  };
+  run("initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+  const options = [...settings, `unix_socket_directories='${root}'`].map((setting) => `-c ${setting}`).join(" ");
+  // Its output goes to a file: a pipe that it keeps open would never end.
+  const start = () => void run("pg_ctl", "-D", data, "-w", "-l", join(root, "log"), "-o", options, "start");
+  const stop = (mode: string) => void run("pg_ctl", "-D", data, "-w", "-m", mode, "stop");
+  start();
+  return {
+    socket: root,
+    address: (database) => `postgres:///${database}?user=${superuser}&host=${encodeURIComponent(root)}`,
+    psql: (database, sql) =>
+      run("psql", "-h", root, "-U", superuser, "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", sql).trim(),
+    stop,
+    start,
+    remove: () => {
+      try {
+        stop("immediate");
+      } catch {
+        // It is down already.
+      }
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+};

@@ -1,0 +1,112 @@
+/**
+ * Reads the address of a PostgreSQL database: `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`.
+ *
+ * An address never holds a password. It stands in the list of processes, in logs and on pages, where anyone reads it.
+ */
+import { isIP } from "node:net";
+import { RecorderError } from "../RecorderError.ts";
+
+/** How the connection is protected; as libpq calls it, without the modes that fall back to plain text. */
+export type TlsMode = "disable" | "require" | "verify-ca" | "verify-full";
+
+/** Where a database is, and as whom it is used. */
+export interface PostgresAddress {
+  /** A name, an IP address, or the folder of a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  readonly role: string | undefined;
+  readonly database: string | undefined;
+  readonly tls: TlsMode;
+  /** File with the certificates of those who may sign the server's; left out, those that Node trusts. */
+  readonly rootCertificate: string | undefined;
+  /** Files with the certificate by which the role is known to the server, and its key. */
+  readonly certificate: string | undefined;
+  readonly key: string | undefined;
+  /** What the tables' names begin with. */
+  readonly prefix: string | undefined;
+  /** The schema in which the tables stand; left out, the role's own search path says so. */
+  readonly schema: string | undefined;
+}
+
+/** Where PostgreSQL listens unless it is told otherwise. */
+const portDefault = 5432;
+
+const tlsModes: ReadonlyArray<string> = [
+  "disable",
+  "require",
+  "verify-ca",
+  "verify-full",
+] satisfies ReadonlyArray<TlsMode>;
+
+/** What may stand behind the question mark. Anything else is refused: a misspelt `sslmode` would leave a connection open. */
+const parameters = ["host", "port", "prefix", "schema", "sslcert", "sslkey", "sslmode", "sslrootcert", "user"] as const;
+
+/** Whether a name of a store is meant to be an address of PostgreSQL. */
+export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(name);
+
+/**
+ * Reads an address.
+ *
+ * @returns why it cannot be used, without a word of what stands in it: it may hold a password
+ */
+export const parse = (address: string): PostgresAddress | RecorderError => {
+  const url = URL.parse(address);
+  if (url === null || !/^postgres(?:ql)?:\/\//i.test(address)) {
+    return refused("expected postgres://ROLE@HOST:PORT/DATABASE");
+  }
+  if (url.password !== "" || url.searchParams.has("password")) {
+    return refused(
+      "it holds a password, which anyone who sees the list of processes could read. Leave it out, and put the password into $PGPASSWORD or into the file that $PGPASSWORD_FILE names",
+    );
+  }
+  const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
+  if (unknown !== undefined) return refused(`expected only ${parameters.join(", ")} behind the question mark`);
+  const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
+  const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(decoded);
+  if (hostname === undefined || role === undefined || database === undefined)
+    return refused("a % is not followed by a code");
+  const host = said("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
+  const port = Number(said("port") ?? (url.port === "" ? portDefault : url.port));
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return refused("port: expected 1 to 65535");
+  const schema = said("schema");
+  if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    return refused("schema: expected a name of a-z, 0-9 and _");
+  }
+  const tls = said("sslmode") ?? (isOwnMachine(host) ? "disable" : "verify-full");
+  if (!isTlsMode(tls)) {
+    return refused(`sslmode: expected ${tlsModes.join(", ")}. A mode that falls back to plain text protects nothing`);
+  }
+  return {
+    host,
+    port,
+    role: said("user") ?? (role === "" ? undefined : role),
+    database: database === "" ? undefined : database,
+    tls,
+    rootCertificate: said("sslrootcert"),
+    certificate: said("sslcert"),
+    key: said("sslkey"),
+    prefix: said("prefix"),
+    schema,
+  };
+};
+
+/** The database, as a person knows it. */
+export const placeOf = ({ database, host, port, role }: PostgresAddress): string =>
+  `postgres://${host.startsWith("/") ? encodeURIComponent(host) : isIP(host) === 6 ? `[${host}]` : host}:${port}/${database ?? role ?? ""}`;
+
+const isTlsMode = (name: string): name is TlsMode => tlsModes.includes(name);
+
+/** What is sent to these addresses leaves no machine. */
+const isOwnMachine = (host: string): boolean =>
+  host.startsWith("/") || host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
+
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+};
+
+const refused = (why: string): RecorderError =>
+  new RecorderError({ reason: "bad_option", run_id: "", message: `the address of PostgreSQL: ${why}` });

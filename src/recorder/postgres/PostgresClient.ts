@@ -1,0 +1,139 @@
+/**
+ * Opens connections to PostgreSQL over `@effect/sql-pg`: protected as the address says, and never waited for without end.
+ */
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { PgClient } from "@effect/sql-pg";
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import * as Redacted from "effect/Redacted";
+import * as Reactivity from "effect/reactivity/Reactivity";
+import type * as Scope from "effect/Scope";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
+import { realClock } from "../MonotonicTime.ts";
+import { RecorderError } from "../RecorderError.ts";
+import type { PostgresAddress } from "./PostgresAddress.ts";
+
+/** Where a password comes from: a value, or what gives it anew for each connection. */
+export type Password = Redacted.Redacted | Effect.Effect<Redacted.Redacted>;
+
+/** How a database is connected to. */
+export interface PostgresClientOptions {
+  readonly address: PostgresAddress;
+  readonly password: Password | undefined;
+  readonly connections: number;
+  /** Longest wait for another transaction's lock, in milliseconds. */
+  readonly lockMs: number;
+  /** What the server calls these connections. */
+  readonly name: string;
+}
+
+/**
+ * A connection on which nothing has moved for so long is closed, in milliseconds: a server that was cut off without a word
+ * would be waited for until the kernel gives up, a quarter of an hour later. One that is idle is opened again when needed.
+ */
+const quietMs = 20_000;
+
+/** Longest that the server lets a transaction of this program stand still, in milliseconds: its locks hold up others. */
+const idleTransactionMs = 10_000;
+
+/** Longest that the server works on one statement, in milliseconds. */
+const statementMs = 15_000;
+
+/**
+ * Makes a client. Its first connection is opened when it is needed.
+ *
+ * Fails where a file that the address names cannot be read.
+ */
+export const make = ({
+  address,
+  connections,
+  lockMs,
+  name,
+  password,
+}: PostgresClientOptions): Effect.Effect<PgClient.PgClient, RecorderError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const ssl = yield* tlsOf(address);
+    const { database, host, port, role, schema } = address;
+    const made = PgClient.make({
+      host,
+      port,
+      ssl,
+      stream: () => {
+        const socket = host.startsWith("/")
+          ? connect({ path: `${host}/.s.PGSQL.${port}` })
+          : connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: quietMs / 2 });
+        socket.setTimeout(quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
+        return socket;
+      },
+      maxConnections: connections,
+      applicationName: name,
+      ...(database === undefined ? {} : { database }),
+      ...(role === undefined ? {} : { username: role }),
+      ...(password === undefined ? {} : { password }),
+      startupParameters: {
+        lock_timeout: String(Math.max(1, Math.round(lockMs))),
+        statement_timeout: String(statementMs),
+        idle_in_transaction_session_timeout: String(idleTransactionMs),
+        ...(schema === undefined ? {} : { search_path: schema }),
+      },
+    });
+    // Sockets and servers take real time, also where a test moves the clock of this process.
+    const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
+    return yield* Effect.mapError(real, unusable);
+  });
+
+/** What TLS is told; false for plain text. */
+const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | false, RecorderError> => {
+  const { certificate, key, rootCertificate, tls } = address;
+  if (tls === "disable") return Effect.succeed(false);
+  return Effect.try({
+    try: () => ({
+      // As libpq has it: encrypted, and whoever answers is believed.
+      rejectUnauthorized: tls !== "require",
+      // The certificate is signed by one of those trusted, and may be another host's.
+      ...(tls === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
+      ...(rootCertificate === undefined ? {} : { ca: readFileSync(rootCertificate) }),
+      ...(certificate === undefined ? {} : { cert: readFileSync(certificate) }),
+      ...(key === undefined ? {} : { key: readFileSync(key) }),
+    }),
+    catch: unreadable,
+  });
+};
+
+/** The file's name is part of the system's own message. */
+const unreadable = (cause: unknown): RecorderError =>
+  new RecorderError({
+    reason: "bad_option",
+    run_id: "",
+    message: `the address of PostgreSQL: ${cause instanceof Error ? cause.message : String(cause)}`,
+  });
+
+const unusable = (error: SqlError): RecorderError =>
+  new RecorderError({
+    reason: "bad_option",
+    run_id: "",
+    message: `the address of PostgreSQL: ${isSqlError(error) ? error.reason.message : "it cannot be used"}`,
+  });
+
+/**
+ * The password that the environment holds: `$PGPASSWORD_FILE` names a file with nothing else in it, which is read for each
+ * connection; else `$PGPASSWORD` is it.
+ */
+export const passwordOf = (env: Readonly<Record<string, string | undefined>>): Password | undefined => {
+  const { PGPASSWORD: password, PGPASSWORD_FILE: file } = env;
+  if (file !== undefined && file !== "") {
+    // A file that is gone is told by the server, which gets no password: its own refusal is retried, as the file may come back.
+    return Effect.sync(() => Redacted.make(readOrEmpty(file)));
+  }
+  return password === undefined || password === "" ? undefined : Redacted.make(password);
+};
+
+const readOrEmpty = (file: string): string => {
+  try {
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+  } catch {
+    return "";
+  }
+};

@@ -1,0 +1,6 @@
+/**
+ * Keeps runs in PostgreSQL, which processes on many machines share. It needs the package `@effect/sql-pg`.
+ */
+export { RecorderError } from "../RecorderError.ts";
+export type { Retention, SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
+export { type PostgresOptions, PostgresRunRecorder } from "./PostgresRunRecorder.ts";

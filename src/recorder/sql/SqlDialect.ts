@@ -1,0 +1,81 @@
+/**
+ * Says how the store works on the database behind a client: how a transaction begins, whose time counts, what names are.
+ */
+import * as Effect from "effect/Effect";
+import * as SqlClient from "effect/sql/SqlClient";
+import type { Fragment } from "effect/sql/Statement";
+import { RecorderError } from "../RecorderError.ts";
+import * as SqlPostgres from "./postgres/SqlPostgres.ts";
+import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
+
+/** What differs from database to database. */
+export interface SqlDialect {
+  readonly name: "sqlite" | "postgres";
+  /** Runs a body as one transaction that may write. */
+  readonly write: SqlPostgres.Transact;
+  /** Runs a body that sees the database at one moment. */
+  readonly read: SqlPostgres.Transact;
+  /** Runs what makes tables, one process at a time. */
+  readonly migrate: SqlPostgres.Transact;
+  /**
+   * The time by which processes judge each other's leases, in milliseconds since the epoch.
+   *
+   * @param own the wall clock of this process: on SQLite all of them stand on one machine
+   */
+  readonly time: (own: number) => Fragment;
+  /**
+   * What else a lease is told when it is renewed: the wall clock of its process, where that is not the time of all. Times on a
+   * record are by that clock.
+   */
+  readonly told: {
+    readonly column: Fragment;
+    readonly set: (own: number) => Fragment;
+    /** When the process of the lease `l` renewed it last, by its own wall clock. */
+    readonly renewedAt: Fragment;
+  };
+  /** The type of a column of names: compared by their bytes, whatever language the database is made for. */
+  readonly word: Fragment;
+  /** The type of a column that counts rows up. */
+  readonly ordinal: Fragment;
+}
+
+/** How the store works on the database of a client. */
+export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
+  sql.onDialectOrElse({ pg: () => postgres(sql, prefix), orElse: () => sqlite(sql) });
+
+/** Why the store cannot work on the database of a client; undefined where it can. */
+export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
+  const other = () =>
+    new RecorderError({
+      reason: "bad_option",
+      run_id: "",
+      message: "the client speaks to neither SQLite nor PostgreSQL, and the recorder knows no other database",
+    });
+  return sql.onDialectOrElse({ sqlite: () => undefined, pg: () => undefined, orElse: other });
+};
+
+const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
+  name: "sqlite",
+  write: SqlNodeSqlite.transactionOf(sql),
+  read: (body) => Effect.provideService(sql.withTransaction(body), SqlClient.BeginTransaction, "BEGIN"),
+  migrate: sql.withTransaction,
+  time: (own) => sql`${own}`,
+  told: { column: sql.literal(""), set: () => sql.literal(""), renewedAt: sql.literal("l.expires_at - l.lease_ms") },
+  word: sql.literal("TEXT"),
+  ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
+});
+
+const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
+  name: "postgres",
+  write: SqlPostgres.write(sql),
+  read: SqlPostgres.read(sql),
+  migrate: SqlPostgres.migrate(sql, prefix),
+  time: () => sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::double precision"),
+  told: {
+    column: sql.literal(", told_at DOUBLE PRECISION"),
+    set: (own) => sql`, told_at = ${own}`,
+    renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
+  },
+  word: sql.literal('TEXT COLLATE "C"'),
+  ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+});

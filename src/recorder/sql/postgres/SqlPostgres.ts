@@ -1,0 +1,124 @@
+/**
+ * Runs the store's transactions on PostgreSQL, and finds out what became of one whose connection broke at its COMMIT.
+ *
+ * Writes are SERIALIZABLE: the store decides by what it has read, and with less two processes may each decide by rows that
+ * the other one changes. A transaction that PostgreSQL undoes for that is run again by its caller.
+ */
+import * as Clock from "effect/Clock";
+import * as Effect from "effect/Effect";
+import * as SqlClient from "effect/sql/SqlClient";
+import { isSqlError, type SqlError } from "effect/sql/SqlError";
+import { inRealTime, realClock } from "../../MonotonicTime.ts";
+import { RecorderError } from "../../RecorderError.ts";
+import { leavesOpen, OutcomeUnknown } from "./SqlState.ts";
+
+/** Runs a body as one transaction. */
+export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
+
+/** How often the server is asked what became of a transaction, before that counts as unknown. */
+const askedMax = 50;
+
+/** From one such question to the next, in milliseconds. */
+const askPauseMs = 100;
+
+/** Sees the database at one moment, however many tables are read, and takes no lock. */
+export const read =
+  (sql: SqlClient.SqlClient): Transact =>
+  (body) =>
+    within(sql, body, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+
+/**
+ * Makes tables while no other process does. What another one has made until then is seen: this is the one transaction that
+ * must see more than the moment in which it began.
+ *
+ * @param name what the lock is called: the store's prefix
+ */
+export const migrate =
+  (sql: SqlClient.SqlClient, name: string): Transact =>
+  (body) => {
+    const locked = Effect.andThen(sql`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))`, body);
+    return within(sql, locked, "BEGIN ISOLATION LEVEL READ COMMITTED");
+  };
+
+/**
+ * Runs a transaction that may write. It fails with `OutcomeUnknown`, as a defect, only where the server cannot be asked
+ * whether it was committed; any other failure says that nothing was written.
+ */
+export const write = (sql: SqlClient.SqlClient): Transact => {
+  let demanded = false;
+  const demand = Effect.suspend(() => {
+    if (demanded) return Effect.void;
+    return Effect.flatMap(isolation(sql), (level) => {
+      if (level !== "serializable") return Effect.die(notSerializable(level));
+      demanded = true;
+      return Effect.void;
+    });
+  });
+  return <A, E>(body: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      let done: { readonly value: A; readonly xid: string | undefined } | undefined;
+      const whole = Effect.gen(function* () {
+        yield* demand;
+        const value = yield* body;
+        done = { value, xid: yield* transactionId(sql) };
+        return value;
+      });
+      return Effect.catchIf(within(sql, whole, "BEGIN ISOLATION LEVEL SERIALIZABLE"), leavesOpen, (error) => {
+        const known = done;
+        if (known?.xid === undefined) return Effect.fail(error);
+        return Effect.flatMap(outcome(sql, known.xid), (status) => {
+          if (status === "committed") return Effect.succeed(known.value);
+          return status === "aborted" ? Effect.fail(error) : Effect.die(new OutcomeUnknown("COMMIT", { cause: error }));
+        });
+      });
+    });
+};
+
+/** A transaction whose connection is lost cannot be undone either, and the loss comes back as a defect of its cleanup. */
+const within = <A, E>(
+  sql: SqlClient.SqlClient,
+  body: Effect.Effect<A, E>,
+  begin: string,
+): Effect.Effect<A, E | SqlError> =>
+  Effect.provideService(sql.withTransaction(body), SqlClient.BeginTransaction, begin).pipe(
+    Effect.provideService(Clock.Clock, realClock),
+    Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))),
+  );
+
+const isolation = (sql: SqlClient.SqlClient): Effect.Effect<string, SqlError> =>
+  Effect.map(
+    sql<{ readonly level: string }>`SELECT current_setting('transaction_isolation') AS level`,
+    ([row]) => row?.level ?? "",
+  );
+
+const notSerializable = (level: string): RecorderError =>
+  new RecorderError({
+    reason: "bad_option",
+    run_id: "",
+    message: `the client began a transaction that is ${level === "" ? "of no known level" : level} where serializable was asked for: its withTransaction does not follow BeginTransaction of effect/sql. Use PgClient of @effect/sql-pg`,
+  });
+
+/** The transaction's id; undefined where it has written nothing. */
+const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
+  Effect.map(
+    sql<{ readonly xid: string | null }>`SELECT pg_current_xact_id_if_assigned()::text AS xid`,
+    ([row]) => row?.xid ?? undefined,
+  );
+
+type Outcome = "committed" | "aborted" | "unknown";
+
+/** What became of a transaction, by the server's word. It is asked in real time: the socket is. */
+const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
+  for (let asked = 0; asked < askedMax; asked += 1) {
+    const rows = yield* Effect.orElseSucceed(
+      sql<{ readonly status: string | null }>`SELECT pg_xact_status(${xid}::text::xid8) AS status`,
+      () => [],
+    );
+    const status = rows[0]?.status;
+    if (status === "committed" || status === "aborted") return status satisfies Outcome;
+    // Too old for the server to know of it.
+    if (status === null) return "unknown" satisfies Outcome;
+    yield* inRealTime(askPauseMs);
+  }
+  return "unknown" satisfies Outcome;
+});

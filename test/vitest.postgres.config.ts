@@ -1,0 +1,4 @@
+import { defineConfig } from "vitest/config";
+import { suiteOf } from "./Suites.ts";
+
+export default defineConfig(suiteOf("postgres"));
