@@ -5,7 +5,8 @@ import { type Effect, Layer } from "effect";
 import { ProviderClient } from "../client/index.ts";
 import type { Choice } from "../domain/Decision.ts";
 import type { Question } from "../recorder/Question.ts";
-import { SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
+import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import * as RunStore from "../recorder/store/RunStore.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 
@@ -14,7 +15,7 @@ export const leaseMsDefault = 3_000;
 
 /** What the services need. */
 export interface LayerOptions {
-  /** SQLite file of the runs; default that of `SqlRunRecorder.layerFile`. */
+  /** SQLite file of the runs, or an address of PostgreSQL; default that of `SqlRunRecorder.layerFile`. */
   readonly db?: string;
   /** In milliseconds. */
   readonly leaseMs?: number;
@@ -26,6 +27,6 @@ export interface LayerOptions {
 export const layer = ({ ask, db, leaseMs = leaseMsDefault }: LayerOptions) =>
   StreamProcessor.layer.pipe(
     Layer.provideMerge(UserDecisions.layerAsk(ask)),
-    Layer.provideMerge(SqlRunRecorder.layerFile({ leaseMs, ...(db === undefined ? {} : { file: db }) })),
+    Layer.provideMerge(RunStore.layer({ leaseMs, file: db ?? defaultFile() })),
     Layer.provideMerge(ProviderClient.layer()),
   );

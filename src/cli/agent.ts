@@ -13,7 +13,8 @@ import * as Prompter from "../agent/terminal/Prompter.ts";
 import * as Session from "../agent/terminal/Session.ts";
 import { TerminalView } from "../agent/terminal/TerminalView.ts";
 import { protocols } from "../provider/Protocols.ts";
-import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import { defaultFile, ownFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import * as RunStore from "../recorder/store/RunStore.ts";
 import { relative } from "../story/Times.ts";
 import { dbFlag, foreignStore } from "./command/Store.ts";
 import { quoted } from "./terminal/Screen.ts";
@@ -121,7 +122,8 @@ const agent = Effect.fn("cli.agent")(function* (given: Given) {
   const db = Option.getOrUndefined(given.db) ?? defaultFile();
   const foreign = foreignStore(db);
   if (foreign !== undefined) return yield* fails("refused", foreign);
-  const folder = join(dirname(db), "chats");
+  // Chats stay on the machine whose files they are about.
+  const folder = join(dirname(RunStore.isServer(db) ? ownFile() : db), "chats");
   const chat = yield* chatOf(given, folder);
   if (chat === undefined) return yield* Console.log("no chat was left open");
   const { stderr, stdin, stdout } = process;

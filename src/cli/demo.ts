@@ -38,7 +38,7 @@ export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
 const flags = {
   db: dbFlag.pipe(
     Flag.withDescription(
-      "SQLite file that keeps the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder), or `memory`",
+      "SQLite file or postgres://… that keeps the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder), or `memory`",
     ),
   ),
   json: Flag.Boolean("json").pipe(

@@ -7,8 +7,9 @@ import { none } from "../domain/Prices.ts";
 import { Paths } from "../paths/Paths.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import { leaseMsDefault, SqlRunRecorder } from "../recorder/sql/SqlRunRecorder.ts";
+import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../recorder/sql/sqlite/SqlFile.ts";
+import * as RunStore from "../recorder/store/RunStore.ts";
 import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
@@ -96,7 +97,7 @@ const recorderOf = (
 ): Layer.Layer<RunRecorder, RecorderError> =>
   db === inMemory
     ? RunRecorder.layerMemory()
-    : SqlRunRecorder.layerFile({
+    : RunStore.layer({
         file: db ?? defaultFile(),
         synchronous: "normal",
         ...(leaseMs === undefined ? {} : { leaseMs }),

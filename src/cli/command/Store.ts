@@ -1,5 +1,5 @@
 /**
- * Opens the file of runs that a command works on, and says in one line what is wrong with it.
+ * Opens the store of runs that a command works on, and says in one line what is wrong with it.
  */
 import { existsSync } from "node:fs";
 import { Console, Effect, Option } from "effect";
@@ -7,30 +7,21 @@ import { Flag } from "effect/cli";
 import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
+import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Screen from "../terminal/Screen.ts";
 import { type CommandFailed, failing } from "./CommandFailed.ts";
 
-/**
- * Says why a name is none of a store, where it is an address: SQLite would make a file of that name. An address may hold a
- * password, so only its scheme is told.
- *
- * @returns undefined for a file, `memory`, and SQLite's own `file:` addresses
- */
+/** Why the `--db` that was typed, or what stands in its place, is none of a store; undefined where it is one. */
 export const foreignStore = (name: string): string | undefined => {
-  // One letter is a drive of Windows.
-  const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
-    /^(jdbc|sqlite|postgres|postgresql|mysql|libsql):/i.exec(name))?.[1];
-  return scheme === undefined || scheme.toLowerCase() === "file"
-    ? undefined
-    : `--db: expected a file or memory, got an address that begins with ${scheme}:`;
+  const problem = RunStore.problem(name);
+  return problem === undefined ? undefined : `--db: ${problem}`;
 };
 
-/** The flag that names the file. */
+/** The flag that names the store. */
 export const dbFlag = Flag.String("db").pipe(
   Flag.withDescription(
-    "SQLite file with the runs (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder)",
+    "SQLite file with the runs, or postgres://… (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder)",
   ),
   Flag.withMetavar("file"),
   Flag.optional,
@@ -60,7 +51,7 @@ export const withStore = <R>(
     if (file === inMemory) return yield* fail("refused", "--db memory holds nothing here: name a file");
     const foreign = foreignStore(file);
     if (foreign !== undefined) return yield* fail("refused", foreign);
-    if (!existsSync(file)) {
+    if (!RunStore.isServer(file) && !existsSync(file)) {
       return yield* fail("negative", `no run is on record: ${file} does not exist`);
     }
     const screen = yield* Screen.make(Option.getOrUndefined(db));
@@ -74,7 +65,7 @@ export const withStore = <R>(
 const leaseMs = 1_000;
 
 /** A command that only looks forgets nothing: retention is for programs that write. */
-const layerOf = (file: string) => SqlRunRecorder.layerFile({ file, leaseMs, retention: false });
+const layerOf = (file: string) => RunStore.layer({ file, leaseMs, retention: false });
 
 /** After so many milliseconds a command says what it waits for. */
 const silentMs = 300;
@@ -102,4 +93,5 @@ export const toldToWait = <A, E, R>(
 
 /** What is wrong with a store, in one line. */
 export const said = ({ message, reason }: RecorderError, file: string): string =>
-  message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;
+  // A server is told by its own name, which an address says in more words.
+  RunStore.isServer(file) || message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

@@ -4,8 +4,8 @@
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { inMemory } from "../../gateway/config/ProgramOptions.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { SqlRunRecorder } from "../../recorder/sql/SqlRunRecorder.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
+import * as RunStore from "../../recorder/store/RunStore.ts";
 import { failing } from "../command/CommandFailed.ts";
 import { foreignStore, said } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
@@ -46,7 +46,7 @@ export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept
 });
 
 const openFile = (file: string): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
-  Effect.catchTag(Layer.build(SqlRunRecorder.layerFile({ file })), "RecorderError", (error) =>
+  Effect.catchTag(Layer.build(RunStore.layer({ file })), "RecorderError", (error) =>
     Effect.as(Console.error(`demo: runs are kept in memory only: ${said(error, file)}`), undefined),
   );
 

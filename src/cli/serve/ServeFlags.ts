@@ -107,7 +107,11 @@ const where = {
   openai: url("openai", "OpenAI, or a compatible server,"),
   anthropic: url("anthropic", "Anthropic"),
   gemini: url("gemini", "Gemini"),
-  db: text("db", "STREAM_RECOVERY_DB", "SQLite file with the runs, or memory; left out, the file that `runs` reads"),
+  db: text(
+    "db",
+    "STREAM_RECOVERY_DB",
+    "SQLite file with the runs, postgres://…, or memory; left out, the store that `runs` reads",
+  ),
 };
 
 const manner = {

@@ -335,7 +335,7 @@ export const ConfigSchema = Schema.Struct({
   retry_empty: Schema.optionalKey(
     Schema.Boolean.annotate(said("Whether a response with nothing in it is asked for again; left out, yes")),
   ),
-  db: Schema.optionalKey(text("SQLite file with the runs, or `memory`")),
+  db: Schema.optionalKey(text("SQLite file with the runs, `postgres://…`, or `memory`")),
   workers: Schema.optionalKey(
     Schema.Union([
       Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: workersMax })),

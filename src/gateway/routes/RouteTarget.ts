@@ -6,9 +6,9 @@
  */
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import type * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
-import type { KnownBody } from "../body/BodyOutline.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -25,7 +25,8 @@ export interface MeantRequest {
   readonly server: UpstreamSettings;
   /** The provider's own path and query, as its client sent them. */
   readonly target: string;
-  readonly body: KnownBody;
+  /** Its body, parsed. */
+  readonly body: Json.JsonRecord;
 }
 
 /** Where it goes by a route, the first one included. */
@@ -49,7 +50,7 @@ export const targetOf = (
   server: UpstreamSettings,
   upstreams: Upstreams,
 ): RouteTarget | NoTarget => {
-  const { body, plan, server: from } = request;
+  const { body, plan } = request;
   const { headers } = plan.request;
   const model = modelSet(request, route);
   if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
@@ -61,10 +62,10 @@ export const targetOf = (
   const changesBody = changes.set.length > 0 || changes.drop.length > 0;
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
     return { reason: "the body is compressed, and cannot be changed" };
-  const inTheWay = obstacle(body.json, changes);
+  const inTheWay = obstacle(body, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
-  const shown = keepsCredential(from, server) ? asked : withoutClientCredentials(asked);
+  const shown = keepsCredential(request.server, server) ? asked : withoutClientCredentials(asked);
   const found = namedRouteOf(shown.url, shown.headers, server, upstreams);
   if ("refused" in found) return { reason: "the upstream is not asked such a request" };
   const claimed = protocolAt(found.url, headers);
@@ -89,7 +90,7 @@ export const targetOf = (
         route,
         server,
         changes: changesBody ? changes : undefined,
-        from,
+        from: request.server,
       }),
   };
 };

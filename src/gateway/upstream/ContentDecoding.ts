@@ -81,35 +81,36 @@ const isCut = (error: unknown): boolean =>
   (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
 
 /**
- * Decodes a whole body, as far as it is taken.
+ * Decodes a whole body to text, as far as it is taken.
  *
  * @param take counts bytes of the result as they come, and gives why they are too many
  * @param signal ends it
  * @returns undefined where the body cannot be decoded: it is the provider's to refuse, and passes through as it is
  */
-export const decodedBody = async <Reason extends string>(
+export const decodedText = async <Reason extends string>(
   encoding: string,
   body: Bytes,
   take: (bytes: number) => Reason | undefined,
   signal: AbortSignal,
-): Promise<{ readonly chunks: Array<Bytes> } | { readonly refused: Reason } | undefined> => {
+): Promise<{ readonly text: string; readonly refused?: never } | { readonly refused: Reason } | undefined> => {
   let given = false;
-  const decoding = decoded(encoding, async () => {
+  const chunks = decoded(encoding, async () => {
     if (given) return undefined;
     given = true;
     return [body];
   });
-  if (decoding === undefined) return undefined;
-  const chunks: Array<Bytes> = [];
+  if (chunks === undefined) return undefined;
+  const decoder = new TextDecoder();
+  let text = "";
   try {
-    for await (const chunk of decoding) {
+    for await (const chunk of chunks) {
       if (signal.aborted) return undefined;
       const refused = take(chunk.byteLength);
       if (refused !== undefined) return { refused };
-      chunks.push(chunk);
+      text += decoder.decode(chunk, { stream: true });
     }
   } catch {
     return undefined;
   }
-  return { chunks };
+  return { text: text + decoder.decode() };
 };

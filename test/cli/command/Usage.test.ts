@@ -20,9 +20,17 @@ describe("a command line that is wrong", () => {
   });
 
   it("knows an address from a file", () => {
-    for (const name of ["runs.db", "./a:b.db", "C:\\runs.db", "/tmp/x", "file:///tmp/x.db", ":memory:", "memory"])
-      assert.isUndefined(foreignStore(name), name);
-    for (const name of ["postgres://h/d", "POSTGRESQL://h/d", "sqlite:x", "https://h/x", "libsql:x", "my+sql://x"])
-      assert.match(foreignStore(name) ?? "", /^--db: expected a file or memory, got /, name);
+    const files = ["runs.db", "./a:b.db", "C:\\runs.db", "/tmp/x", "file:///tmp/x.db", ":memory:", "memory"];
+    for (const name of [...files, "postgres://h/d", "POSTGRESQL://h/d"]) assert.isUndefined(foreignStore(name), name);
+    for (const name of ["sqlite:x", "https://h/x", "libsql:x", "mysql://u:secret@h/x", "my+sql://x"]) {
+      const said = foreignStore(name) ?? "";
+      assert.match(said, /^--db: expected a file, memory or postgres:\/\/…, got an address that begins with \S+:$/, name);
+      assert.notInclude(said, "secret");
+    }
+    for (const name of ["postgres:runs", "postgres://u:secret@h/d", "postgres://h/d?sslmode=prefer"]) {
+      const said = foreignStore(name) ?? "";
+      assert.match(said, /^--db: the address of PostgreSQL: /, name);
+      assert.notInclude(said, "secret");
+    }
   });
 });
