@@ -111,6 +111,20 @@ export const explained = (cause: unknown, place: string): RecorderError => {
   });
 };
 
+/** What concerns every write alike: to try the writes of a group one by one would fail each of them, one wait after the other. */
+const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
+  "away",
+  "exhausted",
+  "forbidden",
+  "no_database",
+  "outcome_unknown",
+  "unauthenticated",
+]);
+
+/** Whether one write of a group may be the reason why all of them failed. */
+export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
+  (reason === "corrupt" || reason === "unavailable") && !ofAll.has(failureOf(cause));
+
 /** Counts a failure of the database; a refusal that concerns one run is none. */
 export const count = (error: RecorderError): Effect.Effect<void> =>
   Metric.update(Metric.withAttributes(failures, [["error.type", error.reason]]), 1);

@@ -81,7 +81,7 @@ const commitAll =
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
         // A write that fails by itself (a damaged page, a refused value) must not fail the others.
-        if (jobs.length > 1 && (error.reason === "corrupt" || error.reason === "unavailable")) {
+        if (jobs.length > 1 && SqlFailure.isOfOne(error)) {
           return Effect.forEach(jobs, (job) => commitAll(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);

@@ -24,7 +24,11 @@ describe("a command line that is wrong", () => {
     for (const name of [...files, "postgres://h/d", "POSTGRESQL://h/d"]) assert.isUndefined(foreignStore(name), name);
     for (const name of ["sqlite:x", "https://h/x", "libsql:x", "mysql://u:secret@h/x", "my+sql://x"]) {
       const said = foreignStore(name) ?? "";
-      assert.match(said, /^--db: expected a file, memory or postgres:\/\/…, got an address that begins with \S+:$/, name);
+      assert.match(
+        said,
+        /^--db: expected a file, memory or postgres:\/\/…, got an address that begins with \S+:$/,
+        name,
+      );
       assert.notInclude(said, "secret");
     }
     for (const name of ["postgres:runs", "postgres://u:secret@h/d", "postgres://h/d?sslmode=prefer"]) {

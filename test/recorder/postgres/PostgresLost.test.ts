@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Fiber, type Scope } from "effect";
+import type { SqlClient } from "effect/sql/SqlClient";
+import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import * as E from "../Entries.ts";
+import { type Recorder, record } from "../suite/Bench.ts";
+import * as CommitProxy from "./CommitProxy.ts";
+import * as Databases from "./Databases.ts";
+
+/** Cuts the connections of this suite's recorder that a condition meets, as an operator or a failing server does. */
+const cut = (admin: SqlClient, name: string, where: string) =>
+  Effect.map(
+    admin.unsafe<{ readonly pid: number }>(
+      `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 AND ${where}`,
+      [`${name}%`],
+    ),
+    ({ length }) => length,
+  );
+
+interface Opened {
+  readonly recorder: Recorder;
+  readonly admin: SqlClient;
+  readonly address: string;
+}
+
+const opened: Effect.Effect<Opened, RecorderError, Scope.Scope> = Effect.gen(function* () {
+  const address = yield* Databases.empty;
+  const admin = yield* Databases.client(address, "operator");
+  return { recorder: yield* Databases.open({ address }), admin, address };
+});
+
+describe("PostgresRunRecorder and connections that are lost", () => {
+  it.live("a connection that was cut while nothing used it is opened again, and no write fails for it", () =>
+    Effect.gen(function* () {
+      const { admin, recorder } = yield* opened;
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
+      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
+      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      assert.strictEqual((yield* record(recorder, "r")).attempts[0]?.facts.shown, "text");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("cut again and again, twenty writers lose nothing that was acknowledged, and nothing is there twice", () =>
+    Effect.gen(function* () {
+      const { admin, recorder } = yield* opened;
+      const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
+      const writer = (id: string) =>
+        Effect.gen(function* () {
+          yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
+          for (let n = 1; n <= 20; n += 1) yield* recorder.write(id, [E.opened(id, n)]);
+        });
+      let cuts = 0;
+      const cutter = Effect.forever(
+        Effect.andThen(
+          Effect.map(cut(admin, "stream-recovery", "state <> 'idle'"), (found) => {
+            cuts += found;
+          }),
+          Effect.sleep(60),
+        ),
+      );
+      yield* Effect.raceFirst(Effect.forEach(ids, writer, { concurrency: "unbounded" }), cutter);
+      assert.isAbove(cuts, 2, "connections were cut");
+      for (const id of ids) assert.strictEqual((yield* record(recorder, id)).incidents.length, 20, id);
+    }).pipe(Effect.scoped),
+  );
+
+  for (const where of ["request", "reply"] as const) {
+    it.live(`a commit whose ${where} is lost is on record once, and its writer is told so`, () =>
+      Effect.gen(function* () {
+        const proxy = yield* CommitProxy.make(yield* Databases.empty);
+        const recorder = yield* Databases.open({ address: proxy.address });
+        for (const [id, entries] of [["r", [E.begun("r")]] as const, ["s", E.life("s")] as const]) {
+          proxy.breaks = where;
+          yield* recorder.write(id, entries);
+          assert.deepStrictEqual(yield* record(recorder, id), E.folded(entries));
+        }
+        proxy.breaks = where;
+        yield* recorder.write("r", [E.attempt(1)]);
+        assert.strictEqual((yield* record(recorder, "r")).attempts.length, 1);
+        assert.strictEqual(proxy.broken, 3);
+      }).pipe(Effect.scoped),
+    );
+  }
+
+  it.live("an answer whose commit is lost counts once, and a claim is held", () =>
+    Effect.gen(function* () {
+      const proxy = yield* CommitProxy.make(yield* Databases.empty);
+      const recorder = yield* Databases.open({ address: proxy.address });
+      const parked = { _tag: "RunParked", reason: "question" } as const;
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked]);
+      const fresh = yield* Databases.open({ address: proxy.address });
+      proxy.breaks = "reply";
+      yield* fresh.answer({ run_id: "r", revision: 1, choice: "stop", by: "person" });
+      assert.strictEqual(proxy.broken, 1);
+      assert.strictEqual((yield* record(recorder, "r")).questions[0]?.answer, "stop");
+      proxy.breaks = "reply";
+      yield* fresh.claim("r");
+      assert.strictEqual((yield* Effect.flip(recorder.claim("r"))).reason, "owned");
+      yield* fresh.write("r", [{ _tag: "RunResumed" }, E.attempt(2)]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live(
+    "where the server cannot be asked after it, the write fails as not known, and nothing else is written for it",
+    () =>
+      Effect.gen(function* () {
+        const address = yield* Databases.empty;
+        const direct = yield* Databases.open({ address });
+        const proxy = yield* CommitProxy.make(address);
+        const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
+        proxy.breaks = "reply";
+        const writing = yield* Effect.forkChild(Effect.flip(recorder.write("r", [E.begun("r")])), {
+          startImmediately: true,
+        });
+        while (proxy.broken === 0) yield* Effect.sleep(1);
+        proxy.isDown = true;
+        const error = yield* Fiber.join(writing);
+        assert.strictEqual(error.reason, "unavailable");
+        assert.match(error.message, /whether this write is on record is not known$/);
+        assert.deepStrictEqual(yield* record(direct, "r"), E.folded([E.begun("r")]));
+        // When the server is back, the run is its process's own.
+        proxy.isDown = false;
+        yield* recorder.write("r", [E.attempt(1)]);
+        assert.strictEqual((yield* record(direct, "r")).attempts.length, 1);
+      }).pipe(Effect.scoped),
+  );
+});
