@@ -13,8 +13,8 @@ import { inject } from "vitest";
 export interface CommitProxy {
   /** The address of the same database through the proxy. */
   readonly address: string;
-  /** Where the next commit breaks; undefined lets it through. */
-  breaks: "request" | "reply" | undefined;
+  /** Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on. */
+  breaks: "request" | "reply" | "for_good" | undefined;
   /** Whether connections are refused. */
   isDown: boolean;
   /** How many commits were broken. */
@@ -61,6 +61,7 @@ export const make = (address: string): Effect.Effect<CommitProxy, never, Scope.S
           proxy.broken += 1;
           if (where === "request") return end();
           swallows = true;
+          proxy.isDown = where === "for_good";
           upstream.write(bytes);
         });
         upstream.on("data", (bytes) => (swallows ? end() : void client.write(bytes)));
