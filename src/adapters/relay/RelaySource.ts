@@ -133,7 +133,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   wait(wake: () => void): void {
     this.#wake = wake;
     if (this.#awaits) return;
-    if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
+    const { coming } = this.#exchange;
+    if (this.#head === undefined && coming !== undefined) coming.wait(this.#woken);
+    else if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
     else this.#await(this.#read());
   }
 
@@ -146,12 +148,15 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   /** Takes what the exchange has by now; false where it has nothing, or a promise for it. */
   #advanced(): boolean {
-    if (this.#arrivals === undefined || this.#frames.failed !== undefined) return false;
+    if (this.#frames.failed !== undefined) return false;
     try {
-      const polled = this.#arrivals.poll();
+      const polled = this.#head === undefined ? this.#exchange.coming?.pollHead() : this.#arrivals?.poll();
       if (polled === undefined) return false;
       if (polled._tag === "error") throw polled.error;
-      const more = this.#take(polled._tag === "chunk" ? polled.chunk : undefined);
+      const more =
+        polled._tag === "head"
+          ? this.#opened(polled.head)
+          : this.#take(polled._tag === "chunk" ? polled.chunk : undefined);
       if (more !== undefined) this.#await(more);
     } catch (error) {
       this.#failure = { error };
@@ -181,7 +186,7 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   /** Reads by promises: what has to be waited for, and ahead of the attempt a body that cannot be polled. */
   async #read(): Promise<void> {
-    if (this.#head === undefined) await this.#open();
+    if (this.#head === undefined) await this.#opened(await this.#exchange.head());
     while (this.#failure === undefined && !this.#ended) {
       if (this.#frames.failed !== undefined) await this.#behindFailure();
       else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax) return;
@@ -200,10 +205,13 @@ export class RelaySource implements PolledReader<RelayPart> {
     });
   }
 
-  /** Reads the head; of a response that is no stream, the body too. */
-  async #open(): Promise<void> {
+  /**
+   * The head has come.
+   *
+   * @returns done once the body is read too, where the response is no stream
+   */
+  #opened(head: RelayHead): Promise<void> | undefined {
     const { context, heads, plan } = this.#options;
-    const head = await this.#exchange.head();
     this.#head = head;
     context.delivery("accepted", head.status);
     if (head.status < 200 || head.status > 299) return this.#refuse([]);
@@ -212,6 +220,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // Without the type of a stream only the first event proves one.
     if (isEventStream(head)) heads.release(context.attempt);
+    return undefined;
   }
 
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {

@@ -37,6 +37,18 @@ export interface RelayReporters {
   readonly bytes: (count: number) => void;
 }
 
+/** What is known of a head: it, why there is none, or nothing yet. */
+export type PolledHead =
+  | { readonly _tag: "head"; readonly head: RelayHead }
+  | { readonly _tag: "error"; readonly error: unknown }
+  | undefined;
+
+/** A head on its way. `wait` calls back once, when there may be something to poll. */
+export interface Coming {
+  readonly pollHead: () => PolledHead;
+  readonly wait: (wake: () => void) => void;
+}
+
 /** The bytes of a body as they arrive. */
 export type Arrivals = Pick<PolledReader<Uint8Array<ArrayBuffer>>, "poll" | "wait">;
 
@@ -47,6 +59,8 @@ export interface RelayExchange {
    * cause chain; of an error whose `reason` is a `Failure`, that failure counts.
    */
   readonly head: () => Promise<RelayHead>;
+  /** The same head without a promise, where the transport has it so. */
+  readonly coming?: Coming;
   /**
    * Bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content encoding: a
    * transport that did not ask for plain bytes decodes them. While no read waits, the transport buffers within a bound.

@@ -3,6 +3,8 @@
  */
 import type {
   Arrivals,
+  Coming,
+  PolledHead,
   RelayExchange,
   RelayHead,
   RelayReporters,
@@ -33,18 +35,17 @@ export interface ExchangeContext {
 
 /** An exchange that keeps the head as it came: an object of names loses spelling, order and repeated names. */
 class RawExchange extends Exchange {
-  head_: RelayHead | undefined = undefined;
+  rawHead: RelayHead | undefined = undefined;
 
-  override onResponseStart(...given: Parameters<Required<HandlerOf>["onResponseStart"]>): void {
-    const [controller, status, headers, statusText] = given;
+  override onResponseStart(controller: Given[0], status: number, headers: Given[2], statusText?: string): void {
     const { rawHeaders } = controller;
     const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
-    if (status >= 200) this.head_ = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
+    if (status >= 200) this.rawHead = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
     super.onResponseStart(controller, status, headers);
   }
 }
 
-type HandlerOf = Parameters<HttpConnections["agent"]["dispatch"]>[1];
+type Given = Parameters<Required<Parameters<HttpConnections["agent"]["dispatch"]>[1]>["onResponseStart"]>;
 
 /** One request on its way. */
 export class UpstreamExchange implements RelayExchange {
@@ -59,10 +60,27 @@ export class UpstreamExchange implements RelayExchange {
     dispatch(context.wire, request, this.#exchange);
   }
 
+  get coming(): Coming {
+    return this;
+  }
+
+  pollHead(): PolledHead {
+    const { broken, rawHead } = this.#exchange;
+    if (rawHead !== undefined) return { _tag: "head", head: this.#headOf(rawHead) };
+    return broken === undefined ? undefined : { _tag: "error", error: this.#failed(broken) };
+  }
+
+  wait(wake: () => void): void {
+    this.#exchange.wait(wake);
+  }
+
   async head(): Promise<RelayHead> {
-    const found = await this.#arrived(() => this.#exchange.pollHead());
+    return (await this.#arrived(() => this.pollHead())).head;
+  }
+
+  /** The head as it goes on. @throws ProviderError where its body cannot be read */
+  #headOf(head: RelayHead): RelayHead {
     this.#context.origin.reached = true;
-    const head = this.#exchange.head_ ?? { ...found, statusText: "", headers: [] };
     const encoding = headerOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // It was asked to come plain and did not: what leaves here is plain all the same.
@@ -84,16 +102,16 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   arrivals(): Arrivals | undefined {
-    return this.#decoded === undefined ? { poll: this.#poll, wait: (wake) => this.#exchange.wait(wake) } : undefined;
+    return this.#decoded === undefined ? this : undefined;
   }
 
-  readonly #poll = (): Polled<Bytes> => {
+  poll(): Polled<Bytes> {
     const polled = this.#exchange.poll();
     if (polled === undefined) return undefined;
     if (polled === "ended") return { _tag: "end" };
     if ("operation" in polled) return { _tag: "error", error: this.#failed(polled) };
     return { _tag: "chunk", chunk: plainBytes(polled) };
-  };
+  }
 
   abort(): void {
     this.#exchange.abort();
@@ -102,21 +120,18 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async #raw(): Promise<ReadonlyArray<Bytes> | undefined> {
-    const polled = await this.#arrived(() => this.#exchange.poll());
-    return polled === "ended" ? undefined : plainBytes(polled);
+    const polled = await this.#arrived(() => this.poll());
+    return polled._tag === "end" ? undefined : polled.chunk;
   }
 
-  /** Waits for what has arrived; rejects where the exchange has broken instead. */
-  #arrived<A extends object | string>(look: () => A | ExchangeBreak | undefined): Promise<A> {
-    return new Promise((resolve, reject) => {
-      const settle = () => {
-        const found = look();
-        if (found === undefined) this.#exchange.wait(settle);
-        else if (isBreak(found)) reject(this.#failed(found));
-        else resolve(found);
-      };
-      settle();
-    });
+  /** Waits for what is polled; rejects where the exchange has broken instead. */
+  async #arrived<A extends { readonly _tag: string }>(look: () => A | Failed | undefined): Promise<A> {
+    for (;;) {
+      const found = look();
+      if (isFailed(found)) throw found.error;
+      if (found !== undefined) return found;
+      await new Promise<void>((wake) => this.wait(wake));
+    }
   }
 
   readonly #failed = (broken: ExchangeBreak): ProviderError =>
@@ -149,8 +164,13 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
   }
 };
 
-const isBreak = <A extends object | string>(found: A | ExchangeBreak): found is ExchangeBreak =>
-  typeof found === "object" && "operation" in found;
+/** What a poll gives of an exchange that has broken. */
+interface Failed {
+  readonly _tag: "error";
+  readonly error: unknown;
+}
+
+const isFailed = (found: { readonly _tag: string } | undefined): found is Failed => found?._tag === "error";
 
 /** A poll gives one chunk at least; and undici's buffers are of plain memory, never of shared one, which their type leaves open. */
 const plainBytes = (chunks: ReadonlyArray<Uint8Array>) => chunks as unknown as readonly [Bytes, ...Array<Bytes>];
