@@ -3,19 +3,44 @@
  */
 import { Effect } from "effect";
 import type { RelayedResponse, RelaySink } from "../../../src/adapters/relay/Relay.ts";
-import type { Arrivals, RelayTransport } from "../../../src/adapters/relay/RelayTransport.ts";
+import type {
+  Arrivals,
+  Coming,
+  PolledHead,
+  RelayHead,
+  RelayTransport,
+} from "../../../src/adapters/relay/RelayTransport.ts";
 import type { Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
 import { shown } from "./RelayCases.ts";
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
-/** The same transport, whose bodies are polled. */
+/** The same transport, whose heads and bodies are polled. */
 export const polled = (transport: RelayTransport): RelayTransport => ({
   open: (request, reporters) => {
     const exchange = transport.open(request, reporters);
-    return { ...exchange, arrivals: () => arrivalsOf(exchange.read) };
+    return { ...exchange, coming: comingOf(exchange.head), arrivals: () => arrivalsOf(exchange.read) };
   },
 });
+
+const comingOf = (head: () => Promise<RelayHead>): Coming => {
+  let polled: PolledHead;
+  let wake: (() => void) | undefined;
+  const came = (found: PolledHead) => {
+    polled = found;
+    wake?.();
+  };
+  head().then(
+    (found) => came({ _tag: "head", head: found }),
+    (error: unknown) => came({ _tag: "error", error }),
+  );
+  return {
+    pollHead: () => polled,
+    wait: (then) => {
+      wake = then;
+    },
+  };
+};
 
 const arrivalsOf = (read: () => Promise<ReadonlyArray<Chunk> | undefined>): Arrivals => {
   const ready: Array<Exclude<Polled<Chunk>, undefined>> = [];
