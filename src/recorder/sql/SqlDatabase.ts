@@ -10,7 +10,7 @@ import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { digester } from "../Digest.ts";
 import { inRealTime, monotonicMs, realClock } from "../MonotonicTime.ts";
-import type { RecorderError } from "../RecorderError.ts";
+import { RecorderError } from "../RecorderError.ts";
 import { failureOf } from "./postgres/SqlState.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlSchema from "./SqlSchema.ts";
@@ -49,6 +49,7 @@ export class SqlDatabase {
   readonly tables: SqlTables;
   readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
+  #unwritable: RecorderError | undefined;
 
   readonly #patience: LockPatience;
 
@@ -71,6 +72,7 @@ export class SqlDatabase {
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
   ): Effect.Effect<A, Explained<E> | RecorderError> {
+    if (this.#unwritable !== undefined) return Effect.fail(this.#unwritable);
     const transaction = this.#connected(body, this.tables.dialect.write);
     const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
     return this.#explained(this.#apart(written, true));
@@ -100,9 +102,16 @@ export class SqlDatabase {
   }
 
   readonly #prepared = Effect.suspend(() =>
-    Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (key) => {
-      this.#digest = digester(key);
-    }),
+    Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (found) => {
+      this.#digest = digester(found.key);
+      this.#unwritable = found.unwritable;
+    }).pipe(
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          if (error instanceof RecorderError && error.reason === "newer_schema") this.#unwritable = error;
+        }),
+      ),
+    ),
   );
 
   /** A file that was replaced by an empty one gets its tables when they are missed. */

@@ -195,7 +195,9 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
   let isAway = false;
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
-    return Effect.flatMap(beating.write(lease.beat(beating.tables)), (beat) => {
+    // Processes of several versions share a server: a newer one may have brought tables that this one must not write.
+    const known = beating === database ? Effect.void : database.ready;
+    return Effect.flatMap(Effect.andThen(known, beating.write(lease.beat(beating.tables))), (beat) => {
       isAway = false;
       if (beat === undefined) return Effect.void;
       const { held, id } = beat;

@@ -10,22 +10,33 @@ import * as SqlState from "./postgres/SqlState.ts";
 import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Version of the tables: the number of migrations. A store of a newer one is refused. */
+/**
+ * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
+ * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
+ */
 export const schemaVersion = 2;
+
+/** What a store is to this program. */
+export interface Ready {
+  /** The store's own key for digests. */
+  readonly key: Uint8Array;
+  /** Why nothing may be written: a newer program has changed what a write has to say. */
+  readonly unwritable: RecorderError | undefined;
+}
 
 /**
  * Makes the store ready: empty ones get their tables, older ones what they lack. Any number of processes may do so at once.
  *
  * @param place the database, as a person knows it
  * @param shared the database is a program's own: its tables are left alone. Otherwise a file of another program is refused
- * @returns the store's own key for digests
  */
 export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
-  const found = yield* Effect.catchIf(version(tables), isMissingTable, () => Effect.void);
-  if (found === undefined || found < schemaVersion) {
-    yield* tables.dialect.migrate(migrate(tables, place, shared));
-  } else if (found > schemaVersion) return yield* newerSchema(found, place);
-  return yield* digestKey(tables);
+  const found = yield* Effect.catchIf(versions(tables), isMissingTable, () => Effect.void);
+  const isOlder = found === undefined || found.schema < schemaVersion;
+  const stands = isOlder ? yield* tables.dialect.migrate(migrate(tables, place, shared)) : found;
+  if (stands.reader > schemaVersion) return yield* newerSchema(stands.schema, place);
+  const unwritable = stands.writer > schemaVersion ? newerSchema(stands.schema, place) : undefined;
+  return { key: yield* digestKey(tables), unwritable } satisfies Ready;
 });
 
 /** Whether a statement failed because the store has no tables (yet, or any more). */
@@ -33,9 +44,25 @@ export const isMissingTable = (error: unknown): boolean =>
   SqlState.isMissingTable(error) ||
   (isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b/.test(error.message));
 
-const version = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<number | undefined, SqlError> =>
-  Effect.map(sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'schema_version'`, ([row]) =>
-    row === undefined ? undefined : Number(row.value),
+/** The version of a store, and the oldest ones that still read it and write it rightly. */
+interface Versions {
+  readonly schema: number;
+  readonly reader: number;
+  readonly writer: number;
+}
+
+const versions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | undefined, SqlError> =>
+  Effect.map(
+    sql<Named & { readonly value: string }>`SELECT name, value FROM ${meta}
+      WHERE name IN ('schema_version', 'min_reader', 'min_writer')`,
+    (rows) => {
+      const of = (wanted: string) => rows.find(({ name }) => name === wanted)?.value;
+      const schema = of("schema_version");
+      if (schema === undefined) return undefined;
+      // A store that says nothing is for programs of its own version.
+      const [reader, writer] = [of("min_reader") ?? schema, of("min_writer") ?? schema];
+      return { schema: Number(schema), reader: Number(reader), writer: Number(writer) };
+    },
   );
 
 const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
@@ -47,11 +74,17 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   }
   yield* sql`CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`;
   // Another process may have been faster: what counts is what stands there inside of the transaction.
-  const found = (yield* version(tables)) ?? 0;
-  if (found > schemaVersion) return yield* newerSchema(found, place);
-  for (const migration of migrations.slice(found)) yield* migration(tables);
-  yield* sql`INSERT INTO ${meta} (name, value) VALUES ('schema_version', ${String(schemaVersion)})
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+  const found = yield* versions(tables);
+  if (found !== undefined && found.schema >= schemaVersion) return found;
+  for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables);
+  // The programs of one machine are updated together. Those of a server are not, and run beside each other for a while.
+  const neighbours = { min_reader: oldestReader, min_writer: oldestWriter };
+  const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
+  for (const [name, value] of Object.entries(made)) {
+    yield* sql`INSERT INTO ${meta} (name, value) VALUES (${name}, ${String(value)})
+      ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+  }
+  return { schema: schemaVersion, reader: oldestReader, writer: oldestWriter } satisfies Versions;
 });
 
 /** The tables of a file. A server is shared by many programs: there is nothing to tell from their tables. */
@@ -169,6 +202,12 @@ const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTa
   yield* sql`CREATE INDEX ${sql.literal(`${prefix}runs_unowned`)} ON ${runs} (seq)
     WHERE owner IS NULL AND ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
 });
+
+/** The oldest version whose programs still read rightly what is written now. */
+const oldestReader = 2;
+
+/** The oldest version whose programs still write rightly what is read now. */
+const oldestWriter = 2;
 
 /** One a version, in order; a published one never changes what it makes. */
 const migrations: ReadonlyArray<(tables: SqlTables.SqlTables) => Effect.Effect<void, SqlError>> = [first, second];

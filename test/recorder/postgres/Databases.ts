@@ -40,3 +40,6 @@ export const open = (options: PostgresOptions): Effect.Effect<Recorder, Recorder
   Effect.map(Layer.build(Layer.fresh(PostgresRunRecorder.layer({ retention: false, ...options }))), (it) =>
     Context.get(it, RunRecorder),
   );
+
+/** The schema of an address of `empty`. */
+export const schemaOf = (address: string): string => new URL(address).searchParams.get("schema") ?? "public";

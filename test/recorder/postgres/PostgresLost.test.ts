@@ -4,8 +4,8 @@ import type { SqlClient } from "effect/sql/SqlClient";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
-import * as CommitProxy from "./CommitProxy.ts";
 import * as Databases from "./Databases.ts";
+import * as StatementProxy from "./StatementProxy.ts";
 
 /** Cuts the connections of this suite's recorder that a condition meets, as an operator or a failing server does. */
 const cut = (admin: SqlClient, name: string, where: string) =>
@@ -68,7 +68,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
   for (const where of ["request", "reply"] as const) {
     it.live(`a commit whose ${where} is lost is on record once, and its writer is told so`, () =>
       Effect.gen(function* () {
-        const proxy = yield* CommitProxy.make(yield* Databases.empty);
+        const proxy = yield* StatementProxy.make(yield* Databases.empty);
         const recorder = yield* Databases.open({ address: proxy.address });
         for (const [id, entries] of [["r", [E.begun("r")]] as const, ["s", E.life("s")] as const]) {
           proxy.breaks = where;
@@ -85,7 +85,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
 
   it.live("an answer whose commit is lost counts once, and a claim is held", () =>
     Effect.gen(function* () {
-      const proxy = yield* CommitProxy.make(yield* Databases.empty);
+      const proxy = yield* StatementProxy.make(yield* Databases.empty);
       const recorder = yield* Databases.open({ address: proxy.address });
       const parked = { _tag: "RunParked", reason: "question" } as const;
       yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked]);
@@ -107,7 +107,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
       Effect.gen(function* () {
         const address = yield* Databases.empty;
         const direct = yield* Databases.open({ address });
-        const proxy = yield* CommitProxy.make(address);
+        const proxy = yield* StatementProxy.make(address);
         const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
         proxy.breaks = "for_good";
         const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));

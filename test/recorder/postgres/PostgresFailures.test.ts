@@ -1,0 +1,123 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import * as E from "../Entries.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+
+/** Codes, the reason that a program is told, and a word of what a person is told. */
+const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason"], words: RegExp]> = [
+  ["40001", "locked", /undone whenever it was tried/],
+  ["40P01", "locked", /undone whenever it was tried/],
+  ["55P03", "locked", /locked by another program/],
+  ["53100", "disk_full", /no room left on its server's disk/],
+  ["25006", "read_only", /a standby, or set to be read-only/],
+  ["42501", "read_only", /a right on the tables is missing/],
+  ["XX001", "corrupt", /damaged files/],
+  ["XX002", "corrupt", /damaged files/],
+  ["28000", "unavailable", /role or password/],
+  ["28P01", "unavailable", /role or password/],
+  ["3D000", "unavailable", /no database or schema/],
+  ["3F000", "unavailable", /no database or schema/],
+  ["57P04", "unavailable", /no database or schema/],
+  ["53200", "unavailable", /no connection or no memory/],
+  ["53300", "unavailable", /max_connections/],
+  ["57014", "unavailable", /statement_timeout/],
+  ["25P03", "unavailable", /shutting down or starting/],
+  ["57P01", "unavailable", /shutting down or starting/],
+  ["57P02", "unavailable", /shutting down or starting/],
+  ["57P03", "unavailable", /shutting down or starting/],
+  ["57P05", "unavailable", /shutting down or starting/],
+  ["08006", "unavailable", /shutting down or starting/],
+  ["22012", "unavailable", /could not be used; nothing was written/],
+];
+
+describe("PostgresRunRecorder says what is wrong with its server, and goes on when that is over", () => {
+  it.live("each code of the server has its reason and its words, and nothing of the write is there", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address, lockWaitMs: 40 });
+      yield* recorder.write("r", [E.begun("r")]);
+      const said = [];
+      for (const [code] of codes) {
+        yield* admin.unsafe(`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN RAISE EXCEPTION 'a value of the row' USING ERRCODE = '${code}'; END $$`);
+        yield* admin`CREATE TRIGGER refuse BEFORE UPDATE ON stream_recovery_runs EXECUTE FUNCTION refuse()`;
+        const { message, reason } = yield* Effect.flip(recorder.write("r", [E.attempt(1)]));
+        yield* admin`DROP TRIGGER refuse ON stream_recovery_runs`;
+        assert.strictEqual((yield* record(recorder, "r")).attempts.length, 0, code);
+        assert.notInclude(message, "a value of the row", code);
+        said.push({ code, reason, message });
+      }
+      for (const [index, [code, reason, words]] of codes.entries()) {
+        assert.deepInclude(said[index], { code, reason });
+        assert.match(said[index]?.message ?? "", words, code);
+        assert.match(said[index]?.message ?? "", /^postgres:\/\/\S+ \S/, "the database is named");
+      }
+      yield* recorder.write("r", [E.attempt(1)]);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a role that may only read reads, and is told what it lacks when it writes", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      yield* Effect.flatMap(Databases.open({ address }), (it) => it.write("r", [E.begun("r")])).pipe(Effect.scoped);
+      const role = `reader_${process.pid}`;
+      yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
+      yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${Databases.schemaOf(address)} TO ${role}`);
+      yield* admin.unsafe(`GRANT SELECT ON ALL TABLES IN SCHEMA ${Databases.schemaOf(address)} TO ${role}`);
+      const recorder = yield* Databases.open({ address: address.replace("user=postgres", `user=${role}`) });
+      assert.strictEqual((yield* record(recorder, "r")).state, "live");
+      const error = yield* Effect.flip(recorder.write("s", [E.begun("s")]));
+      assert.deepInclude(error, { reason: "read_only" });
+      assert.match(error.message, /docs\/postgres\.md lists the rights/);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a role with the rights of docs/postgres.md does everything that a gateway does", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      yield* Effect.scoped(Databases.open({ address }));
+      const [role, schema] = [`least_${process.pid}`, Databases.schemaOf(address)];
+      yield* admin.unsafe(`CREATE ROLE ${role} LOGIN`);
+      yield* admin.unsafe(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`);
+      yield* admin.unsafe(`GRANT SELECT, INSERT, UPDATE, DELETE ON stream_recovery_leases, stream_recovery_runs,
+        stream_recovery_incidents, stream_recovery_questions TO ${role}`);
+      yield* admin.unsafe(`GRANT SELECT, UPDATE ON stream_recovery_meta TO ${role}`);
+      const recorder = yield* Databases.open({ address: address.replace("user=postgres", `user=${role}`) });
+      yield* recorder.write("r", E.life("r"));
+      assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(E.life("r")));
+      yield* recorder.probe ?? Effect.void;
+      yield* recorder.write("s", [E.begun("s"), { _tag: "RunParked", reason: "interrupted" }]);
+      yield* recorder.claim("s");
+      yield* recorder.release("s");
+      assert.strictEqual((yield* recorder.orphans()).length, 1);
+      assert.strictEqual(yield* recorder.prune({ keep: 0 }), 1);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("what is not there, or not for this role, is told when it is opened, without a word of the password", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const role = `full_${process.pid}`;
+      yield* admin.unsafe(`CREATE ROLE ${role} LOGIN CONNECTION LIMIT 0`);
+      const cases = [
+        [address.replace("/postgres?", "/nothing?"), /is no database or schema/],
+        [address.replace("user=postgres", "user=nobody"), /refuses this program's role/],
+        [address.replace("user=postgres", `user=${role}`), /max_connections/],
+        [address.replace("/postgres?", "/postgres?port=1&"), /cannot be reached/],
+        [`${address}&sslmode=verify-full`, /cannot be reached/],
+        [`${address}&sslmode=verify-full&sslrootcert=/none/there.pem`, /ENOENT.*there\.pem/],
+      ] as const;
+      for (const [wrong, words] of cases) {
+        const error = yield* Effect.flip(Effect.scoped(Databases.open({ address: wrong, lockWaitMs: 40 })));
+        assert.match(error.message, words, wrong);
+        assert.notInclude(error.message, "secret");
+      }
+    }).pipe(Effect.scoped),
+  );
+});

@@ -1,0 +1,127 @@
+/**
+ * Stands between a recorder and its server, and knows each statement that passes: it holds one up until others are through, or
+ * breaks a connection at its COMMIT, before the server has it or before its word comes back.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Deferred, Effect, Exit, type Scope } from "effect";
+import { inject } from "vitest";
+
+/** A statement that is held up. */
+export interface Held {
+  /** Waits until it has come to the proxy. */
+  readonly reached: Effect.Effect<void>;
+  /** Lets it through. */
+  readonly release: Effect.Effect<void>;
+}
+
+/** What passes between a recorder and its server. */
+export interface StatementProxy {
+  /** The address of the same database through the proxy. */
+  readonly address: string;
+  /** Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on. */
+  breaks: "request" | "reply" | "for_good" | undefined;
+  /** Whether connections are refused. */
+  isDown: boolean;
+  /** How many commits were broken. */
+  broken: number;
+  /** Holds the next statement that a pattern fits, once. */
+  readonly hold: (pattern: RegExp) => Held;
+  /** Every statement that has passed, in order. */
+  readonly statements: ReadonlyArray<string>;
+}
+
+const socketName = ".s.PGSQL.5432";
+
+/** Makes a proxy for an address of `Databases`. */
+export const make = (address: string): Effect.Effect<StatementProxy, never, Scope.Scope> =>
+  Effect.acquireRelease(listening(address), ({ close }) => Effect.sync(close)).pipe(Effect.map(({ proxy }) => proxy));
+
+interface Gate {
+  readonly pattern: RegExp;
+  readonly reached: Deferred.Deferred<void>;
+  readonly open: Deferred.Deferred<void>;
+}
+
+const listening = (address: string) =>
+  Effect.callback<{ readonly proxy: StatementProxy; readonly close: () => void }>((resume) => {
+    const folder = mkdtempSync(join(tmpdir(), "statement-proxy-"));
+    const target = inject("postgresSocket");
+    const gates: Array<Gate> = [];
+    const statements: Array<string> = [];
+    const proxy: StatementProxy = {
+      address: address.replace(encodeURIComponent(target), encodeURIComponent(folder)),
+      breaks: undefined,
+      isDown: false,
+      broken: 0,
+      statements,
+      hold: (pattern) => {
+        const gate = { pattern, reached: Deferred.makeUnsafe<void>(), open: Deferred.makeUnsafe<void>() };
+        gates.push(gate);
+        return {
+          reached: Deferred.await(gate.reached),
+          release: Effect.sync(() => Deferred.doneUnsafe(gate.open, Exit.void)),
+        };
+      },
+    };
+    const sockets = new Set<Socket>();
+    const server = createServer((client) => {
+      if (proxy.isDown) return void client.destroy();
+      const upstream = connect({ path: join(target, socketName) });
+      for (const it of [client, upstream]) sockets.add(it);
+      pass(proxy, statements, gates, client, upstream);
+    });
+    const close = () => {
+      for (const it of sockets) it.destroy();
+      server.close();
+      rmSync(folder, { recursive: true, force: true });
+    };
+    server.listen(join(folder, socketName), () => resume(Effect.succeed({ proxy, close })));
+  });
+
+const pass = (
+  proxy: StatementProxy,
+  statements: Array<string>,
+  gates: Array<Gate>,
+  client: Socket,
+  upstream: Socket,
+): void => {
+  const end = () => {
+    client.destroy();
+    upstream.destroy();
+  };
+  for (const it of [client, upstream]) it.on("error", end).on("close", end);
+  const named = new Map<string, string>();
+  let swallows = false;
+  client.on("data", (bytes) => {
+    const sql = statementOf(bytes.toString("latin1"), named);
+    if (sql !== undefined) statements.push(sql);
+    if (sql === "COMMIT" && proxy.breaks !== undefined) {
+      const where = proxy.breaks;
+      proxy.breaks = undefined;
+      proxy.broken += 1;
+      if (where === "request") return end();
+      swallows = true;
+      proxy.isDown = where === "for_good";
+    }
+    const index = gates.findIndex(({ pattern }) => sql !== undefined && pattern.test(sql));
+    const [gate] = index === -1 ? [] : gates.splice(index, 1);
+    if (gate === undefined) return void upstream.write(bytes);
+    Deferred.doneUnsafe(gate.reached, Exit.void);
+    Effect.runFork(Effect.map(Deferred.await(gate.open), () => upstream.write(bytes)));
+  });
+  upstream.on("data", (bytes) => (swallows ? end() : void client.write(bytes)));
+};
+
+/** The statement of a message: its text is on the wire when it is prepared, and from then on it has a name. */
+const statementOf = (text: string, named: Map<string, string>): string | undefined => {
+  const parsed = /P.{4}([^\0]*)\0([^\0]+)\0/s.exec(text);
+  if (parsed?.[1] !== undefined && parsed[2] !== undefined) {
+    named.set(parsed[1], parsed[2]);
+    return parsed[2];
+  }
+  const bound = /^B.{4}[^\0]*\0([^\0]*)\0/s.exec(text)?.[1];
+  return bound === undefined ? undefined : named.get(bound);
+};

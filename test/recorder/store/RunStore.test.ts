@@ -1,0 +1,112 @@
+import { writeFileSync } from "node:fs";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Layer, Redacted } from "effect";
+import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
+import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import * as RunStore from "../../../src/recorder/store/RunStore.ts";
+import * as Folder from "../sql/SqlFolder.ts";
+
+const parsed = (address: string) => {
+  const found = PostgresAddress.parse(address);
+  if (found instanceof RecorderError) throw found;
+  return found;
+};
+
+const why = (address: string): string => {
+  const found = PostgresAddress.parse(address);
+  return found instanceof RecorderError ? found.message : "it is taken";
+};
+
+describe("an address of PostgreSQL", () => {
+  it("says where the database is, as whom, and how the way to it is protected", () => {
+    const full = "postgres://me@db.internal:6432/runs?sslmode=verify-ca&sslrootcert=/ca.pem&prefix=a_&schema=ops";
+    assert.deepInclude(parsed(full), {
+      host: "db.internal",
+      port: 6432,
+      role: "me",
+      database: "runs",
+      tls: "verify-ca",
+      rootCertificate: "/ca.pem",
+      prefix: "a_",
+      schema: "ops",
+    });
+    assert.deepInclude(parsed("postgresql://[2001:db8::1]/runs"), { host: "2001:db8::1", port: 5432, role: undefined });
+    const socket = parsed("postgres:///runs?host=/var/run/postgresql&user=me");
+    assert.deepInclude(socket, { host: "/var/run/postgresql", role: "me", database: "runs" });
+    assert.strictEqual(PostgresAddress.placeOf(parsed(full)), "postgres://db.internal:6432/runs");
+    assert.strictEqual(PostgresAddress.placeOf(parsed("postgres://me@[::1]")), "postgres://[::1]:5432/me");
+    assert.strictEqual(PostgresAddress.placeOf(socket), "postgres://%2Fvar%2Frun%2Fpostgresql:5432/runs");
+  });
+
+  it("is protected by TLS that knows its host, unless nothing leaves this machine", () => {
+    const tls = (host: string) => parsed(`postgres://${host}/runs`).tls;
+    for (const host of ["db.internal", "10.0.0.1", "[2001:db8::1]", "localhost.evil.org", "127.evil.org"]) {
+      assert.strictEqual(tls(host), "verify-full", host);
+    }
+    for (const host of ["localhost", "127.0.0.1", "[::1]", ""]) assert.strictEqual(tls(host), "disable", host);
+    assert.strictEqual(parsed("postgres:///runs?host=/run/pg").tls, "disable");
+    assert.strictEqual(parsed("postgres://localhost/runs?sslmode=require").tls, "require");
+  });
+
+  it("is refused with what was expected, and without a word of what stands in it", () => {
+    const cases: ReadonlyArray<readonly [string, RegExp]> = [
+      ["postgres://me:secret@h/d", /holds a password.*\$PGPASSWORD_FILE/],
+      ["postgres://h/d?password=secret", /holds a password/],
+      ["postgres:secret", /expected postgres:\/\/ROLE@HOST:PORT\/DATABASE/],
+      ["postgres://h:99999/secret", /expected postgres:/],
+      ["postgres://h/d?port=secret", /port: expected 1 to 65535/],
+      ["postgres://h/d?port=0", /port: expected 1 to 65535/],
+      ["postgres://h/d?sslmode=prefer", /sslmode: expected disable, require, verify-ca, verify-full/],
+      ["postgres://h/d?sslmode=secret", /sslmode: expected/],
+      ["postgres://h/d?sslmod=secret", /expected only host, port, prefix/],
+      ["postgres://h/d?schema=a;DROP%20secret", /schema: expected/],
+      ["postgres://h/%zzsecret", /a % is not followed by a code/],
+    ];
+    for (const [address, words] of cases) {
+      assert.match(why(address), words, address);
+      assert.notInclude(why(address), "secret");
+    }
+  });
+});
+
+describe("the password of PostgreSQL", () => {
+  it.effect("is what the environment holds, and that of a file is read for each connection", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      assert.isUndefined(PostgresClient.passwordOf({}));
+      assert.isUndefined(PostgresClient.passwordOf({ PGPASSWORD: "", PGPASSWORD_FILE: "" }));
+      const plain = PostgresClient.passwordOf({ PGPASSWORD: "secret" });
+      assert.isTrue(Redacted.isRedacted(plain));
+      assert.notInclude(String(plain), "secret");
+      const read = PostgresClient.passwordOf({ PGPASSWORD: "other", PGPASSWORD_FILE: file });
+      if (!Effect.isEffect(read)) throw new Error("a file is read when it is needed");
+      assert.strictEqual(Redacted.value(yield* read), "");
+      for (const content of ["first\n", "second"]) {
+        writeFileSync(file, content);
+        assert.strictEqual(Redacted.value(yield* read), content.trim());
+      }
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("a store", () => {
+  it.effect("on PostgreSQL says which package it lacks, and a file lacks none", () =>
+    Effect.gen(function* () {
+      const load = () => Promise.reject(new Error("Cannot find package '@effect/sql-pg'"));
+      const opened = (file: string) => Layer.build(RunStore.layer({ file, retention: false }, load));
+      const error = yield* Effect.flip(opened("postgres://localhost/runs"));
+      assert.deepInclude(error, { _tag: "RecorderError", reason: "bad_option" });
+      assert.match(error.message, /npm install @effect\/sql-pg$/);
+      yield* opened(yield* Folder.emptyPath);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("whose address cannot be read is refused before anything is connected", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Layer.build(RunStore.layer({ file: "postgres://me:secret@localhost/runs" })));
+      assert.deepInclude(error, { reason: "bad_option" });
+      assert.notInclude(error.message, "secret");
+    }).pipe(Effect.scoped),
+  );
+});
