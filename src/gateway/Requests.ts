@@ -3,12 +3,13 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, Scope } from "effect";
-import { mayBeRelayed, type RelayPlan, recognise } from "../adapters/relay/RelayPlan.ts";
+import { mayBeRelayed, type RelayPlan, recogniseBody } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
 import { serveStream, streamOf } from "./attach/StreamHandler.ts";
+import { type KnownBody, knownBody, type UnknownBody } from "./body/BodyOutline.ts";
 import { mannerOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
@@ -156,10 +157,16 @@ const modelRequest = Effect.fnUntraced(function* (
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
   const recognising = recognised({ method, url, headers, body, tenant }, body, keeps, serving);
-  const found = yield* Scope.provide(recognising, copy);
+  // What is known of the body is let go here: a run may take minutes.
+  const routed = Effect.flatMap(
+    recognising,
+    (found): Effect.Effect<Routing | Refused | UnknownBody> =>
+      typeof found === "string" ? Effect.succeed(found) : routingOf({ ...found, ...asked, way: asked }, serving),
+  );
+  const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);
-  const routing = found === undefined ? undefined : routingOf({ ...found, ...asked, way: asked }, serving);
-  if (routing === undefined) {
+  if (typeof routing === "string") {
+    if (routing === "unread") yield* unread(client);
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body, length: undefined };
@@ -198,28 +205,34 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  *
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
-const recognised = (
+const recognised = Effect.fnUntraced(function* (
   request: RelayRequest,
-  body: Bytes,
+  sent: Bytes,
   keeps: boolean,
   { bodies }: RequestServing,
-): Effect.Effect<Recognised | undefined, BodyRefused, Scope.Scope> => {
+): Effect.fn.Return<Recognised | UnknownBody, BodyRefused, Scope.Scope> {
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  const encoded = isEncoded(encoding);
-  const found = (plain: RelayRequest["body"]): Recognised | undefined => {
-    const plan = recognise({ ...request, body: plain });
-    const kept = keeps && encoded ? { plain } : {};
-    return plan === undefined ? undefined : { plan: { ...plan, request, ...kept }, plain };
-  };
-  if (!encoded) return Effect.sync(() => found(body));
-  return Effect.map(bodies.decoded(encoding, body), (plain) => (plain === undefined ? undefined : found(plain)));
-};
+  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent) : sent;
+  if (plain === undefined) return "not_an_object";
+  const body = yield* knownBody(plain);
+  if (typeof body === "string") return body;
+  const plan = recogniseBody(request, body.json);
+  if (plan === undefined) return "not_an_object";
+  return { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
+});
 
-/** A model request, and its body without encoding. */
+/** A model request, and what is known of its body. */
 interface Recognised {
   readonly plan: RelayPlan;
-  readonly plain: RelayRequest["body"];
+  readonly body: KnownBody;
 }
+
+/** Says that a request goes without recovery although its address is a model's. */
+const unread = ({ access }: ClientResponse): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    access.learned({ unread: true });
+    return Effect.logWarning("a request passes through: its body has more beside its conversation than is read");
+  });
 
 const through = (
   request: IncomingMessage,

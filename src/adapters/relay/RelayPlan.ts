@@ -53,11 +53,30 @@ export const recognise = (
   declared: DeclaredTools = {},
   registry: Pick<Registry, "at"> = protocols,
 ): RelayPlan | undefined => {
-  if (request.method.toUpperCase() !== "POST") return undefined;
-  const found = addressOf(request.url, request.headers, registry);
+  const found = foundAt(request, registry);
   const body = found === undefined ? undefined : bodyOf(request.body);
-  if (found === undefined || body === undefined) return undefined;
-  const { claim, host, protocol } = found;
+  return found === undefined || body === undefined ? undefined : planOf(request, body, found, declared);
+};
+
+/**
+ * Recognises a request whose body is known already.
+ *
+ * @param body the request's own, parsed, or an outline of it: nothing is recognised by what the conversation or a schema says
+ */
+export const recogniseBody = (request: RelayRequest, body: Json.JsonRecord): RelayPlan | undefined => {
+  const found = foundAt(request, protocols);
+  return found === undefined ? undefined : planOf(request, body, found, {});
+};
+
+const foundAt = ({ headers, method, url }: RelayRequest, registry: Pick<Registry, "at">) =>
+  method.toUpperCase() === "POST" ? addressOf(url, headers, registry) : undefined;
+
+const planOf = (
+  request: RelayRequest,
+  body: Json.JsonRecord,
+  { claim, host, protocol }: NonNullable<ReturnType<typeof addressOf>>,
+  declared: DeclaredTools,
+): RelayPlan | undefined => {
   const { address } = protocol;
   if (!address.speaks(body)) return undefined;
   const choices = address.choices(body);

@@ -59,6 +59,8 @@ export interface AccessRecord {
   readonly refused?: string;
   /** How old the remembered refusal was, in milliseconds, where it was given from memory. */
   readonly memory_ms?: number;
+  /** The request passed through although its address is a model's: its body has more beside its conversation than is read. */
+  readonly unread?: true;
   /** The byte of the run's response that an attached one begins at. */
   readonly attached_at?: number;
   /** Events and comments of the gateway's own that kept the client waiting. */
@@ -91,6 +93,7 @@ type Learned =
   | "failure"
   | "code"
   | "refused"
+  | "unread"
   | "memory_ms"
   | "attached_at";
 
@@ -199,8 +202,21 @@ export class Access {
   /** The record of a request that is over. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
-    const { attached_at, attempts, client, code, failure, memory_ms, refused, route, rule, run_id, token, upstream } =
-      this.#facts;
+    const {
+      attached_at,
+      attempts,
+      client,
+      code,
+      failure,
+      memory_ms,
+      refused,
+      route,
+      rule,
+      run_id,
+      token,
+      unread,
+      upstream,
+    } = this.#facts;
     return defined({
       method: this.#method,
       path: this.#path,
@@ -216,6 +232,7 @@ export class Access {
       failure,
       code,
       refused,
+      unread,
       memory_ms,
       attached_at,
       no_ops: this.#noOps === 0 ? undefined : this.#noOps,

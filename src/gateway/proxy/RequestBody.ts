@@ -4,8 +4,9 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Effect, Schema, type Scope, Semaphore } from "effect";
+import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
-import { type Bytes, decodedText } from "../upstream/ContentDecoding.ts";
+import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
 
 /** A body that is not taken: it is longer than its limit, all together are, or the client went away while it sent it. */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
@@ -58,15 +59,15 @@ export class BodyStore {
    * @param encoding the request's `content-encoding`
    * @returns undefined for an encoding that is not known, and for bytes that are not of it
    */
-  decoded(encoding: string, body: Bytes): Effect.Effect<string | undefined, BodyRefused, Scope.Scope> {
+  decoded(encoding: string, body: Bytes): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
     return Effect.flatMap(this.#account, (take) =>
       this.#decoding.withPermit(
         Effect.flatMap(
-          Effect.promise((signal) => decodedText(encoding, body, take, signal)),
-          (text) =>
-            text?.refused === undefined
-              ? Effect.succeed(text?.text)
-              : Effect.fail(new BodyRefused({ reason: text.refused })),
+          Effect.promise((signal) => decodedBody(encoding, body, take, signal)),
+          (plain) => {
+            if (plain === undefined) return Effect.undefined;
+            return "refused" in plain ? Effect.fail(new BodyRefused({ reason: plain.refused })) : joined(plain.chunks);
+          },
         ),
       ),
     );
@@ -96,39 +97,101 @@ export class BodyStore {
 type TakeBytes = (bytes: number) => "too_long" | "busy" | undefined;
 
 const gathered = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
-  Effect.callback((resume) => {
-    const chunks: Array<Buffer> = [];
-    const over = () => {
-      request.off("data", data).off("end", end).off("close", broken).off("error", broken);
-      // What still comes is left in the socket, until the response to its sender has been written.
-      request.pause();
-    };
-    const fail = (reason: BodyRefused["reason"]) => {
-      over();
-      resume(Effect.fail(new BodyRefused({ reason })));
-    };
-    const data = (chunk: Buffer) => {
-      const refused = take(chunk.byteLength);
-      if (refused === undefined) chunks.push(chunk);
-      else fail(refused);
-    };
-    const end = () => {
-      over();
-      resume(Effect.succeed(joined(chunks)));
-    };
-    const broken = () => fail("broken");
-    request.on("data", data).on("end", end).on("close", broken).on("error", broken);
-    return Effect.sync(over);
-  });
+  Effect.flatten(
+    Effect.callback<Effect.Effect<Bytes>, BodyRefused>((resume) => {
+      const body = new GatheredBody(Number(request.headers["content-length"] ?? 0));
+      const over = () => {
+        request.off("data", data).off("end", end).off("close", broken).off("error", broken);
+        // What still comes is left in the socket, until the response to its sender has been written.
+        request.pause();
+      };
+      const fail = (reason: BodyRefused["reason"]) => {
+        over();
+        resume(Effect.fail(new BodyRefused({ reason })));
+      };
+      const data = (chunk: Buffer) => {
+        const refused = take(chunk.byteLength);
+        if (refused === undefined) body.take(chunk);
+        else fail(refused);
+      };
+      const end = () => {
+        over();
+        resume(Effect.succeed(body.whole));
+      };
+      const broken = () => fail("broken");
+      request.on("data", data).on("end", end).on("close", broken).on("error", broken);
+      return Effect.sync(over);
+    }),
+  );
 
-const joined = (chunks: ReadonlyArray<Buffer>): Bytes => {
-  const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
+/** A large body that says its length has a place of that length once one part in so many has come: nobody claims memory by a number. */
+const claimedMost = 8;
+
+/** Puts a body together as it comes. */
+class GatheredBody {
+  readonly #claimed: number;
+  #chunks: Array<Uint8Array> = [];
+  #place: Buffer<ArrayBuffer> | undefined;
+  #length = 0;
+
+  /** @param claimed length, in bytes; 0 where none is said */
+  constructor(claimed: number) {
+    this.#claimed = claimed;
+  }
+
+  take(chunk: Uint8Array): void {
+    this.#length += chunk.byteLength;
+    if (this.#place === undefined && this.#claimed > wholeBytesMax && this.#length * claimedMost >= this.#claimed)
+      this.#settle(Buffer.allocUnsafeSlow(this.#claimed));
+    if (this.#place === undefined) this.#chunks.push(chunk);
+    else this.#place.set(chunk, this.#length - chunk.byteLength);
+  }
+
+  /** All that has come. */
+  get whole(): Effect.Effect<Bytes> {
+    return this.#place === undefined ? joined(this.#chunks) : Effect.succeed(this.#place.subarray(0, this.#length));
+  }
+
+  #settle(place: Buffer<ArrayBuffer>): void {
+    this.#place = placed(this.#chunks, place);
+    this.#chunks = [];
+  }
+}
+
+/** Bytes that are copied in one turn of the event loop. */
+const copiedBytes = 1_024 * 1_024;
+
+/** Joins chunks; many bytes in several turns. */
+const joined = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
+  const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  // A buffer of its own: the slices of Node's pool would keep all of it.
+  return length > copiedBytes
+    ? joinedInTurns(chunks, length)
+    : Effect.sync(() => placed(chunks, Buffer.allocUnsafeSlow(length)));
+};
+
+const joinedInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Uint8Array>, length: number) {
+  const all = Buffer.allocUnsafeSlow(length);
   let at = 0;
+  let turn = 0;
   for (const chunk of chunks) {
     all.set(chunk, at);
     at += chunk.byteLength;
+    turn += chunk.byteLength;
+    if (turn < copiedBytes) continue;
+    turn = 0;
+    yield* Effect.yieldNow;
   }
   return all;
+});
+
+const placed = (chunks: ReadonlyArray<Uint8Array>, place: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> => {
+  let at = 0;
+  for (const chunk of chunks) {
+    place.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return place;
 };
 
 /** Whether a request has a body at all (RFC 9112, 6.3). */

@@ -1,10 +1,16 @@
 /**
  * Searches a request's body, in one pass and within limits, for what binds it to its provider's account, and for the texts that say
  * which answer its history is of.
+ *
+ * Of a large body the conversation is searched item by item, without its long texts, so that other requests have their turns meanwhile.
  */
+import { Effect } from "effect";
 import { depthMax, stepsMax } from "../../adapters/relay/CanonicalBody.ts";
+import { scanned } from "../../adapters/relay/form/JsonScan.ts";
 import { fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
+import type { KnownBody } from "../body/BodyOutline.ts";
+import { ItemTexts } from "../body/ItemTexts.ts";
 import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 
 /** What was found. */
@@ -21,11 +27,40 @@ export const valuesMax = stepsMax / 8;
 /** Most texts that are kept of a body. The newest answers stand at its end, so the first ones are left out. */
 export const marksMax = 1024;
 
+/** Longest item of a large body's conversation that is searched, in bytes, without its long texts. */
+export const itemBytesMax = 1_024 * 1_024;
+
+/** Longest text of an item that is kept, in bytes: of those that say of which answer it is, and of others. */
+export const markBytesMax = 64 * 1_024;
+const otherBytesMax = 1_024;
+
 /** Searches a body. */
 export const search = (body: Json.JsonRecord, protocol: string): Found => {
   const searcher = new Searcher(protocol);
-  const whole = searcher.look(body, 0);
-  const tools = fromRequestTools(body).some((tool) => toolRow.binds(tool, protocol));
+  return found(searcher, body, searcher.look(body, 0));
+};
+
+/** Searches a body of any size. */
+export const searched = ({ isOutline, json, plain }: KnownBody, protocol: string): Effect.Effect<Found> =>
+  Effect.suspend(() => {
+    if (!isOutline) return Effect.succeed(search(json, protocol));
+    const searcher = new Searcher(protocol);
+    let whole = searcher.look(json, 0);
+    const items = new ItemTexts(plain, {
+      bytesMax: itemBytesMax,
+      textMax: (name) => (markKeys.has(name) ? markBytesMax : otherBytesMax),
+      take: (some, level) => {
+        whole &&= some.every((item) => searcher.look(item, level));
+        return whole;
+      },
+    });
+    return Effect.map(scanned(plain, items), () => found(searcher, json, whole && !items.isMissed));
+  });
+
+const markKeys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] }) => marks), "id"]);
+
+const found = (searcher: Searcher, body: Json.JsonRecord, whole: boolean): Found => {
+  const tools = fromRequestTools(body).some((tool) => toolRow.binds(tool, searcher.protocol));
   return {
     bound: searcher.bound ?? (tools ? toolRow.field : whole ? undefined : unsearched.field),
     marks: searcher.marks.slice(-marksMax),
@@ -35,11 +70,11 @@ export const search = (body: Json.JsonRecord, protocol: string): Found => {
 class Searcher {
   bound: string | undefined;
   readonly marks: Array<string> = [];
-  readonly #protocol: string;
+  readonly protocol: string;
   #values = 0;
 
   constructor(protocol: string) {
-    this.#protocol = protocol;
+    this.protocol = protocol;
   }
 
   /** @returns whether all of it was looked at */
@@ -59,7 +94,7 @@ class Searcher {
 
   #ask(record: Json.JsonRecord, outermost: boolean): void {
     for (const { binds, field, marks = [] } of boundRows) {
-      if (!binds({ record, outermost, protocol: this.#protocol })) continue;
+      if (!binds({ record, outermost, protocol: this.protocol })) continue;
       this.bound ??= field;
       for (const key of marks) this.#mark(record[key]);
     }

@@ -5,12 +5,13 @@
  * not bought with a key that the client shows. What is bound to an account goes between upstreams of one `state` alone. A conversation
  * goes where its history came from.
  */
+import { Effect } from "effect";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { forbidden, type Refused } from "../routing/Admission.ts";
 import { showsCredential } from "../routing/OwnCredential.ts";
-import { search } from "./Bound.ts";
+import { searched } from "./Bound.ts";
 import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
@@ -44,22 +45,23 @@ export const chosenOf = (
   list: RouteList,
   config: RouteConfig,
   memory: RouteMemory,
-): ChosenRoutes | Refused => {
+): Effect.Effect<ChosenRoutes | Refused> => {
   const { first, wish } = request;
   const { left_out, targets } = targetsOf(request, list, config);
   const all = [first, ...targets];
   if (wish.pinned !== undefined) {
     const pinned = all.find(({ id }) => id === wish.pinned);
-    if (pinned !== undefined) return { first: pinned, further: [], bound: undefined, left_out };
-    return noSuchRoute(wish.pinned, left_out.find(({ id }) => id === wish.pinned)?.reason);
+    if (pinned !== undefined) return Effect.succeed({ first: pinned, further: [], bound: undefined, left_out });
+    return Effect.succeed(noSuchRoute(wish.pinned, left_out.find(({ id }) => id === wish.pinned)?.reason));
   }
-  if (targets.length === 0) return { first, further: [], bound: undefined, left_out };
-  const { bound, marks } = search(request.body, request.plan.protocol.id);
-  const known = memory.find({ tenant: request.token?.name, upstream: first.id }, marks);
-  const begins = all.find(({ id }) => id === known) ?? first;
-  const others = all.filter((target) => target !== begins);
-  const further = bound === undefined ? others : others.filter((target) => sharesState(target.server, begins.server));
-  return { first: begins, further: wish.moves ? further : [], bound, left_out };
+  if (targets.length === 0) return Effect.succeed({ first, further: [], bound: undefined, left_out });
+  return Effect.map(searched(request.body, request.plan.protocol.id), ({ bound, marks }) => {
+    const known = memory.find({ tenant: request.token?.name, upstream: first.id }, marks);
+    const begins = all.find(({ id }) => id === known) ?? first;
+    const others = all.filter((target) => target !== begins);
+    const further = bound === undefined ? others : others.filter((target) => sharesState(target.server, begins.server));
+    return { first: begins, further: wish.moves ? further : [], bound, left_out };
+  });
 };
 
 const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams }: RouteConfig) => {

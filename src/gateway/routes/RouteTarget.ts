@@ -6,9 +6,9 @@
  */
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
-import type * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
+import type { KnownBody } from "../body/BodyOutline.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -25,8 +25,7 @@ export interface MeantRequest {
   readonly server: UpstreamSettings;
   /** The provider's own path and query, as its client sent them. */
   readonly target: string;
-  /** Its body, parsed. */
-  readonly body: Json.JsonRecord;
+  readonly body: KnownBody;
 }
 
 /** Where it goes by a route, the first one included. */
@@ -50,7 +49,7 @@ export const targetOf = (
   server: UpstreamSettings,
   upstreams: Upstreams,
 ): RouteTarget | NoTarget => {
-  const { body, plan } = request;
+  const { body, plan, server: from } = request;
   const { headers } = plan.request;
   const model = modelSet(request, route);
   if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
@@ -62,10 +61,10 @@ export const targetOf = (
   const changesBody = changes.set.length > 0 || changes.drop.length > 0;
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
     return { reason: "the body is compressed, and cannot be changed" };
-  const inTheWay = obstacle(body, changes);
+  const inTheWay = obstacle(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
-  const shown = keepsCredential(request.server, server) ? asked : withoutClientCredentials(asked);
+  const shown = keepsCredential(from, server) ? asked : withoutClientCredentials(asked);
   const found = namedRouteOf(shown.url, shown.headers, server, upstreams);
   if ("refused" in found) return { reason: "the upstream is not asked such a request" };
   const claimed = protocolAt(found.url, headers);
@@ -90,7 +89,7 @@ export const targetOf = (
         route,
         server,
         changes: changesBody ? changes : undefined,
-        from: request.server,
+        from,
       }),
   };
 };

@@ -2,11 +2,13 @@
  * Makes of the routes that were chosen for a request what its run is given: a transport for each, which changes the request where it
  * leaves, and reads the answers of further routes for what binds the next request.
  */
+import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
-import type { RelayRequest, RelayTransport } from "../../adapters/relay/RelayTransport.ts";
-import * as Json from "../../domain/Json.ts";
+import type { RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import type { KnownBody } from "../body/BodyOutline.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
+import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "../routing/Admission.ts";
 import { credentialed } from "../routing/RequestPath.ts";
@@ -21,8 +23,7 @@ import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
 /** A request that was recognised. */
 export interface RoutingRequest {
   readonly plan: RelayPlan;
-  /** Its body without encoding. */
-  readonly plain: RelayRequest["body"];
+  readonly body: KnownBody;
   /** The provider's own path and query, as its client sent them. */
   readonly target: string;
   readonly way: Pick<Way, "outgoing" | "server" | "continueText">;
@@ -46,8 +47,8 @@ export interface Routing {
 }
 
 /** Chooses the routes of a request; one whose upstream has no further ones goes to it as ever. */
-export const routingOf = (request: RoutingRequest, serving: RouteServing): Routing | Refused => {
-  const { plan, token, way, wish } = request;
+export const routingOf = (request: RoutingRequest, serving: RouteServing): Effect.Effect<Routing | Refused> => {
+  const { body, plan, token, way, wish } = request;
   const { server } = way;
   const list = serving.settings.routes.get(server.name);
   const asked: RoutesAsked = { ...serving, continueText: way.continueText };
@@ -57,30 +58,34 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Routi
     leaving: (given) => ({ ...given, ...way.outgoing(given) }),
   };
   if (list === undefined) {
-    if (wish.pinned !== undefined && wish.pinned !== first.id) return noSuchRoute(wish.pinned);
+    if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = begun(first, undefined, asked);
-    return { options, plan: own, transport, left_out: [] };
+    return Effect.succeed({ options, plan: own, transport, left_out: [] });
   }
-  const body = Json.record(Json.parse(textOf(request.plain))?.json) ?? {};
   const meant = { plan, server, target: request.target, body, first, token, wish };
-  const chosen = chosenOf(meant, list, serving.settings, serving.memory);
-  if ("message" in chosen) return chosen;
-  const remembered = { tenant: token?.name, upstream: server.name };
-  const { options, plan: own, transport } = begun(chosen.first, remembered, asked);
+  return Effect.map(chosenOf(meant, list, serving.settings, serving.memory), (chosen) =>
+    "message" in chosen ? chosen : routed(chosen, list, { tenant: token?.name, upstream: server.name }, asked),
+  );
+};
+
+const routed = (
+  { first, further, left_out }: ChosenRoutes,
+  { movesOn }: RouteList,
+  remembered: RememberedFor,
+  asked: RoutesAsked,
+): Routing => {
+  const { options, plan, transport } = begun(first, remembered, asked);
   return {
-    ...{ plan: own, transport, left_out: chosen.left_out },
+    ...{ plan, transport, left_out },
     options: {
       ...options,
       // A run that begins with a client's mistake is no word on the route: its credential is all that is its own.
-      route: { id: chosen.first.id, own: hasOwnCredential(chosen.first.server) ? "credential" : false },
-      routes: chosen.further.map((target) => routeOf(target, remembered, asked)),
-      ...(list.movesOn.length === 0 || chosen.further.length === 0 ? {} : { finishFailures: list.movesOn }),
+      route: { id: first.id, own: hasOwnCredential(first.server) ? "credential" : false },
+      routes: further.map((target) => routeOf(target, remembered, asked)),
+      ...(movesOn.length === 0 || further.length === 0 ? {} : { finishFailures: movesOn }),
     },
   };
 };
-
-const textOf = (body: RelayRequest["body"]): string =>
-  typeof body === "string" ? body : new TextDecoder().decode(body ?? new Uint8Array(0));
 
 /** What the routes of one request need. */
 interface RoutesAsked extends RouteServing {

@@ -81,36 +81,35 @@ const isCut = (error: unknown): boolean =>
   (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
 
 /**
- * Decodes a whole body to text, as far as it is taken.
+ * Decodes a whole body, as far as it is taken.
  *
  * @param take counts bytes of the result as they come, and gives why they are too many
  * @param signal ends it
  * @returns undefined where the body cannot be decoded: it is the provider's to refuse, and passes through as it is
  */
-export const decodedText = async <Reason extends string>(
+export const decodedBody = async <Reason extends string>(
   encoding: string,
   body: Bytes,
   take: (bytes: number) => Reason | undefined,
   signal: AbortSignal,
-): Promise<{ readonly text: string; readonly refused?: never } | { readonly refused: Reason } | undefined> => {
+): Promise<{ readonly chunks: Array<Bytes> } | { readonly refused: Reason } | undefined> => {
   let given = false;
-  const chunks = decoded(encoding, async () => {
+  const decoding = decoded(encoding, async () => {
     if (given) return undefined;
     given = true;
     return [body];
   });
-  if (chunks === undefined) return undefined;
-  const decoder = new TextDecoder();
-  let text = "";
+  if (decoding === undefined) return undefined;
+  const chunks: Array<Bytes> = [];
   try {
-    for await (const chunk of chunks) {
+    for await (const chunk of decoding) {
       if (signal.aborted) return undefined;
       const refused = take(chunk.byteLength);
       if (refused !== undefined) return { refused };
-      text += decoder.decode(chunk, { stream: true });
+      chunks.push(chunk);
     }
   } catch {
     return undefined;
   }
-  return { text: text + decoder.decode() };
+  return { chunks };
 };
