@@ -12,7 +12,7 @@ the same provider, and holds it against the bars of the design. About ten minute
 
   --quick            one protocol, fewer events: about a minute
   --full             every protocol, store, way to reveal and continue_text on and off: about an hour
-  --only NAME        only these parts (cpu, peers, workers) or protocols (chat, responses, anthropic, gemini); by commas
+  --only NAME        only these parts (cpu, peers, workers, bodies) or protocols (chat, responses, anthropic, gemini); by commas
   --store NAME       only memory or file
   --reveal NAME      only live or on_complete
   --seam on|off      only with --continue-text auto --linger-ms 60000, or only without
@@ -30,7 +30,7 @@ the same provider, and holds it against the bars of the design. About ten minute
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
 
-export type Part = "cpu" | "peers" | "workers";
+export type Part = "cpu" | "peers" | "workers" | "bodies";
 export type Store = "memory" | "file";
 export type Reveal = "live" | "on_complete";
 
@@ -55,7 +55,7 @@ export interface Options {
   readonly help: boolean;
 }
 
-export const parts: ReadonlyArray<Part> = ["cpu", "peers", "workers"];
+export const parts: ReadonlyArray<Part> = ["cpu", "peers", "workers", "bodies"];
 export const protocols: ReadonlyArray<Protocol> = ["chat", "responses", "anthropic", "gemini"];
 
 const spec = {

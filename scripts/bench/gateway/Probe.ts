@@ -1,17 +1,21 @@
 /**
  * Loaded into a contender before its own program (`--import`): answers the bench over the channel between parent and child.
- * It says what the process has spent and what its heap holds, and profiles it from one message to another.
+ * It says what the process has spent, what its heap holds and how long its longest turn was, and profiles it from one message to
+ * another.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
 import { dirname } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 
 /** What the bench may ask of a contender. */
 export type Question =
-  | { readonly ask: "cpu" | "heap" | "profile" }
+  | { readonly ask: "cpu" | "heap" | "profile" | "rss" | "peak" | "turns" | "longest" }
   | { readonly ask: "profiled"; readonly file: string };
 
 let session: Session | undefined;
+
+const turns = monitorEventLoopDelay({ resolution: 1 });
 
 const answer = async (question: Question): Promise<number> => {
   switch (question.ask) {
@@ -22,6 +26,18 @@ const answer = async (question: Question): Promise<number> => {
     case "heap":
       for (let times = 0; times < 3; times += 1) globalThis.gc?.();
       return process.memoryUsage().heapUsed;
+    case "rss":
+      return process.memoryUsage.rss();
+    case "peak":
+      return process.resourceUsage().maxRSS * 1024;
+    // From one word to the other; in milliseconds.
+    case "turns":
+      turns.reset();
+      turns.enable();
+      return 0;
+    case "longest":
+      turns.disable();
+      return turns.max / 1e6;
     case "profile":
       session = new Session();
       session.connect();

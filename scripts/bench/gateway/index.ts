@@ -5,6 +5,7 @@
 import { cpus, loadavg } from "node:os";
 import { markdownOf, write } from "../Report.ts";
 import type { Row } from "../Row.ts";
+import { bodies } from "./Bodies.ts";
 import { endAll, installPeers, pinClient, pinned, provider } from "./Contenders.ts";
 import { cpu } from "./Cpu.ts";
 import { help, type Options, protocols, read } from "./Options.ts";
@@ -42,6 +43,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     for (const protocol of chosen) groups.push(await cpu(protocol, upstream.url, options));
   if (options.parts.includes("peers")) groups.push(...(await peers(upstream, options)));
   if (options.parts.includes("workers")) groups.push(await workers(upstream.url, options));
+  if (options.parts.includes("bodies")) groups.push(await bodies(upstream.url, options));
   const footer = `\`${["npm run bench-gateway --", ...args].join(" ")}\` · ${machine(options)} · load average ${before} before, ${load()} after`;
   const table = `${markdownOf(groups)}\n\n${footer}`;
   console.log(options.json ? JSON.stringify({ groups, footer }, null, 2) : table);

@@ -1,0 +1,76 @@
+/**
+ * Measures what a large request does to the others: the longest turn of the gateway's event loop while it takes a body of 60 MB, and the
+ * memory that it needs, each in a process of its own.
+ */
+import { Agent, request as httpRequest } from "node:http";
+import type { Row } from "../Row.ts";
+import { warmUp } from "./Client.ts";
+import { type Contender, gateway } from "./Contenders.ts";
+import type { Options } from "./Options.ts";
+import { rowOf } from "./PeerRows.ts";
+import { flagsOf, liveFile } from "./Settings.ts";
+import { wires } from "./Wires.ts";
+
+const bodyBytes = 60_000_000;
+const mib = 1024 * 1024;
+
+/** A conversation of about `bodyBytes`, in each of the ways in which one may be hard to read. */
+const conversations: ReadonlyArray<readonly [name: string, one: string, last: string]> = [
+  [
+    "texts of 8 KB",
+    JSON.stringify({ role: "user", content: 'He said: "so be it".\n'.repeat(390) }),
+    '{"role":"user","content":"play=piece"}',
+  ],
+  [
+    "one image",
+    JSON.stringify({ role: "user", content: "A".repeat(bodyBytes) }),
+    '{"role":"user","content":"play=piece"}',
+  ],
+  ["empty objects", "{}", "{}"],
+];
+
+const bodyOf = (one: string, last: string): Buffer => {
+  const { messages: _, ...rest } = wires.chat.body("");
+  const many = `${one},`.repeat(Math.max(1, Math.round(bodyBytes / (one.length + 1))));
+  return Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"messages":[${many}${last}]}`);
+};
+
+/** Measures each. */
+export const bodies = async (
+  upstream: string,
+  options: Options,
+): Promise<{ readonly name: string; readonly rows: ReadonlyArray<Row> }> => {
+  const rows: Array<Row> = [];
+  for (const [name, one, last] of conversations) {
+    console.error(`a body of ${bodyBytes / 1e6} MB: ${name} …`);
+    const contender = await gateway(name, upstream, "memory", flagsOf(liveFile, options));
+    rows.push(await measured(name, contender, bodyOf(one, last)));
+    await contender.end();
+  }
+  return { name: `a request of ${bodyBytes / 1e6} MB`, rows };
+};
+
+const measured = async (name: string, contender: Contender, body: Buffer): Promise<Row> => {
+  const ask = (question: "heap" | "rss" | "peak" | "turns" | "longest") =>
+    contender.probe?.({ ask: question }) ?? Promise.resolve(Number.NaN);
+  for (let times = 0; times < 3; times += 1) await warmUp(contender, "chat");
+  await ask("heap");
+  const before = await ask("rss");
+  await ask("turns");
+  const begun = performance.now();
+  const status = await sent(`${contender.url}${wires.chat.path}`, body);
+  const ms = performance.now() - begun;
+  const longest = await ask("longest");
+  const rss = ((await ask("peak")) - before) / mib;
+  const value = `longest turn ${longest.toFixed(1)} ms · ${rss.toFixed(0)} MiB more at its peak · ${(ms / 1000).toFixed(2)} s to its end · status ${status}`;
+  return rowOf(name, value, { longest_turn_ms: longest, rss_mib: rss, ms, status });
+};
+
+const sent = (url: string, body: Buffer): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const headers = { ...wires.chat.headers, "content-type": "application/json", "content-length": body.length };
+    httpRequest(url, { method: "POST", agent: new Agent(), headers })
+      .on("error", reject)
+      .on("response", (response) => response.resume().on("end", () => resolve(response.statusCode ?? 0)))
+      .end(body);
+  });
