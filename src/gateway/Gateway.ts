@@ -14,13 +14,14 @@ import { createServer, type Server as HttpServer, type IncomingMessage, type Ser
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, type Scope } from "effect";
-import { type FormDigest, RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
+import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
+import { formHash } from "./body/FormHash.ts";
 import {
   GatewayError,
   type GatewayOptions,
@@ -96,7 +97,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const bodies = new BodyStore(first.limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const [repeats, memory] = [new RelayRepeats(digest), new RouteMemory()];
+  const [repeats, memory] = [new RelayRepeats((form) => formHash(form, createHash("sha256"))), new RouteMemory()];
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;
@@ -147,13 +148,6 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     keptBytes: Effect.sync(() => bodies.kept),
   });
 });
-
-/** In the step in which it is asked for. */
-const digest: FormDigest = (form) => {
-  const hash = createHash("sha256");
-  for (const part of form) hash.update(part);
-  return hash.digest("hex");
-};
 
 const clientOf = (
   response: ServerResponse,

@@ -30,7 +30,7 @@ const conversations: ReadonlyArray<readonly [name: string, one: string, last: st
 ];
 
 const bodyOf = (one: string, last: string): Buffer => {
-  const { messages: _, ...rest } = wires.chat.body("");
+  const rest = { ...wires.chat.body(""), messages: undefined };
   const many = `${one},`.repeat(Math.max(1, Math.round(bodyBytes / (one.length + 1))));
   return Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"messages":[${many}${last}]}`);
 };

@@ -14,7 +14,7 @@ import { Effect } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { canonical } from "./CanonicalBody.ts";
+import { type FormDigest, partsOf } from "./form/RequestForm.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport.ts";
 
 /** How long a failed request is remembered, in milliseconds: longer than any SDK waits between its retries. */
@@ -62,9 +62,6 @@ interface Told {
   /** Requests that were told it without saying that they repeat one. */
   unmarked: number;
 }
-
-/** Makes a digest of parts that stand behind each other, as hexadecimal digits. A promise of it costs a request two more turns. */
-export type FormDigest = (form: ReadonlyArray<string | Uint8Array<ArrayBuffer>>) => string | Promise<string>;
 
 /** Remembers failed requests. One for all requests. */
 export class RelayRepeats {
@@ -151,7 +148,8 @@ export class RelayRepeats {
 
   #withKey<A>(request: RelayRequest, use: (key: string, now: number) => A): Effect.Effect<A> {
     return Effect.suspend(() => {
-      const key = this.#keys.get(request) ?? this.#digest(formOf(request, wordsOf(request), manners));
+      const form = { words: wordsOf(request), body: request.body, leftOut: manners };
+      const key = this.#keys.get(request) ?? this.#digest(form);
       this.#keys.set(request, key);
       // The time is that of the step in which the digest is there.
       if (typeof key === "string") return Effect.map(now, (at) => use(key, at));
@@ -236,30 +234,13 @@ const choosing = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-
 /** Members of a body that say how the response comes and not what is asked. */
 const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
 
-/**
- * What a request is known by, to make a digest of: words about it, and its body in its canonical form where it has one, behind each
- * other.
- *
- * @param words JSON, which ends where it ends: no words and body are those of another request
- * @param leftOut members of the body that make no other request
- */
-export const formOf = (
-  { body: given }: Pick<RelayRequest, "body">,
-  words: ReadonlyArray<unknown>,
-  leftOut: ReadonlySet<string>,
-): readonly [words: string, body: Uint8Array<ArrayBuffer>] => {
-  const sent = typeof given === "string" ? new TextEncoder().encode(given) : (given ?? new Uint8Array(0));
-  const form = canonical(sent, leftOut);
-  return [JSON.stringify([form === undefined, ...words]), form ?? sent];
-};
-
 const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<unknown> => [
   ...[tenant ?? null, method, url],
   ...choosing.map((name) => headerOf(headers, name) ?? ""),
 ];
 
 const webDigest: FormDigest = async (form) => {
-  const whole = await new Blob([...form]).arrayBuffer();
+  const whole = await new Blob(partsOf(form)).arrayBuffer();
   return hexOf(await crypto.subtle.digest("SHA-256", whole));
 };
 

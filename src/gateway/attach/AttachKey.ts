@@ -4,9 +4,9 @@
  * A key is a digest under a key of this process that cannot be read out: one that is seen somewhere can neither be tried against
  * guessed credentials nor be used at another gateway.
  */
-import { createHmac, generateKeySync, timingSafeEqual } from "node:crypto";
-import { formOf } from "../../adapters/relay/RelayRepeats.ts";
+import { createHmac, generateKeySync, type Hmac, timingSafeEqual } from "node:crypto";
 import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
+import { formHash } from "../body/FormHash.ts";
 import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
 
@@ -31,31 +31,30 @@ const choosing = ["anthropic-version", "anthropic-beta", "openai-beta", routeHea
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Makes keys, each in the step in which it is asked for: a digest takes some microseconds, and a thread's answer to it would take ten
- * times as many. One for a process.
+ * Makes keys, each in the step in which it is asked for, but for the key of a large body: a digest takes some microseconds, and a
+ * thread's answer to it would take ten times as many. One for a process.
  */
 export class AttachKeys {
   readonly #key = generateKeySync("hmac", { length: 256 });
 
   /** The key of a request: method, upstream, target, canonical body, every credential and the name of its token. */
-  request(request: KeyedRequest): string {
-    const { headers, method, target, tenant, upstream } = request;
+  request({ body, headers, method, target, tenant, upstream }: KeyedRequest): string | Promise<string> {
     const given = choosing.map((name) =>
       headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
     );
     const words = ["request", tenant ?? null, method, upstream, target, credentialsOf(target, headers), given];
-    return this.#signed(formOf(request, words, nothing));
+    return formHash({ words, body, leftOut: nothing }, this.#begun());
   }
 
   /** The key of who may have a response: every credential and the name of the token. */
   holder({ headers, target, tenant }: Holder): string {
-    return this.#signed([JSON.stringify(["holder", tenant ?? null, credentialsOf(target, headers)])]);
+    return this.#begun()
+      .update(JSON.stringify(["holder", tenant ?? null, credentialsOf(target, headers)]))
+      .digest("hex");
   }
 
-  #signed(form: ReadonlyArray<string | Uint8Array>): string {
-    const hmac = createHmac("sha256", this.#key);
-    for (const part of form) hmac.update(part);
-    return hmac.digest("hex");
+  #begun(): Hmac {
+    return createHmac("sha256", this.#key);
   }
 }
 

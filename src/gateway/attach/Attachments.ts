@@ -126,8 +126,11 @@ export class Attachments {
   }
 
   /** The key by which a request is known. */
-  keyOf(request: KeyedRequest): string {
-    return this.#keys.request(request);
+  keyOf(request: KeyedRequest): Effect.Effect<string> {
+    return Effect.suspend(() => {
+      const key = this.#keys.request(request);
+      return typeof key === "string" ? Effect.succeed(key) : Effect.promise(() => key);
+    });
   }
 
   /** The run has its name. */

@@ -55,7 +55,7 @@ const attachable = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, StreamProcessor> {
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
-  const key = serving.attachments.keyOf(request);
+  const key = yield* serving.attachments.keyOf(request);
   if (yield* serving.attachments.repeated(key, asked.attach, client)) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);

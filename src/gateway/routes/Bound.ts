@@ -5,7 +5,7 @@
  * Of a large body the conversation is searched item by item, without its long texts, so that other requests have their turns meanwhile.
  */
 import { Effect } from "effect";
-import { depthMax, stepsMax } from "../../adapters/relay/CanonicalBody.ts";
+import { depthMax, stepsMax } from "../../adapters/relay/form/CanonicalBody.ts";
 import { scanned } from "../../adapters/relay/form/JsonScan.ts";
 import { fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
 import OpenAI from "openai";
+import { type FormDigest, partsOf } from "../../../src/adapters/relay/form/RequestForm.ts";
 import {
-  type FormDigest,
   RelayRepeats,
   remainingBudget,
   repeatMs,
@@ -65,7 +65,9 @@ describe("RelayRepeats", () => {
   const digests: Readonly<Record<string, FormDigest | undefined>> = {
     "a digest that every runtime has": undefined,
     "one that is there at once": (form) =>
-      form.reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex"),
+      partsOf(form)
+        .reduce((hash, part) => hash.update(part), createHash("sha256"))
+        .digest("hex"),
   };
 
   for (const [what, digest] of Object.entries(digests))

@@ -70,7 +70,7 @@ const begun = Effect.gen(function* () {
   const attachments = yield* Attachments.make({ meter: { changed: () => undefined }, closing: Effect.never });
   const wish = attachWishOf([], { lingerMs, lingerMaxMs: lingerMs }, {});
   if ("reason" in wish) return assert.fail(wish.message);
-  const key = attachments.keyOf(request);
+  const key = yield* attachments.keyOf(request);
   const run = attachments.begin({ request, wish, key, refuse: () => Effect.void });
   attachments.named(run, "gw_1");
   return { attachments, run };

@@ -186,7 +186,7 @@ class Reader {
 }
 
 /** Longest number, word or key that is read, in bytes. */
-const wordBytesMax = 256;
+export const wordBytesMax = 256;
 
 /** What a value costs beside the bytes that are looked at one by one. */
 const valueSteps = 8;

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
-import { canonical, depthMax, stepsMax } from "../../../src/adapters/relay/CanonicalBody.ts";
-import { seeded } from "../../Seeded.ts";
+import { canonical, depthMax, stepsMax } from "../../../../src/adapters/relay/form/CanonicalBody.ts";
+import { seeded } from "../../../Seeded.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
