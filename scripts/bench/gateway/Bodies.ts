@@ -51,7 +51,7 @@ export const bodies = async (
 };
 
 const measured = async (name: string, contender: Contender, body: Buffer): Promise<Row> => {
-  const ask = (question: "heap" | "rss" | "peak" | "turns" | "longest") =>
+  const ask = (question: "heap" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs") =>
     contender.probe?.({ ask: question }) ?? Promise.resolve(Number.NaN);
   for (let times = 0; times < 3; times += 1) await warmUp(contender, "chat");
   await ask("heap");
@@ -60,10 +60,10 @@ const measured = async (name: string, contender: Contender, body: Buffer): Promi
   const begun = performance.now();
   const status = await sent(`${contender.url}${wires.chat.path}`, body);
   const ms = performance.now() - begun;
-  const longest = await ask("longest");
+  const [turn, turnCpu] = [await ask("turnMs"), await ask("turnCpuMs")];
   const rss = ((await ask("peak")) - before) / mib;
-  const value = `longest turn ${longest.toFixed(1)} ms · ${rss.toFixed(0)} MiB more at its peak · ${(ms / 1000).toFixed(2)} s to its end · status ${status}`;
-  return rowOf(name, value, { longest_turn_ms: longest, rss_mib: rss, ms, status });
+  const value = `longest turn ${turn.toFixed(1)} ms, ${turnCpu.toFixed(1)} ms of CPU · ${rss.toFixed(0)} MiB more at its peak · ${(ms / 1000).toFixed(2)} s to its end · status ${status}`;
+  return rowOf(name, value, { longest_turn_ms: turn, longest_turn_cpu_ms: turnCpu, rss_mib: rss, ms, status });
 };
 
 const sent = (url: string, body: Buffer): Promise<number> =>

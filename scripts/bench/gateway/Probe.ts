@@ -6,16 +6,40 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
 import { dirname } from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 
 /** What the bench may ask of a contender. */
 export type Question =
-  | { readonly ask: "cpu" | "heap" | "profile" | "rss" | "peak" | "turns" | "longest" }
+  | { readonly ask: "cpu" | "heap" | "profile" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs" }
   | { readonly ask: "profiled"; readonly file: string };
 
 let session: Session | undefined;
 
-const turns = monitorEventLoopDelay({ resolution: 1 });
+let turns: Turns | undefined;
+
+/** Looks once a millisecond how long the last turn of the event loop was: by the clock, and by what this thread has worked. */
+class Turns {
+  longestMs = 0;
+  longestCpuMs = 0;
+  #at = performance.now();
+  #cpu = threadCpuMs();
+
+  constructor() {
+    setInterval(() => this.#look(), 1).unref();
+  }
+
+  #look(): void {
+    const [at, cpu] = [performance.now(), threadCpuMs()];
+    this.longestMs = Math.max(this.longestMs, at - this.#at);
+    this.longestCpuMs = Math.max(this.longestCpuMs, cpu - this.#cpu);
+    this.#at = at;
+    this.#cpu = cpu;
+  }
+}
+
+const threadCpuMs = (): number => {
+  const { system, user } = process.threadCpuUsage();
+  return (system + user) / 1000;
+};
 
 const answer = async (question: Question): Promise<number> => {
   switch (question.ask) {
@@ -30,14 +54,13 @@ const answer = async (question: Question): Promise<number> => {
       return process.memoryUsage.rss();
     case "peak":
       return process.resourceUsage().maxRSS * 1024;
-    // From one word to the other; in milliseconds.
     case "turns":
-      turns.reset();
-      turns.enable();
+      turns = new Turns();
       return 0;
-    case "longest":
-      turns.disable();
-      return turns.max / 1e6;
+    case "turnMs":
+      return turns?.longestMs ?? Number.NaN;
+    case "turnCpuMs":
+      return turns?.longestCpuMs ?? Number.NaN;
     case "profile":
       session = new Session();
       session.connect();

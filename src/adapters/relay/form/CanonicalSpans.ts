@@ -8,8 +8,10 @@
 import { depthMax, wordBytesMax } from "./CanonicalBody.ts";
 import { type JsonListener, sign } from "./JsonScan.ts";
 
-/** Most spans that are kept, and most members of one object, which are sorted in one turn of the event loop. */
+/** Most spans that are kept. */
 export const spansMax = 250_000;
+
+/** Most members of one object: they are sorted in one turn of the event loop. */
 export const membersMax = 10_000;
 
 /** Bytes of the form that are given at one time. */
