@@ -158,7 +158,7 @@ describe("a profile", () => {
 describe("options", () => {
   it("choose what a run has time for, all with continue_text and linger but one", () => {
     const usual = read([]);
-    assert.deepStrictEqual(usual.parts, ["cpu", "peers", "workers"]);
+    assert.deepStrictEqual(usual.parts, ["cpu", "peers", "workers", "bodies"]);
     assert.deepStrictEqual(
       settingsOf("chat", usual).map(({ seam }) => seam),
       [true, true, true, false],
