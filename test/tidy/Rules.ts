@@ -86,7 +86,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   ],
   client: [["connection"], [""]],
   adapters: [
-    ["relay/seam", "relay/document", "relay/deadline"],
+    ["relay/seam", "relay/document", "relay/deadline", "relay/form"],
     ["relay"],
     ["fetch", "ai-sdk", "effect-ai", "otlp"],
     ["provider-model"],
@@ -95,7 +95,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["clients", "workers"],
     ["config", "api", "log"],
     ["upstream"],
-    ["routing"],
+    ["body", "routing"],
     ["routes"],
     ["proxy", "page/style", "page/geometry"],
     ["attach"],

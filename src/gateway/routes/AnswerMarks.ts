@@ -37,7 +37,7 @@ export const marking = (exchange: RelayExchange, told: (text: string) => void): 
     },
     arrivals: () => {
       const arrivals = exchange.arrivals?.();
-      return arrivals && { poll: () => marks.polled(arrivals.poll()), wait: arrivals.wait };
+      return arrivals && { poll: () => marks.polled(arrivals.poll()), wait: (wake) => arrivals.wait(wake) };
     },
     abort: () => exchange.abort(),
   };
