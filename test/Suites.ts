@@ -19,6 +19,7 @@ export const long: ReadonlyArray<string> = [
   "test/adapters/ai-sdk/Matrix.test.ts",
   "test/adapters/effect-ai/Matrix.test.ts",
   "test/adapters/fetch/Matrix.test.ts",
+  "test/adapters/relay/form/Campaign.test.ts",
   "test/adapters/relay/seam/RecordedStreams.test.ts",
   "test/agent/Agent.test.ts",
   "test/agent/kill/Kill.test.ts",

@@ -25,7 +25,7 @@ describe("The canonical form of a large body", () => {
   it.effect("is that of a small one, byte for byte, and none where that has none", () =>
     Effect.gen(function* () {
       let forms = 0;
-      for (let seed = 1; seed <= 10_000; seed += 1) {
+      for (let seed = 1; seed <= 4_000; seed += 1) {
         const bytes = nearlyJson(seeded(seed));
         // The form of a small body is asked of it before anybody has looked whether it is JSON.
         const expected = parsed(bytes) === undefined ? undefined : canonical(bytes, leftOut);
@@ -34,7 +34,7 @@ describe("The canonical form of a large body", () => {
         assert.strictEqual(form?.toString("latin1"), expected && Buffer.from(expected).toString("latin1"), said);
         if (form !== undefined) forms += 1;
       }
-      assert.isAbove(forms, 1_000);
+      assert.isAbove(forms, 400);
     }),
   );
 

@@ -1,0 +1,108 @@
+/**
+ * Sends large bodies through a gateway: they are relayed and recovered as small ones are, and leave the others their turns.
+ */
+import { gzipSync } from "node:zlib";
+import { assert, describe, it, vi } from "@effect/vitest";
+import { Effect } from "effect";
+import { sliceBytes } from "../../../src/adapters/relay/form/JsonScan.ts";
+import { outlineBytesMax, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { logging } from "../log/Logged.ts";
+
+const done = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+
+/** A provider that breaks its first connections, and then answers; what it was sent. */
+const provider = (breaks: number) =>
+  Effect.gen(function* () {
+    const sent: Array<Buffer> = [];
+    const url = yield* serverOf((request, response) => {
+      const chunks: Array<Buffer> = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        sent.push(Buffer.concat(chunks));
+        if (sent.length <= breaks) response.destroy();
+        else response.writeHead(200, { "content-type": "text/event-stream" }).end(done);
+      });
+    });
+    return { sent, url };
+  });
+
+/** A body of about so many bytes in a spelling that nobody else would choose. */
+const odd = (bytes: number): Buffer => {
+  const text = JSON.stringify('Say "é",\n\u0000\\ or 𝒳?');
+  const message = `{ "content" : ${text}, "role":"user", "n":1.50e1, "role":"user" }`;
+  const messages = Array.from({ length: Math.ceil(bytes / Buffer.byteLength(message)) }, () => message);
+  return Buffer.from(`\n{"messages" : [${messages.join(" ,\t")}],"stream":true,"model":"m"}\r\n`);
+};
+
+const json = { "content-type": "application/json" };
+
+describe("A large body", () => {
+  for (const [how, headers, encode] of [
+    ["with its length", json, (body: Buffer) => body],
+    ["in chunks", { ...json, "transfer-encoding": "chunked" }, (body: Buffer) => body],
+    ["compressed", { ...json, "content-encoding": "gzip" }, (body: Buffer) => gzipSync(body)],
+  ] as const)
+    it.live(`is relayed byte for byte, and again where its response breaks: ${how}`, () =>
+      Effect.gen(function* () {
+        const { sent, url: upstream } = yield* provider(1);
+        const { gateway, url } = yield* front(upstream);
+        const body = encode(odd(3_000_000));
+        const got = yield* Effect.promise(() => send(`${url}${paths["openai-chat"]}`, { headers, body }));
+        assert.deepStrictEqual([got.status, recovery(got, "attempts"), got.text], [200, "2", done]);
+        assert.lengthOf(sent, 2);
+        for (const one of sent) assert.isTrue(one.equals(body));
+        assert.strictEqual(yield* gateway.keptBytes, 0);
+      }),
+    );
+
+  it.live("leaves the others a turn behind every slice", () =>
+    Effect.gen(function* () {
+      const { url: upstream } = yield* provider(0);
+      const { url } = yield* front(upstream, { continueText: "auto", lingerMs: 1_000 });
+      const turns = vi.spyOn(globalThis, "setImmediate");
+      const during = Effect.fnUntraced(function* (body: Buffer) {
+        const before = turns.mock.calls.length;
+        const got = yield* Effect.promise(() => send(`${url}${paths["openai-chat"]}`, { headers: json, body }));
+        assert.strictEqual(got.status, 200);
+        return turns.mock.calls.length - before;
+      });
+      const small = yield* during(odd(1_000));
+      const slices = 50;
+      const large = yield* during(odd(slices * sliceBytes));
+      turns.mockRestore();
+      // Once for the outline, and once for the digest by which a repeat is known.
+      assert.isAtLeast(large - small, 2 * (slices - 1));
+    }),
+  );
+
+  it.live("passes through with a word where more stands beside its conversation than is read", () =>
+    Effect.gen(function* () {
+      const { sent, url: upstream } = yield* provider(0);
+      const { accessed, lines, url } = yield* logging(upstream);
+      const tools = Array.from({ length: 2 + outlineBytesMax / 1_000 }, () => ({ name: "secret".repeat(200) }));
+      const body = Buffer.from(JSON.stringify({ model: "m", messages: [], stream: true, tools }));
+      const got = yield* Effect.promise(() => send(`${url}${paths["openai-chat"]}`, { headers: json, body }));
+      assert.deepStrictEqual([got.status, recovery(got, "run"), got.text], [200, undefined, done]);
+      assert.isTrue(sent[0]?.equals(body));
+      const [line] = yield* accessed(1);
+      assert.deepInclude<object | undefined>(line, { status: 200, outcome: "completed", unread: true });
+      const told = lines.filter(({ level }) => level === "warn");
+      assert.lengthOf(told, 1);
+      assert.notInclude(JSON.stringify(told), "secret");
+    }),
+  );
+
+  it.live("that is no JSON passes through, and one at the edge of what is parsed whole does not", () =>
+    Effect.gen(function* () {
+      const { url: upstream } = yield* provider(0);
+      const { url } = yield* front(upstream);
+      const ofLength = (bytes: number) => odd(9).toString().padEnd(bytes, " ");
+      for (const bytes of [wholeBytesMax - 1, wholeBytesMax, wholeBytesMax + 1]) {
+        const body = ofLength(bytes);
+        assert.isDefined(recovery(yield* post(url, "openai-chat", { body }), "run"));
+        assert.isUndefined(recovery(yield* post(url, "openai-chat", { body: `${body.slice(0, -1)}x` }), "run"));
+      }
+    }),
+  );
+});

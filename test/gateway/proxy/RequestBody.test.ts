@@ -1,0 +1,60 @@
+import type { IncomingMessage } from "node:http";
+import { PassThrough } from "node:stream";
+import { assert, describe, it, vi } from "@effect/vitest";
+import { Effect, Fiber } from "effect";
+import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
+
+const limits = { maxBodyBytes: 64 * 1024 * 1024, maxBodiesBytes: 256 * 1024 * 1024 };
+
+/** A request whose body comes as it is written. */
+const requestOf = (headers: Record<string, string>) => {
+  const stream = Object.assign(new PassThrough({ highWaterMark: limits.maxBodyBytes }), { headers });
+  // Of a request only its headers and its bytes are read.
+  return { stream, request: stream as unknown as IncomingMessage };
+};
+
+const turn = Effect.promise(() => new Promise((next) => setImmediate(next)));
+
+describe("A body that is kept", () => {
+  it.live("that claims a length has a place of it once an eighth has come, and is what was sent", () =>
+    Effect.gen(function* () {
+      const length = 4 * 1024 * 1024;
+      const sent = Buffer.from(
+        Array.from({ length: length / 4 }, (_, n) => String(n).padStart(4, "0").slice(-4)).join(""),
+      );
+      const { request, stream } = requestOf({ "content-length": String(length) });
+      const made = vi.spyOn(Buffer, "allocUnsafeSlow");
+      const places = () => made.mock.calls.filter(([bytes]) => bytes === length).length;
+      const store = new BodyStore(limits);
+      const reading = yield* Effect.forkScoped(store.read(request, () => undefined));
+      yield* turn;
+      stream.write(sent.subarray(0, length / 8 - 1));
+      yield* turn;
+      assert.deepStrictEqual([store.kept, places()], [length / 8 - 1, 0]);
+      stream.write(sent.subarray(length / 8 - 1, length / 8));
+      yield* turn;
+      assert.strictEqual(places(), 1);
+      stream.end(sent.subarray(length / 8));
+      assert.isTrue(sent.equals(yield* Fiber.join(reading)));
+      assert.strictEqual(places(), 1);
+      made.mockRestore();
+    }),
+  );
+
+  it.live("without a length is put together in several turns", () =>
+    Effect.gen(function* () {
+      const { request, stream } = requestOf({ "transfer-encoding": "chunked" });
+      const chunks = Array.from({ length: 40 }, (_, n) => Buffer.alloc(wholeBytesMax, n));
+      const reading = yield* Effect.forkScoped(new BodyStore(limits).read(request, () => undefined));
+      yield* turn;
+      for (const chunk of chunks) stream.write(chunk);
+      stream.end();
+      const turns = vi.spyOn(globalThis, "setImmediate");
+      assert.isTrue(Buffer.concat(chunks).equals(yield* Fiber.join(reading)));
+      // One for each megabyte.
+      assert.isAtLeast(turns.mock.calls.length, 9);
+      turns.mockRestore();
+    }),
+  );
+});
