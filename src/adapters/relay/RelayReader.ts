@@ -4,7 +4,7 @@
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import * as Json from "../../domain/Json.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import { coalesced, type RelayPart } from "./RelayFrames.ts";
+import { coalesced, type RelayPart, together } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 
 /** What an observer of a relayed run gets: every event but the parts, and how the run was interrupted. */
@@ -179,13 +179,14 @@ export class RelayReader {
       if (observation.terminal_at_end === true) this.terminal = true;
       bytes.push(event.part.bytes);
     }
-    return this.#started(coalesced(bytes));
+    return this.#started(together(bytes));
   }
 
   /** Bytes that leave; those which are the first lose a BOM where they are not the first of the body. */
   #started(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+    if (!this.#atStart) return bytes;
     const [first, ...rest] = bytes;
-    if (!this.#atStart || first === undefined) return bytes;
+    if (first === undefined) return bytes;
     this.#atStart = false;
     return this.preceded && bom.every((byte, at) => first[at] === byte) ? [first.subarray(bom.length), ...rest] : bytes;
   }

@@ -21,7 +21,7 @@ import type { RelayPlan } from "./RelayPlan.ts";
 import { openingOf } from "./RelayResume.ts";
 import {
   type Arrivals,
-  headerOf,
+  fieldOf,
   type RelayExchange,
   type RelayHead,
   type RelayTransport,
@@ -398,13 +398,10 @@ const neverAStream = { ...notAStream, retryable: false } as const;
 /** A document proves its content and its end at once. */
 const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };
 
-/** The head of a body that the transport has decoded. */
-const plain = (head: RelayHead) => {
-  const { "content-encoding": _, ...headers } = recordOf(head.headers);
-  return { status: head.status, headers };
-};
+/** What says whether events may follow a head. Its body is plain: the transport has decoded it. */
+const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-type": typeOf(head) } });
 
-const typeOf = (head: RelayHead): string => headerOf(head.headers, "content-type") ?? "";
+const typeOf = (head: RelayHead): string => fieldOf(head.headers, "content-type") ?? "";
 
 const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.test(typeOf(head));
 

@@ -120,6 +120,20 @@ export const valuesOf = (headers: RelayHeaders, name: string): ReadonlyArray<str
   return known.get(name) ?? noValues;
 };
 
+/**
+ * The value of a header, for lists that are asked for few names: no index is made of them.
+ *
+ * @param name in lower case; of several the first counts
+ */
+export const fieldOf = (headers: RelayHeaders, name: string): string | undefined => {
+  for (const [given, value] of headers) if (isNamed(given, name)) return value;
+  return undefined;
+};
+
+/** Whether a header's name is another one in lower case. */
+export const isNamed = (given: string, name: string): boolean =>
+  given.length === name.length && (given === name || given.toLowerCase() === name);
+
 /** One index for each list of headers: a request's are asked for some forty names. Lists of headers never change. */
 const indexes = new WeakMap<RelayHeaders, ReadonlyMap<string, ReadonlyArray<string>>>();
 

@@ -116,9 +116,8 @@ export class ClientResponse {
     const sent = isEventStream(headers) ? unbuffered(whole) : whole;
     this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
     this.access.headed(status);
-    // Alone, `flushHeaders` would send bytes above ASCII in a header as UTF-8; beside a buffer they stay what they are.
+    // A write of nothing sends the head. `flushHeaders` would send bytes above ASCII in a header as UTF-8.
     this.#response.write(empty);
-    this.#response.flushHeaders();
   }
 
   /** Whether it takes bytes now. One whose client is gone takes them, and drops them. */
@@ -153,7 +152,8 @@ export class ClientResponse {
     if (this.#gone || this.#lingers) return Effect.void;
     this.access.ended("whole");
     this.#response.end();
-    const sent = this.#response.writableFinished ? Effect.void : this.#drained;
+    // Most responses are with the system in the same step; Node says that they are finished a turn later.
+    const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
     return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
   });
 

@@ -2,7 +2,7 @@
  * Says which headers of a request and of a response are for the next hop only, or for an origin that the gateway's is not, and
  * hands on all others as they came: their spelling, their order, and each of those that come more than once.
  */
-import { type RelayHeaders, valuesOf } from "../../adapters/relay/RelayTransport.ts";
+import { isNamed, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import {
   attachHeader,
   continueTextHeader,
@@ -111,19 +111,23 @@ export const handedOn = (headers: RelayHeaders): RelayHeaders => [
  * that were sent. What the provider says of caching stays.
  */
 export const unbuffered = (headers: RelayHeaders): RelayHeaders => {
-  const plain = without(headers, "x-accel-buffering");
-  const caching = plain.findIndex(([name]) => name.toLowerCase() === "cache-control");
-  const kept = plain.some(([name, value]) => name.toLowerCase() === "cache-control" && /\bno-transform\b/i.test(value));
-  const stays = plain.map(([name, value], at): readonly [string, string] =>
-    at !== caching || kept ? [name, value] : [name, value.trim() === "" ? "no-transform" : `${value}, no-transform`],
-  );
-  const added: RelayHeaders = caching === -1 ? [["cache-control", "no-transform"]] : [];
-  return [...stays, ...added, ["x-accel-buffering", "no"]];
+  const stays: Array<readonly [string, string]> = [];
+  let isSaid = headers.some(([name, value]) => isNamed(name, "cache-control") && /\bno-transform\b/i.test(value));
+  for (const header of headers) {
+    const [name, value] = header;
+    if (isNamed(name, "x-accel-buffering")) continue;
+    const says = !isSaid && isNamed(name, "cache-control");
+    stays.push(says ? [name, value.trim() === "" ? "no-transform" : `${value}, no-transform`] : header);
+    isSaid ||= says;
+  }
+  if (!isSaid) stays.push(["cache-control", "no-transform"]);
+  stays.push(["x-accel-buffering", "no"]);
+  return stays;
 };
 
 /** Whether a response is an event stream by its own word. */
 export const isEventStream = (headers: RelayHeaders): boolean =>
-  valuesOf(headers, "content-type").some((value) => /^\s*text\/event-stream\b/i.test(value));
+  headers.some(([name, value]) => isNamed(name, "content-type") && /^\s*text\/event-stream\b/i.test(value));
 
 /** Headers that can be written: a name is a token, and a value has no control characters (RFC 9110, 5.1 and 5.5). */
 export const sendable = (headers: RelayHeaders): RelayHeaders =>
@@ -141,8 +145,8 @@ const isText = (value: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.t
  * @param also asked of a name in lower case: whether such headers go on, where they may
  */
 export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean = () => true): RelayHeaders => {
-  const named = valuesOf(headers, "connection").flatMap((value) =>
-    value.split(",").map((word) => word.trim().toLowerCase()),
+  const named = headers.flatMap(([name, value]) =>
+    isNamed(name, "connection") ? value.split(",").map((word) => word.trim().toLowerCase()) : [],
   );
   return headers.filter(([given]) => {
     const name = given.toLowerCase();
@@ -152,7 +156,7 @@ export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean 
 
 /** All headers but those of a name, in lower case. */
 export const without = (headers: RelayHeaders, name: string): RelayHeaders =>
-  headers.filter(([key]) => key.toLowerCase() !== name);
+  headers.filter(([given]) => !isNamed(given, name));
 
 /** Header values are bytes; those above ASCII stay what they are (RFC 9110, 5.5). */
 const textOf = (value: string | Buffer | undefined): string =>

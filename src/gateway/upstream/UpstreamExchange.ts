@@ -10,7 +10,7 @@ import type {
   RelayReporters,
   RelayRequest,
 } from "../../adapters/relay/RelayTransport.ts";
-import { headerOf, readAddress, relayError } from "../../adapters/relay/RelayTransport.ts";
+import { fieldOf, readAddress, relayError } from "../../adapters/relay/RelayTransport.ts";
 import { Exchange, type ExchangeBreak } from "../../client/connection/Exchange.ts";
 import { failureOf } from "../../client/connection/ExchangeFailure.ts";
 import type { Origin } from "../../client/connection/Origin.ts";
@@ -81,7 +81,7 @@ export class UpstreamExchange implements RelayExchange {
   /** The head as it goes on. @throws ProviderError where its body cannot be read */
   #headOf(head: RelayHead): RelayHead {
     this.#context.origin.reached = true;
-    const encoding = headerOf(head.headers, "content-encoding");
+    const encoding = fieldOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // It was asked to come plain and did not: what leaves here is plain all the same.
     const source = decoded(encoding, () => this.#raw());

@@ -93,6 +93,21 @@ describe("a response that is copied", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   );
 
+  it.effect("leaves as one array where its events came apart, and as views where copying them would be long", () =>
+    Effect.gen(function* () {
+      const arrays: Array<number> = [];
+      const socket = new Socket();
+      const sink = { ...sinkOf(socket), write: (bytes: ReadonlyArray<Uint8Array>) => void arrays.push(bytes.length) };
+      for (const size of [20, 20_000]) {
+        const { transport } = scripted([head, role, text("x".repeat(size)), text("y".repeat(size)), stop, "end"]);
+        yield* Relay.copy(planOf(), { transport: polled(transport), reveal: "on_complete" }, sink);
+      }
+      assert.strictEqual(arrays[0], 1);
+      assert.isAbove(arrays[1] ?? 0, 1);
+      assert.lengthOf(arrays, 2);
+    }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
   it.effect("keeps its client waiting by comments, each a period behind what left last, and none while it drains", () =>
     Effect.gen(function* () {
       const socket = new Socket();
