@@ -21,6 +21,8 @@ import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
+import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
+import { serveHeld } from "./attach/StreamHandler.ts";
 import { formHash } from "./body/FormHash.ts";
 import {
   GatewayError,
@@ -41,6 +43,7 @@ import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf, noProxy } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
+import { WorkerBus } from "./workers/WorkerBus.ts";
 
 /** A gateway that listens. */
 export class Gateway extends Context.Service<
@@ -101,7 +104,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;
-  const attachments = yield* Attachments.make({ meter, closing: Deferred.await(closing) });
+  const { attachments, serveSiblings } = yield* attaching(meter, Deferred.await(closing));
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, bodies, memory, meter, page, store, watch, reach: upstreams.reach },
     draining: () => draining,
@@ -114,6 +117,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
   const runPage = yield* FiberSet.runtime(pages)<StreamProcessor>();
   const clock = yield* Clock.Clock;
+  yield* serveSiblings(run, () => serving.settings.limits.slowClientMs);
   const server = yield* serverOf(first, (request, response, expects) => {
     const client = clientOf(response, expects, serving.settings, clock);
     const address = addressOf(request.url ?? "");
@@ -142,11 +146,39 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     return fixedIn(first, settings, next);
   });
   return Gateway.of({
-    ...{ host: first.host, port, configure },
-    url: `${first.tls === undefined ? "http" : "https"}://${first.host.includes(":") ? `[${first.host}]` : first.host}:${port}`,
+    ...{ host: first.host, port, configure, url: urlOf(first, port) },
     serving: FiberSet.size(served),
     keptBytes: Effect.sync(() => bodies.kept),
   });
+});
+
+const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
+  `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** The runs that may outlive their clients, and what this process does for the clients of other workers. */
+const attaching = Effect.fnUntraced(function* (meter: TrafficMeter["Service"], closing: Effect.Effect<void>) {
+  const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+  const clock = yield* Clock.Clock;
+  const siblings = yield* Siblings.make(bus);
+  const attachments = yield* Attachments.make({ meter, siblings, closing, secret: bus?.secret });
+  const serve: SiblingServing["serve"] = (wish, client) => {
+    if (wish._tag === "Stream") return serveHeld(wish, client, attachments);
+    const { asked, idempotencyKey, key, repeats } = wish;
+    const repeat = { asked, repeats, lingerMs: 0, forbidden: false, idempotencyKey: idempotencyKey ?? undefined };
+    return attachments.repeatedHere(key, repeat, client);
+  };
+  const serving = {
+    hasRequest: (key: string) => attachments.hasRequest(key),
+    hasRun: (runId: string, holder: string) => attachments.found(runId, holder) !== undefined,
+    now: () => monotonicMs(clock),
+    serve,
+  };
+  return {
+    attachments,
+    /** @param slowMs as it is configured now */
+    serveSiblings: (run: SiblingServing["run"], slowMs: () => number): Effect.Effect<void, never, Scope.Scope> =>
+      siblings?.serve({ ...serving, run, slowMs }) ?? Effect.void,
+  };
 });
 
 const clientOf = (

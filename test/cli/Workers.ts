@@ -38,6 +38,8 @@ export interface Asked {
 
 /** A client whose one connection is to one worker. */
 export interface Client {
+  /** Its connection. */
+  readonly agent: Agent;
   readonly ask: (path: string, body?: string, headers?: Readonly<Record<string, string>>) => Effect.Effect<Asked>;
   /** Reads a response until what has come says enough. */
   readonly until: (path: string, enough: (text: string) => boolean) => Effect.Effect<string>;
@@ -58,6 +60,7 @@ export const connected = Effect.fnUntraced(function* (
   );
   const others = [...workersOf(served)].filter(([number]) => number !== worker).map(([, pid]) => pid);
   const client: Client = {
+    agent,
     ask: (path, body, headers) => Effect.promise(() => sent({ url: `${served.url}${path}`, agent, body, headers })),
     until: (path, enough) =>
       Effect.promise(async () => (await sent({ url: `${served.url}${path}`, agent, enough })).text),

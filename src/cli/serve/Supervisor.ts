@@ -19,6 +19,7 @@ import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import * as ProgramWire from "./ProgramWire.ts";
 import * as Restarts from "./Restarts.ts";
 import { fork, type Heard, prepare, type WorkerEnd, type WorkerProcess } from "./WorkerProcess.ts";
+import * as WorkersFolder from "./WorkersFolder.ts";
 
 /** The workers cannot go on. */
 export interface GivenUp {
@@ -52,7 +53,8 @@ export const make = Effect.fn("Supervisor.make")(function* (
   workers: number,
 ): Effect.fn.Return<Supervisor | GivenUp, GatewayError, Scope.Scope> {
   const port = yield* freePort(settings);
-  const crew = new Crew({ ...given, port }, workers, yield* References.MinimumLogLevel);
+  const folder = yield* WorkersFolder.make;
+  const crew = new Crew({ ...given, port }, { workers, folder, logLevel: yield* References.MinimumLogLevel });
   const killAll = () => crew.killAll();
   yield* prepare;
   yield* Effect.acquireRelease(
@@ -77,10 +79,10 @@ export const make = Effect.fn("Supervisor.make")(function* (
 });
 
 /** The supervisor takes part in what its workers say to each other: it keeps what must outlive any of them. */
-const member = Effect.fnUntraced(function* ({ router, secret }: Crew) {
+const member = Effect.fnUntraced(function* ({ folder, router, secret }: Crew) {
   const self = WorkerBus.supervisor;
   const port = { send: (envelope: BusEnvelope) => router.route(self, envelope) };
-  const end = yield* WorkerBus.make({ self, workers: 0, secret: Redacted.make(secret) }, port);
+  const end = yield* WorkerBus.make({ self, folder, workers: 0, secret: Redacted.make(secret) }, port);
   router.join(self, {
     send: (envelope) => {
       end.receive(envelope);
@@ -108,10 +110,17 @@ const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, Gatewa
     });
   });
 
+interface CrewPlace {
+  readonly workers: number;
+  readonly folder: string | undefined;
+  readonly logLevel: string;
+}
+
 /** The workers as they are now. */
 class Crew {
   readonly router = new BusRouter();
   readonly secret = randomBytes(32).toString("hex");
+  readonly folder: string | undefined;
   readonly #workers: number;
   readonly #logLevel: string;
   readonly #living = new Map<number, WorkerProcess>();
@@ -121,8 +130,9 @@ class Crew {
   #configurations = 0;
   #program: ProgramOptions;
 
-  constructor(program: ProgramOptions, workers: number, logLevel: string) {
+  constructor(program: ProgramOptions, { folder, logLevel, workers }: CrewPlace) {
     this.#program = program;
+    this.folder = folder;
     this.#workers = workers;
     this.#logLevel = logLevel;
   }
@@ -151,6 +161,7 @@ class Crew {
     channel.order({
       _tag: "Start",
       ...{ worker, workers: this.#workers, process: name, secret: this.secret, logLevel: this.#logLevel },
+      folder: this.folder ?? null,
       program: ProgramWire.encode(this.#program),
     });
   }

@@ -54,7 +54,7 @@ const serving = (start: Start): Effect.Effect<never, Refused> =>
     const secret = Redacted.make(start.secret);
     const { worker: self, workers } = start;
     const end = yield* WorkerBus.make(
-      { self, workers, secret },
+      { self, workers, secret, folder: start.folder ?? undefined },
       { send: (envelope) => channel.send({ _tag: "Bus", envelope }) },
     );
     receive = end.receive;

@@ -4,11 +4,13 @@
  * A key is a digest under a key of this process that cannot be read out: one that is seen somewhere can neither be tried against
  * guessed credentials nor be used at another gateway.
  */
-import { createHmac, generateKeySync, type Hmac, timingSafeEqual } from "node:crypto";
+import { createHmac, generateKeySync, type Hmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Redacted } from "effect";
 import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { formHash } from "../body/FormHash.ts";
 import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
+import { sharedKey } from "../workers/SharedKey.ts";
 
 /** What of a request makes it the same as another one. */
 export interface KeyedRequest extends Pick<RelayRequest, "body" | "headers" | "method" | "tenant"> {
@@ -35,7 +37,12 @@ const nothing: ReadonlySet<string> = new Set();
  * thread's answer to it would take ten times as many. One for a process.
  */
 export class AttachKeys {
-  readonly #key = generateKeySync("hmac", { length: 256 });
+  readonly #key: KeyObject;
+
+  /** @param secret of several processes that serve as one: all of them make the same keys */
+  constructor(secret?: Redacted.Redacted<string>) {
+    this.#key = secret === undefined ? generateKeySync("hmac", { length: 256 }) : sharedKey(secret, "attach");
+  }
 
   /** The key of a request: method, upstream, target, canonical body, every credential and the name of its token. */
   request({ body, headers, method, target, tenant, upstream }: KeyedRequest): string | Promise<string> {

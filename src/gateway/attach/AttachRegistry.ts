@@ -210,6 +210,11 @@ export class AttachRegistry {
     return this.#entries.size > 0 && !forbidden;
   }
 
+  /** Whether there is any run of a request's key. */
+  has(request: string): boolean {
+    return this.#byRequest.has(request);
+  }
+
   /** The runs of a request's key that are being read. */
   read(request: string): ReadonlyArray<AttachEntry> {
     return [...(this.#byRequest.get(request) ?? [])].filter(({ isRead }) => isRead);

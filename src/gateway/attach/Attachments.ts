@@ -5,7 +5,7 @@
  * A run's client that leaves has not cancelled it: a user's Stop and a lost network are the same FIN. The run is cancelled in the
  * user's name when its time is over (L10), and a DELETE of its stream signs that at once. A shutdown ends what nobody reads.
  */
-import { Clock, type Context, Effect, type Scope } from "effect";
+import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
 import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
@@ -16,13 +16,20 @@ import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
 import { AttachKeys, type Holder, type KeyedRequest } from "./AttachKey.ts";
 import { type AttachEntry, type AttachLimits, AttachRegistry } from "./AttachRegistry.ts";
 import type { AttachWish } from "./AttachWish.ts";
+import type { StreamWish } from "./HopMessage.ts";
+import type { HopResult } from "./HopRequest.ts";
 import { LingeringRun, repeatHeaders, type StopReason, streamHeaders } from "./LingeringRun.ts";
+import type { Siblings } from "./Siblings.ts";
 
 /** Who is told of runs that linger. */
 export interface AttachListeners {
   readonly meter: Pick<TrafficMeter["Service"], "changed">;
   /** Done when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
+  /** The other workers; undefined where this process serves alone. */
+  readonly siblings?: Siblings | undefined;
+  /** What all of them make their keys of. */
+  readonly secret?: Redacted.Redacted<string> | undefined;
 }
 
 /** A run that begins, and what of its request is told an operator. */
@@ -43,12 +50,14 @@ interface Known {
   readonly begunAt: number;
   /** When its time is over, while nobody reads it. */
   readonly due: Deadline;
+  /** The siblings are told of it. */
+  isTold: boolean;
 }
 
 /** The runs of a gateway that may outlive their clients. */
 export class Attachments {
   readonly #registry: AttachRegistry;
-  readonly #keys = new AttachKeys();
+  readonly #keys: AttachKeys;
   readonly #known = new Map<AttachEntry, Known>();
   readonly #listeners: AttachListeners;
   readonly #clock: Clock.Clock;
@@ -63,6 +72,7 @@ export class Attachments {
   ) {
     this.#registry = new AttachRegistry(limits);
     this.#listeners = listeners;
+    this.#keys = new AttachKeys(listeners.secret);
     this.#clock = clock;
     this.#deadlines = Deadlines.of(clock);
     this.#context = context;
@@ -120,7 +130,10 @@ export class Attachments {
       refuse,
     });
     const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
-    this.#known.set(entry, { run, due, upstream: request.upstream, token: request.tenant, begunAt: this.#now() });
+    const { tenant: token, upstream } = request;
+    const known: Known = { run, due, upstream, token, begunAt: this.#now(), isTold: false };
+    this.#known.set(entry, known);
+    if (idempotencyKey !== undefined) this.#tell(known, "soon");
     this.evicted(evicted);
     return run;
   }
@@ -155,11 +168,12 @@ export class Attachments {
 
   /** Whether a request might attach to a run that there is: `repeated` says whether it does. */
   mightRepeat(wish: AttachWish): boolean {
-    return !this.#closing && this.#registry.mightAnswer(wish);
+    if (this.#closing) return false;
+    return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;
   }
 
   /**
-   * Gives a request the response of the run that it repeats.
+   * Gives a request the response of the run that it repeats, whichever worker has it.
    *
    * @param key that of the request
    * @returns whether there is one that it may attach to
@@ -168,30 +182,78 @@ export class Attachments {
     { self: this },
     function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
       if (!this.mightRepeat(wish)) return false;
-      // A run is found and taken in one step: of two repeats each has its own.
-      const take = (silent: ReadonlySet<ClientResponse>) =>
-        Effect.suspend(() => {
-          const found = this.#registry.repeated(key, wish, (entry) => {
-            const reader = this.#known.get(entry)?.run.client;
-            return reader !== undefined && silent.has(reader);
-          });
-          const run = found === undefined ? undefined : this.#known.get(found)?.run;
-          return run === undefined ? Effect.succeed(false) : Effect.as(this.serve(run, client, 0, "repeat"), true);
-        });
-      if (yield* take(new Set())) return true;
-      // A client that gave up may not have said so yet: its socket shows it.
+      if (yield* this.#taken(key, wish, client, new Set())) return true;
+      const { siblings } = this.#listeners;
+      if (siblings !== undefined && (yield* siblings.repeated(key, wish, client))) return true;
+      return yield* this.#replaced(key, wish, client);
+    },
+  );
+
+  /** The same for a run of this process. */
+  readonly repeatedHere = Effect.fnUntraced(
+    { self: this },
+    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
+      if (this.#closing) return false;
+      return (yield* this.#taken(key, wish, client, new Set())) || (yield* this.#replaced(key, wish, client));
+    },
+  );
+
+  /**
+   * Serves a run that nobody reads. It is found and taken in one step: of two repeats each has its own.
+   *
+   * @param silent clients that lose their place
+   */
+  #taken(
+    key: string,
+    wish: AttachWish,
+    client: ClientResponse,
+    silent: ReadonlySet<ClientResponse>,
+  ): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const found = this.#registry.repeated(key, wish, (entry) => {
+        const reader = this.#known.get(entry)?.run.client;
+        return reader !== undefined && silent.has(reader);
+      });
+      const run = found === undefined ? undefined : this.#known.get(found)?.run;
+      return run === undefined ? Effect.succeed(false) : Effect.as(this.serve(run, client, 0, "repeat"), true);
+    });
+  }
+
+  /** Serves a run in the place of a client that gave up and has not said so yet: its socket shows it. */
+  readonly #replaced = Effect.fnUntraced(
+    { self: this },
+    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
       const read = wish.repeats || wish.idempotencyKey !== undefined ? this.#registry.read(key) : [];
       const clients = read.flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
       // Another repeat may take the same place meanwhile: its client is no silent one.
       const silent = yield* Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" });
-      return silent.length > 0 && (yield* take(new Set(silent)));
+      return silent.length > 0 && (yield* this.#taken(key, wish, client, new Set(silent)));
     },
   );
 
-  /** The run of a name, for who shows the credential of its request. */
-  found(runId: string, holder: Holder): LingeringRun | "evicted" | undefined {
-    const found = this.#registry.found(runId, this.#keys.holder(holder));
+  /** Whether a run of this process has a request's key. */
+  hasRequest(key: string): boolean {
+    return !this.#closing && this.#registry.has(key);
+  }
+
+  /** The key of who shows these credentials. */
+  holderOf(holder: Holder): string {
+    return this.#keys.holder(holder);
+  }
+
+  /**
+   * The run of a name, for who may have its response.
+   *
+   * @param holder the key of who asks
+   */
+  found(runId: string, holder: string): LingeringRun | "evicted" | undefined {
+    const found = this.#registry.found(runId, holder);
     return typeof found === "object" ? this.#known.get(found)?.run : found;
+  }
+
+  /** Serves a sibling's run of a name. */
+  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult> {
+    return this.#listeners.siblings?.streamed(asked, client) ?? Effect.succeed("none");
   }
 
   /** Serves a run to a client that attaches to it, from a byte on. */
@@ -240,8 +302,19 @@ export class Attachments {
   #forget({ entry }: LingeringRun): void {
     this.#registry.drop(entry);
     const known = this.#known.get(entry);
-    if (known !== undefined) this.#deadlines.clear(known.due);
     this.#known.delete(entry);
+    if (known === undefined) return;
+    this.#deadlines.clear(known.due);
+    if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
+  }
+
+  /** Tells the siblings of a run that a request which says nothing may attach to. */
+  #tell(known: Known, when: "soon" | "now"): void {
+    const { siblings } = this.#listeners;
+    if (siblings === undefined) return;
+    if (known.isTold) siblings.held.hurry();
+    else siblings.held.holds(known.run.entry.terms.request, when);
+    known.isTold = true;
   }
 
   #forgetAll(): void {
@@ -254,6 +327,8 @@ export class Attachments {
   }
 
   #changed({ entry }: LingeringRun, what: "attached" | "left"): void {
+    const known = what === "left" && entry.end === undefined ? this.#known.get(entry) : undefined;
+    if (known !== undefined) this.#tell(known, "now");
     if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });
   }
 

@@ -14,6 +14,8 @@ import { browsed, type Refused } from "../routing/Admission.ts";
 import type { Holder } from "./AttachKey.ts";
 import type { Attachments } from "./Attachments.ts";
 import { offsetIn } from "./AttachWish.ts";
+import type { StreamWish } from "./HopMessage.ts";
+import type { LingeringRun } from "./LingeringRun.ts";
 
 /** What serving a stream needs of the gateway. */
 export interface StreamServing {
@@ -33,55 +35,95 @@ export const streamOf = ({ own, target }: Pick<Address, "own" | "target">): stri
   return name;
 };
 
-/** Serves it. */
+/** Serves it, wherever the run is. */
 export const serveStream = (
   runId: string,
   asked: StreamRequest,
   client: ClientResponse,
   serving: StreamServing,
 ): Effect.Effect<void> =>
-  Effect.flatMap(answered(runId, asked, client, serving), (refused) =>
+  Effect.flatMap(answered(runId, asked, client, serving), (result) =>
     Effect.suspend(() => {
-      if (refused === undefined) return Effect.void;
+      if (result === "served") return Effect.void;
       serving.meter.count("refused");
-      client.refuse(refused, undefined, [noStore]);
-      return client.end;
+      return result === "refused" ? Effect.void : refuse(result, client);
     }),
   );
+
+/**
+ * Serves a run of this process to a client of another one, which has shown the key of who may have it.
+ *
+ * @returns whether there is such a run
+ */
+export const serveHeld = (
+  { from, holder, method, run_id }: StreamWish,
+  client: ClientResponse,
+  attachments: Attachments,
+): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const run = attachments.found(run_id, holder);
+    if (run === undefined) return Effect.succeed(false);
+    const served = given(run, { method, from: from ?? undefined }, client, attachments);
+    return Effect.as(
+      Effect.flatMap(served, (refused) => (refused === "served" ? Effect.void : refuse(refused, client))),
+      true,
+    );
+  });
+
+const refuse = (refused: Refused, client: ClientResponse): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    client.refuse(refused, undefined, [noStore]);
+    return client.end;
+  });
 
 const noStore = ["cache-control", "no-store"] as const;
 
 /** Serves it, or says why not. */
 const answered = Effect.fnUntraced(function* (
-  runId: string,
+  run_id: string,
   asked: StreamRequest,
   client: ClientResponse,
   { attachments }: StreamServing,
-): Effect.fn.Return<Refused | undefined> {
+): Effect.fn.Return<Refused | "refused" | "served"> {
   const { headers, method, target } = asked;
   if (method !== "GET" && method !== "HEAD" && method !== "DELETE") return noMethod;
   const page = browsed({ headers }, target);
   if (page !== undefined) return page;
   const from = offsetIn(headers);
-  const run = attachments.found(runId, asked);
-  if (run === undefined) return unknown;
+  const holder = attachments.holderOf(asked);
+  const run = attachments.found(run_id, holder);
+  if (run !== undefined) return yield* given(run, { method, from }, client, attachments);
+  const elsewhere = yield* attachments.streamedElsewhere(
+    { _tag: "Stream", run_id, holder, method, from: from ?? null },
+    client,
+  );
+  return elsewhere === "none" ? unknown : elsewhere;
+});
+
+/** Gives a client what it asks of a run. */
+const given = Effect.fnUntraced(function* (
+  run: LingeringRun | "evicted",
+  { from, method }: { readonly method: StreamWish["method"]; readonly from: number | undefined },
+  client: ClientResponse,
+  attachments: Attachments,
+): Effect.fn.Return<Refused | "served"> {
   if (run === "evicted") return evicted;
-  client.access.learned({ run_id: runId });
+  client.access.learned({ run_id: run.entry.runId });
   if (method === "DELETE") {
     attachments.cancel(run);
     client.head({ status: 204, statusText: "", headers: [noStore] });
     yield* client.end;
-    return undefined;
+    return "served";
   }
   if (from === undefined || from > run.entry.log.length) return noSuchByte;
   if (run.isBrokenAt(from)) return broken;
   if (method === "HEAD") {
     client.head(run.headFrom(from));
     yield* client.end;
-    return undefined;
+    return "served";
   }
   yield* attachments.serve(run, client, from, "stream");
-  return undefined;
+  return "served";
 });
 
 const unknown: Refused = {

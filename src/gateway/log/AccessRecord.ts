@@ -193,6 +193,13 @@ export class Access {
     this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
+  /** What was counted of the run at the worker that has it, where that is another one. */
+  elsewhere({ no_ops = 0, seams = 0, waited_ms }: Pick<Partial<AccessRecord>, "no_ops" | "seams" | "waited_ms">): void {
+    this.#noOps = no_ops;
+    this.#seams = seams;
+    this.#waitedMs = waited_ms;
+  }
+
   /** The response has an end: `whole`, the client `left` before it, or it is `broken`. The first word counts. */
   ended(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;

@@ -11,11 +11,13 @@ export class BusRouter {
   /** Lets a member in, and tells it of those that are there. It takes the place of one that died. */
   join(member: number, port: BusPort): void {
     this.leave(member);
-    for (const [other, its] of this.#ports) {
+    const others = [...this.#ports];
+    // What they say to it at once must find it.
+    this.#ports.set(member, port);
+    for (const [other, its] of others) {
       its.send({ _tag: "Joined", from: member });
       port.send({ _tag: "Joined", from: other });
     }
-    this.#ports.set(member, port);
   }
 
   /** A member has died: whoever waits for it is told. */

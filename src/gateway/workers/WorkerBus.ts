@@ -31,6 +31,8 @@ export class WorkerBus extends Context.Service<
     readonly workers: number;
     /** A secret of all workers of one supervisor, and of no other process; each start of a supervisor draws another. */
     readonly secret: Redacted.Redacted<string>;
+    /** A folder of all workers of one supervisor, which no other user may enter; undefined where none could be made. */
+    readonly folder: string | undefined;
     /** The siblings that take messages now, without this one and the supervisor, in order. */
     readonly others: () => ReadonlyArray<number>;
     /**
@@ -54,6 +56,8 @@ export class WorkerBus extends Context.Service<
       query: Query<A, B>,
       reply: (value: A, from: number) => Effect.Effect<B, E>,
     ) => Effect.Effect<void, never, Scope.Scope>;
+    /** Tells of each worker that takes messages from now on, while the scope lives: it has heard nothing of what was told before. */
+    readonly onJoined: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
     /** Tells of each worker that has died while the scope lives: what was said to it is lost. */
     readonly onLeft: (listener: (worker: number) => void) => Effect.Effect<void, never, Scope.Scope>;
   }
@@ -78,6 +82,7 @@ class Member {
   readonly listeners = new Map<string, Set<(body: unknown, from: number) => void>>();
   readonly repliers = new Map<string, (body: unknown, from: number, id: number) => void>();
   readonly leftListeners = new Set<(worker: number) => void>();
+  readonly joinedListeners = new Set<(worker: number) => void>();
   readonly waiting = new Map<number, { readonly to: number; readonly settle: Settle }>();
   readonly present = new Set<number>();
   readonly #send: (envelope: SentEnvelope) => boolean;
@@ -113,7 +118,7 @@ class Member {
 
   receive(envelope: BusEnvelope): void {
     const { from } = envelope;
-    if (envelope._tag === "Joined") this.present.add(from);
+    if (envelope._tag === "Joined") this.#joined(from);
     else if (envelope._tag === "Left") this.#left(from);
     else if (envelope._tag === "Reply") this.#settle(envelope.id, from, Result.succeed(envelope.body));
     else if (envelope._tag === "Failure") this.#settle(envelope.id, from, Result.fail(envelope.reason));
@@ -130,6 +135,11 @@ class Member {
     this.send({ _tag: "Failure", from: this.#self, to, id, reason });
   }
 
+  #joined(worker: number): void {
+    this.present.add(worker);
+    if (worker !== supervisor) for (const listener of [...this.joinedListeners]) listener(worker);
+  }
+
   #left(worker: number): void {
     this.present.delete(worker);
     for (const [id, { to }] of [...this.waiting]) if (to === worker) this.#settle(id, worker, Result.fail("gone"));
@@ -143,7 +153,7 @@ class Member {
  * @param port the way of what it sends
  */
 export const make = Effect.fnUntraced(function* (
-  { secret, self, workers }: Pick<WorkerBus["Service"], "secret" | "self" | "workers">,
+  { folder, secret, self, workers }: Pick<WorkerBus["Service"], "folder" | "secret" | "self" | "workers">,
   port: BusPort,
 ): Effect.fn.Return<BusEnd, never, Scope.Scope> {
   const member = new Member(self, port);
@@ -151,7 +161,7 @@ export const make = Effect.fnUntraced(function* (
   const run = yield* FiberSet.runtime(replying)();
   const ask = <A, B>(query: Query<A, B>, value: A, to: number) => asking(member, query, value, to);
   const bus = WorkerBus.of({
-    ...{ self, workers, secret },
+    ...{ self, workers, secret, folder },
     others: () => [...member.present].filter((it) => it !== self && it !== supervisor).toSorted((a, b) => a - b),
     tell: (notice, value, to = "others") =>
       member.send({ _tag: "Notice", topic: notice.name, from: self, to, body: encoded(notice.schema, value) }),
@@ -182,11 +192,8 @@ export const make = Effect.fnUntraced(function* (
           () => Effect.sync(() => member.repliers.delete(query.name)),
         ),
       ),
-    onLeft: (listener) =>
-      Effect.acquireRelease(
-        Effect.sync(() => member.leftListeners.add(listener)),
-        () => Effect.sync(() => member.leftListeners.delete(listener)),
-      ),
+    onJoined: (listener) => listening(member.joinedListeners, listener),
+    onLeft: (listener) => listening(member.leftListeners, listener),
   });
   return { bus, receive: (envelope) => member.receive(envelope) };
 });
@@ -225,6 +232,14 @@ const replied = <B, E>(
         Effect.logWarning("a query of another worker has failed", cause),
         Effect.sync(() => member.fail(from, id, "failed")),
       ),
+    ),
+  );
+
+const listening = <L>(all: Set<L>, listener: L): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => all.add(listener)),
+      () => Effect.sync(() => all.delete(listener)),
     ),
   );
 

@@ -24,6 +24,8 @@ export const SupervisorMessage = Schema.Union([
     process: Schema.String,
     /** Known to all workers and to no other process. */
     secret: Schema.String,
+    /** A folder of all workers, which no other user may enter; null where none could be made. */
+    folder: Schema.NullOr(Schema.String),
     /** As `ProgramWire` encodes it. */
     program: Schema.Unknown,
     logLevel: Schema.String,

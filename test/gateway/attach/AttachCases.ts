@@ -2,7 +2,7 @@
  * What the tests of attaching share: a provider that sends a response event by event as it is told, clients that go away, and what
  * the gateway says of the runs that it keeps.
  */
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { type Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Context, Effect, type Scope } from "effect";
 import { type AttachableRun, Traffic } from "../../../src/gateway/api/Traffic.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
@@ -121,9 +121,12 @@ export interface Client {
   }>;
 }
 
-/** Sends a request over a connection of its own. */
-export const clientOf = (url: string, { body, headers, method = "POST" }: Sending): Client => {
-  const request = httpRequest(url, { method, agent: false, headers: headers as Record<string, string> });
+/** Sends a request over a connection of its own, or over that of an agent. */
+export const clientOf = (
+  url: string,
+  { agent, body, headers, method = "POST" }: Sending & { readonly agent?: Agent },
+): Client => {
+  const request = httpRequest(url, { method, agent: agent ?? false, headers: headers as Record<string, string> });
   const chunks: Array<Buffer> = [];
   const got = () => Buffer.concat(chunks);
   const head = new Promise<IncomingMessage>((resolve) => request.on("response", resolve));

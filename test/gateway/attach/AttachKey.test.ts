@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
+import { Redacted } from "effect";
 import { AttachKeys, type KeyedRequest } from "../../../src/gateway/attach/AttachKey.ts";
 import { attachWishOf, offsetIn } from "../../../src/gateway/attach/AttachWish.ts";
 
@@ -79,6 +80,13 @@ describe("The key of a request", () => {
       assert.notStrictEqual(keys.request(request(given)), first);
     });
   }
+
+  it("of several processes that share a secret is the same, and another one with another secret", () => {
+    const [one, other] = [Redacted.make("one"), Redacted.make("other")];
+    assert.strictEqual(new AttachKeys(one).request(request()), new AttachKeys(one).request(request()));
+    assert.strictEqual(new AttachKeys(one).holder(request()), new AttachKeys(one).holder(request()));
+    assert.notStrictEqual(new AttachKeys(one).request(request()), new AttachKeys(other).request(request()));
+  });
 
   it("of who may have a response has every credential and the token's name, and nothing else", () => {
     const keys = new AttachKeys();

@@ -11,7 +11,7 @@ const secret = Redacted.make("a secret");
 /** Lets a member in; what is sent to it arrives at once, as a structured clone. */
 const member = Effect.fnUntraced(function* (self: number, router: BusRouter, workers: number) {
   const end = yield* WorkerBus.make(
-    { self, secret, workers },
+    { self, secret, workers, folder: undefined },
     { send: (it) => router.route(self, structuredClone(it)) },
   );
   const port: BusPort = {

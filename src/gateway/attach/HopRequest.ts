@@ -1,0 +1,187 @@
+/**
+ * Gives a client of this worker the response of a run that a sibling has.
+ *
+ * The client notices nothing of it: head, bytes, backpressure and the way that it ends are those of the sibling's own clients. A sibling
+ * that dies breaks the connection, as a gateway that dies does; one that does not decide in time is left out.
+ */
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { Effect, Redacted } from "effect";
+import type { ClientResponse } from "../proxy/ClientResponse.ts";
+import {
+  type HopAsked,
+  HopEnd,
+  HopFacts,
+  HopHead,
+  hopHeadBytesMax,
+  hopHeader,
+  hopSecretHeader,
+  read,
+  written,
+} from "./HopMessage.ts";
+
+/** The owner of a run decides within so long, in milliseconds: it may have to look whether a client's socket is silent. */
+export const decideMs = 2_000;
+
+/** Longest document of a gateway's own, in bytes. */
+const documentBytesMax = 1024 * 1024;
+
+/** Where a hop goes. */
+export interface HopTarget {
+  readonly socket: string;
+  readonly secret: Redacted.Redacted<string>;
+}
+
+/** What became of a hop. `none`: nothing was written to the client. */
+export type HopResult = "none" | "served" | "refused";
+
+/** Asks a sibling, and copies what it responds. */
+export const hop = (asked: HopAsked, { secret, socket }: HopTarget, client: ClientResponse): Effect.Effect<HopResult> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() =>
+      httpRequest({
+        ...{ socketPath: socket, agent: false, maxHeaderSize: hopHeadBytesMax },
+        headers: { [hopSecretHeader]: Redacted.value(secret), [hopHeader]: written(asked) },
+      }),
+    ),
+    (request) =>
+      Effect.gen(function* () {
+        request.on("error", () => undefined);
+        client.whenGone(() => void request.destroy());
+        const next = listening(request);
+        request.end();
+        const first = yield* Effect.timeoutOrElse(next, {
+          duration: decideMs,
+          orElse: () => Effect.succeed("gone" as const),
+        });
+        const isTaken = typeof first === "object" && "taken" in first;
+        if (isTaken) learned(client, first.taken);
+        const last = isTaken ? yield* next : first;
+        const head = typeof last === "object" && "response" in last ? headOf(last.response) : undefined;
+        if (head !== undefined) return yield* given(head, client);
+        // What is taken is not asked for elsewhere: the run has lost its earlier reader by it.
+        if (isTaken) yield* client.break;
+        return isTaken ? "served" : "none";
+      }),
+    (request) =>
+      Effect.sync(() => {
+        request.destroy();
+      }),
+  );
+
+/** What a sibling says next. */
+type Said = { readonly taken: HopFacts | undefined } | { readonly response: IncomingMessage } | "gone";
+
+/** Hears a sibling; the two words may come in one packet. */
+const listening = (request: ClientRequest): Effect.Effect<Said> => {
+  const heard: Array<Said> = [];
+  let wake = (): void => undefined;
+  const hear = (word: Said) => {
+    heard.push(word);
+    wake();
+  };
+  request.once("information", ({ headers }) => hear({ taken: read(HopFacts, headers[hopHeader]) }));
+  request.once("response", (response) => hear({ response }));
+  request.once("close", () => hear("gone"));
+  return Effect.callback((resume) => {
+    wake = () => {
+      const word = heard.shift();
+      if (word === undefined) return;
+      wake = () => undefined;
+      resume(Effect.succeed(word));
+    };
+    wake();
+    return Effect.sync(() => {
+      wake = () => undefined;
+    });
+  });
+};
+
+interface Head {
+  readonly response: IncomingMessage;
+  readonly head: HopHead;
+}
+
+const headOf = (response: IncomingMessage): Head | undefined => {
+  response.on("error", () => undefined);
+  const head = read(HopHead, response.headers[hopHeader]);
+  return head === undefined ? undefined : { response, head };
+};
+
+const given = Effect.fnUntraced(function* (
+  { head, response }: Head,
+  client: ClientResponse,
+): Effect.fn.Return<HopResult> {
+  if (head._tag === "None") return "none";
+  learned(client, head.facts);
+  if (head._tag === "Broken") yield* client.break;
+  else if (head._tag === "Answer") yield* answered(response, head, client);
+  else {
+    client.head(head, head.streaming);
+    yield* copied(response, client);
+  }
+  return head._tag === "Answer" ? "refused" : "served";
+});
+
+type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
+
+/** A document of the gateway's own is short: it is read whole. */
+const answered = Effect.fnUntraced(function* (
+  response: IncomingMessage,
+  { headers, status }: Answer,
+  client: ClientResponse,
+) {
+  const document = yield* Effect.promise(async () => {
+    const chunks: Array<Buffer> = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of response) {
+        bytes += chunk.byteLength;
+        if (bytes > documentBytesMax) return undefined;
+        chunks.push(chunk);
+      }
+      const document: unknown = JSON.parse(Buffer.concat(chunks).toString());
+      return typeof document === "object" && document !== null ? document : undefined;
+    } catch {
+      return undefined;
+    }
+  });
+  if (document === undefined) return yield* client.break;
+  client.answer(status, document, headers);
+});
+
+/** Copies the body, as fast as the client takes it, and ends it as it ended there. */
+const copied = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
+  while ((yield* passed(response, client)) === "full") yield* client.drained;
+  const end = response.complete ? read(HopEnd, response.trailers[hopHeader]) : undefined;
+  learned(client, end?.facts);
+  yield* end?.how === "whole" ? client.end : client.break;
+});
+
+/** Passes bytes on in the step in which they come, until the client's socket is full or there are no more. */
+const passed = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
+  Effect.callback((resume) => {
+    if (response.closed) return resume(Effect.succeed("over"));
+    const leave = () => {
+      response.off("data", data).off("close", close).pause();
+    };
+    const data = (chunk: Buffer<ArrayBuffer>) => {
+      client.writeNow([chunk]);
+      if (client.isReady()) return;
+      leave();
+      resume(Effect.succeed("full"));
+    };
+    const close = () => {
+      leave();
+      resume(Effect.succeed("over"));
+    };
+    response.on("data", data).on("close", close).resume();
+    return Effect.sync(leave);
+  });
+
+/** What the access line says of a client is known where the run is. */
+const learned = ({ access }: ClientResponse, facts: HopFacts | undefined): void => {
+  if (facts === undefined) return;
+  const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));
+  access.learned(known);
+  access.elsewhere(known);
+};

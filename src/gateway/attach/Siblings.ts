@@ -1,0 +1,144 @@
+/**
+ * Lets the clients of each worker attach to the runs of all of them.
+ *
+ * A run stays where it began, and its worker alone decides who reads it. A client that comes back at another worker is given the response
+ * by a hop (`HopMessage`). A socket that is handed to the owner would need none, but what TLS has read of it stays behind, and so does a
+ * body that was read to know whose repeat it is.
+ *
+ * Two requests that come at the same moment at two workers, neither saying that it repeats the other, are two runs, as they are in one
+ * process. A repeat that comes before the word of its run is a run of its own; that word is under way for as long as a message takes.
+ */
+import { Effect, Schema, type Scope } from "effect";
+import { Label } from "../../domain/Limits.ts";
+import type { ClientResponse } from "../proxy/ClientResponse.ts";
+import type { WorkerBus } from "../workers/WorkerBus.ts";
+import { query } from "../workers/WorkerMessage.ts";
+import type { AttachWish } from "./AttachWish.ts";
+import { HeldElsewhere } from "./HeldElsewhere.ts";
+import { type HopAsked, HopKey, type HopWish, type StreamWish } from "./HopMessage.ts";
+import { type HopResult, hop } from "./HopRequest.ts";
+import type { HopSetting } from "./HopResponse.ts";
+import { type HopServing, listening, socketOf } from "./HopServer.ts";
+
+/** A worker that does not say within so long, in milliseconds, has no such run. */
+const askMs = 1_000;
+
+/** Whether a worker has a run of a request's key. */
+const repeatKnown = query("repeat_known", HopKey, Schema.Boolean, { replyMs: askMs });
+
+/** Whether a worker has a run of a name, or had it and keeps it no more, for who shows the key of its holder. */
+const streamKnown = query("stream_known", Schema.Struct({ run_id: Label, holder: HopKey }), Schema.Boolean, {
+  replyMs: askMs,
+});
+
+/** Whether the socket of a hop's client is silent. */
+const hopSilent = query("hop_silent", Schema.Natural, Schema.Boolean);
+
+/** What a worker does for its siblings. */
+export interface SiblingServing extends Pick<HopServing, "run" | "serve">, Pick<HopSetting, "now"> {
+  readonly hasRequest: (key: string) => boolean;
+  readonly hasRun: (runId: string, holder: string) => boolean;
+  /** As it is configured now. */
+  readonly slowMs: () => number;
+}
+
+/** The other workers, as one of them sees them. */
+export class Siblings {
+  readonly held: HeldElsewhere;
+  readonly #bus: WorkerBus["Service"];
+  readonly #folder: string;
+  readonly #clients = new Map<number, ClientResponse>();
+  #hops = 0;
+
+  private constructor(bus: WorkerBus["Service"], folder: string, held: HeldElsewhere) {
+    this.#bus = bus;
+    this.#folder = folder;
+    this.held = held;
+  }
+
+  /** Makes them; undefined where this process serves alone, or where the workers cannot reach each other. */
+  static readonly make = Effect.fnUntraced(function* (
+    bus: WorkerBus["Service"] | undefined,
+  ): Effect.fn.Return<Siblings | undefined, never, Scope.Scope> {
+    if (bus?.folder === undefined) return undefined;
+    const made = new Siblings(bus, bus.folder, yield* HeldElsewhere.make(bus));
+    yield* bus.replies(hopSilent, (id) => made.#clients.get(id)?.isSilent ?? Effect.succeed(true));
+    return made;
+  });
+
+  /** Serves the runs of this worker to the clients of the others, while the scope lives. */
+  readonly serve = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Siblings,
+      { hasRequest, hasRun, now, run, serve, slowMs }: SiblingServing,
+    ): Effect.fn.Return<void, never, Scope.Scope> {
+      const bus = this.#bus;
+      yield* bus.replies(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
+      yield* bus.replies(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
+      const setting = ({ hop: id, worker }: HopAsked): HopSetting => ({
+        ...{ now, slowMs: slowMs() },
+        // A worker that is late says nothing of its client; with one that is gone its clients are, too.
+        isSilent: Effect.catch(bus.ask(hopSilent, id, worker), ({ reason }) => Effect.succeed(reason === "gone")),
+      });
+      const wrong = yield* listening(socketOf(this.#folder, bus.self), { secret: bus.secret, setting, serve, run });
+      if (wrong !== undefined)
+        yield* Effect.logWarning("clients of the other workers cannot attach to the runs of this one", { code: wrong });
+    },
+  );
+
+  /** Whether a request might attach to a run of a sibling. */
+  mightAnswer({ asked, forbidden, repeats }: AttachWish): boolean {
+    return !forbidden && (repeats || asked || !this.held.isEmpty);
+  }
+
+  /**
+   * Gives a request the response of the sibling's run that it repeats. One that says that it is a repeat is asked of all of them.
+   *
+   * @returns whether there is one that it may attach to
+   */
+  readonly repeated = Effect.fnUntraced(
+    { self: this },
+    function* (this: Siblings, key: string, wish: AttachWish, client: ClientResponse) {
+      if (!this.mightAnswer(wish)) return false;
+      const { asked, idempotencyKey = null, repeats } = wish;
+      const told = this.held.ownersOf(key);
+      const known =
+        told.length === 0 && (repeats || asked)
+          ? (yield* this.#bus.askOthers(repeatKnown, key)).flatMap(({ value, worker }) => (value ? [worker] : []))
+          : told;
+      for (const worker of known) {
+        const result = yield* this.#hop(worker, client, { _tag: "Repeat", key, repeats, asked, idempotencyKey });
+        if (result !== "none") return true;
+      }
+      return false;
+    },
+  );
+
+  /** Gives a client the response of a sibling's run by its name. */
+  readonly streamed = Effect.fnUntraced(
+    { self: this },
+    function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult> {
+      const { holder, run_id } = asked;
+      for (const { value, worker } of yield* this.#bus.askOthers(streamKnown, { holder, run_id })) {
+        const result = value ? yield* this.#hop(worker, client, asked) : "none";
+        if (result !== "none") return result;
+      }
+      return "none";
+    },
+  );
+
+  #hop(worker: number, client: ClientResponse, wish: HopWish): Effect.Effect<HopResult> {
+    this.#hops += 1;
+    const id = this.#hops;
+    this.#clients.set(id, client);
+    return Effect.ensuring(
+      hop(
+        { hop: id, worker: this.#bus.self, wish },
+        { socket: socketOf(this.#folder, worker), secret: this.#bus.secret },
+        client,
+      ),
+      Effect.sync(() => this.#clients.delete(id)),
+    );
+  }
+}

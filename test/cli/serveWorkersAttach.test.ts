@@ -1,0 +1,414 @@
+/**
+ * `serve --workers`: a client that comes back at another worker is given the response of its run.
+ */
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import type { AttachableRun } from "../../src/gateway/api/Traffic.ts";
+import {
+  again,
+  type Client,
+  clientOf,
+  eventsOf,
+  type Provider,
+  providerOf,
+  turn,
+  whole,
+} from "../gateway/attach/AttachCases.ts";
+import { bodies, paths, protocols } from "../gateway/GatewayCases.ts";
+import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
+import { connected, logged, workersOf } from "./Workers.ts";
+
+type Protocol = (typeof protocols)[number];
+
+const credential = { authorization: "Bearer sk-one" };
+
+/** A gateway of so many workers, whose runs outlive their clients by an hour. */
+const started = Effect.fnUntraced(function* (
+  upstream: string,
+  {
+    env = {},
+    more = [],
+    workers = 2,
+  }: { workers?: number; more?: ReadonlyArray<string>; env?: Record<string, string> } = {},
+) {
+  const db = join(yield* folder, "runs.db");
+  const urls = ["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream];
+  const linger = ["--linger-ms", "3600000", "--linger-max-ms", "3600000"];
+  const served = yield* serve(
+    ["--port", "0", "--workers", String(workers), "--db", db, ...linger, ...urls, ...more],
+    env,
+  );
+  yield* logged(served, /a worker serves/, workers);
+  return { ...served, db };
+});
+
+/** Sends a request to one worker. */
+const at = Effect.fnUntraced(function* (
+  served: Served,
+  worker: number,
+  {
+    body,
+    headers = {},
+    method,
+    path,
+  }: { path: string; body?: string; method?: string; headers?: Record<string, string> },
+) {
+  const { agent } = yield* connected(served, worker);
+  const sent = { "content-type": "application/json", ...credential, ...headers };
+  return clientOf(`${served.url}${path}`, {
+    agent,
+    headers: sent,
+    method: method ?? (body === undefined ? "GET" : "POST"),
+    ...(body === undefined ? {} : { body }),
+  });
+});
+
+const chat = (served: Served, worker: number, headers: Record<string, string> = {}, word: unknown = 0) =>
+  at(served, worker, {
+    path: paths["openai-chat"],
+    body: JSON.stringify({ ...bodies["openai-chat"], word }),
+    headers,
+  });
+
+const stream = (served: Served, worker: number, run: string, method = "GET", headers: Record<string, string> = {}) =>
+  at(served, worker, { path: `/recovery/streams/${run}`, method, headers });
+
+/** The runs that may be attached to, as a worker tells them, once they are as wanted. */
+const streams = Effect.fnUntraced(function* (
+  served: Served,
+  worker: number,
+  isWanted: (runs: ReadonlyArray<AttachableRun>) => boolean,
+) {
+  const client = yield* connected(served, worker);
+  for (;;) {
+    const { text } = yield* client.ask("/recovery/api/streams");
+    const runs: ReadonlyArray<AttachableRun> = JSON.parse(text).streams;
+    if (isWanted(runs)) return runs;
+    yield* turn;
+  }
+});
+
+/** A client of a worker leaves behind some events of its response; the name of its run. */
+const leaves = Effect.fnUntraced(function* (served: Served, provider: Provider, client: Client, events: number) {
+  const sent = yield* provider.nth(0);
+  sent.send(events);
+  yield* Effect.promise(() => client.head);
+  client.leave();
+  yield* whole(client);
+  const [run] = (yield* streams(served, 2, (runs) => runs.some(({ state }) => state === "left"))).filter(
+    ({ state }) => state === "left",
+  );
+  return { sent, run: run?.run_id ?? "" };
+});
+
+/** More than sockets hold. */
+const long = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${"x".repeat(7_000_000)}"}}]}\n\n`);
+
+const lines = (served: Served): ReadonlyArray<string> =>
+  served
+    .stderr()
+    .split("\n")
+    .filter((line) => line.includes(" request "));
+
+describe("a client of several workers that comes back", () => {
+  const events = eventsOf("openai-chat");
+  const all = Buffer.concat(events);
+
+  for (const protocol of protocols)
+    it.live(
+      `is killed at one worker behind each event of ${protocol} and repeats at the other: one request at the provider, every byte`,
+      () =>
+        Effect.gen(function* () {
+          const said = eventsOf(protocol);
+          const provider = yield* providerOf(said);
+          const served = yield* started(provider.at);
+          const ask = (worker: number, word: number, headers = {}) =>
+            at(served, worker, {
+              path: paths[protocol],
+              body: JSON.stringify({ ...bodies[protocol as Protocol], word }),
+              headers,
+            });
+          for (let event = 0; event <= said.length; event += 1) {
+            const first = yield* ask(1, event);
+            const sent = yield* provider.nth(event);
+            if (event > 0) sent.send(event);
+            if (event === said.length) sent.finish();
+            first.leave();
+            yield* whole(first);
+            const second = yield* ask(2, event, again);
+            if (event < said.length) sent.finish();
+            const got = yield* whole(second);
+            assert.isFalse(got.broken, `event ${event}`);
+            assert.isTrue(got.body.equals(Buffer.concat(said)), `event ${event}: ${got.body}`);
+            assert.strictEqual(got.head?.headers["x-recovery-attached"], "0");
+            assert.lengthOf(provider.asked, event + 1, `event ${event}`);
+          }
+          for (const run of yield* runsIn(served.db)) assert.strictEqual(run.end?.state, "completed");
+        }),
+      60_000,
+    );
+
+  it.live("is given the same head as at its own worker, and its access line names the run", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { run, sent } = yield* leaves(served, provider, first, 3);
+      sent.finish();
+      const here = yield* whole(yield* chat(served, 1, again));
+      const there = yield* whole(yield* chat(served, 2, again));
+      assert.deepStrictEqual(there.head?.rawHeaders, here.head?.rawHeaders);
+      assert.strictEqual(there.head?.headers["x-recovery-run"], run);
+      assert.isTrue(there.body.equals(all));
+      assert.lengthOf(provider.asked, 1);
+      yield* logged(served, /outcome=attached/, 2);
+      const attached = lines(served).filter((line) => line.includes("outcome=attached"));
+      for (const line of attached)
+        assert.match(line, new RegExp(`run_id=${run} .*attached_at=0 .*bytes=${all.length}`));
+      assert.deepStrictEqual(attached.map((line) => / worker=(\d)/.exec(line)?.[1]).toSorted(), ["1", "2"]);
+    }),
+  );
+
+  it.live("attaches without a word while its run goes on without a reader, and to a run that it has named", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { sent } = yield* leaves(served, provider, first, 3);
+      const second = yield* chat(served, 2);
+      yield* streams(served, 1, (runs) => runs[0]?.state === "read");
+      sent.finish();
+      assert.isTrue((yield* whole(second)).body.equals(all));
+      assert.lengthOf(provider.asked, 1);
+      const named = { "idempotency-key": "mine" };
+      const one = yield* chat(served, 1, named, 1);
+      (yield* provider.nth(1)).finish();
+      assert.isTrue((yield* whole(one)).body.equals(all));
+      const repeat = yield* whole(yield* chat(served, 2, named, 1));
+      assert.strictEqual(repeat.head?.headers["x-recovery-attached"], "0");
+      const other = yield* chat(served, 2, { "idempotency-key": "other" }, 1);
+      (yield* provider.nth(2)).finish();
+      assert.isUndefined((yield* whole(other)).head?.headers["x-recovery-attached"]);
+      assert.lengthOf(provider.asked, 3);
+    }),
+  );
+
+  it.live("is refused the run of another credential, or one that somebody reads, and has one of its own", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      (yield* provider.nth(0)).send(3);
+      yield* Effect.promise(() => first.head);
+      const stranger = { authorization: "Bearer sk-two" };
+      const others = [yield* chat(served, 2, again), yield* chat(served, 2, { ...again, ...stranger })];
+      for (const index of [1, 2]) (yield* provider.nth(index)).finish();
+      for (const other of others) {
+        const got = yield* whole(other);
+        assert.isTrue(got.body.equals(all));
+        assert.isUndefined(got.head?.headers["x-recovery-attached"]);
+      }
+      const [run] = yield* streams(served, 2, (runs) => runs.some(({ state }) => state === "read"));
+      for (const method of ["GET", "HEAD", "DELETE"])
+        assert.strictEqual(
+          (yield* whole(yield* stream(served, 2, run?.run_id ?? "", method, stranger))).head?.statusCode,
+          404,
+        );
+      (yield* provider.nth(0)).finish();
+      assert.isTrue((yield* whole(first)).body.equals(all));
+    }),
+  );
+
+  it.live("reads, asks for and ends a run by its name at any worker", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { run, sent } = yield* leaves(served, provider, first, 3);
+      const offset = { "last-event-id": String(events[0]?.length ?? 0) };
+      const head = yield* whole(yield* stream(served, 2, run, "HEAD", offset));
+      assert.strictEqual(head.head?.statusCode, 200);
+      assert.strictEqual(head.head?.headers["x-recovery-attached"], offset["last-event-id"]);
+      for (const wrong of ["many", "99999"]) {
+        const got = yield* whole(yield* stream(served, 2, run, "GET", { "last-event-id": wrong }));
+        assert.strictEqual(got.head?.statusCode, 400);
+        assert.strictEqual(got.head?.headers["x-recovery-refused"], "offset");
+        assert.include(got.body.toString(), "Last-Event-ID says how many bytes");
+      }
+      const reading = yield* stream(served, 2, run, "GET", offset);
+      yield* Effect.promise(() => reading.head);
+      sent.send(1);
+      const gone = yield* whole(yield* stream(served, 2, run, "DELETE"));
+      assert.strictEqual(gone.head?.statusCode, 204);
+      const got = yield* whole(reading);
+      assert.isTrue(got.broken);
+      assert.isTrue(got.body.equals(Buffer.concat(events.slice(1, 4))), String(got.body));
+      assert.isTrue(sent.isClosed() || (yield* Effect.as(turn, true)));
+      assert.lengthOf(yield* streams(served, 2, (runs) => runs.length === 0), 0);
+      for (const worker of [1, 2])
+        assert.strictEqual((yield* whole(yield* stream(served, worker, run))).head?.statusCode, 404);
+      assert.match(lines(served).find((line) => line.includes("method=DELETE")) ?? "", new RegExp(`run_id=${run}`));
+    }),
+  );
+
+  it.live(
+    "is one of twenty that repeat at once at three workers: one has the run, each of the others one of its own",
+    () =>
+      Effect.gen(function* () {
+        const provider = yield* providerOf(events);
+        const served = yield* started(provider.at, { workers: 3 });
+        const first = yield* chat(served, 1);
+        yield* leaves(served, provider, first, 3);
+        const agents = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) => connected(served, 1 + (n % 3)));
+        const headers = { "content-type": "application/json", ...credential, ...again };
+        const body = JSON.stringify({ ...bodies["openai-chat"], word: 0 });
+        const clients = agents.map(({ agent }) =>
+          clientOf(`${served.url}${paths["openai-chat"]}`, { agent, headers, body }),
+        );
+        // A response that has ended would be given to more of them.
+        yield* provider.nth(19);
+        for (const one of provider.asked) one.finish();
+        const got = yield* Effect.all(clients.map(whole));
+        for (const { body: its, broken } of got) assert.isTrue(!broken && its.equals(all));
+        assert.lengthOf(
+          got.filter(({ head }) => head?.headers["x-recovery-attached"] === "0"),
+          1,
+        );
+        assert.lengthOf(provider.asked, 20);
+      }),
+  );
+
+  it.live("sees a break where the run's worker dies, as where the gateway dies, and its own repeat works", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      yield* leaves(served, provider, first, 3);
+      const second = yield* chat(served, 2, again);
+      yield* Effect.promise(() => second.head);
+      process.kill(workersOf(served).get(1) ?? 0, "SIGKILL");
+      const got = yield* whole(second);
+      assert.isTrue(got.broken);
+      assert.isTrue(all.subarray(0, got.body.length).equals(got.body));
+      yield* logged(served, /a worker serves worker=1/, 2);
+      for (const worker of [1, 2]) {
+        const repeat = yield* chat(served, worker, again);
+        if (worker === 1) (yield* provider.nth(1)).finish();
+        assert.isTrue((yield* whole(repeat)).body.equals(all));
+      }
+      assert.lengthOf(provider.asked, 2);
+    }),
+  );
+
+  it.live("goes on where the worker of its connection dies, not the run's", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { sent } = yield* leaves(served, provider, first, 3);
+      const second = yield* chat(served, 2, again);
+      yield* Effect.promise(() => second.head);
+      process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
+      assert.isTrue((yield* whole(second)).broken);
+      yield* logged(served, /a worker serves worker=2/, 2);
+      yield* streams(served, 2, (runs) => runs[0]?.state === "left");
+      // The replacement has heard of what there was before it.
+      const third = yield* chat(served, 2);
+      yield* streams(served, 1, (runs) => runs[0]?.state === "read");
+      sent.finish();
+      assert.isTrue((yield* whole(third)).body.equals(all));
+      assert.lengthOf(provider.asked, 1);
+    }),
+  );
+
+  it.live("loses its place at another worker where its socket is silent", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf([long, ...events]);
+      const served = yield* started(provider.at);
+      const first = yield* chat(served, 1);
+      const { sent } = yield* leaves(served, provider, first, 1);
+      const silent = yield* chat(served, 2, again);
+      (yield* Effect.promise(() => silent.head)).pause();
+      yield* streams(served, 2, (runs) => runs.some(({ state }) => state === "read"));
+      // What the system keeps for a socket that nobody reads is full long before the worker has responded so often.
+      const watch = yield* connected(served, 2);
+      for (let asked = 0; asked < 500; asked += 1) yield* watch.ask("/livez");
+      const repeat = yield* chat(served, 1, again);
+      sent.finish();
+      const got = yield* whole(repeat);
+      assert.isTrue(got.body.equals(Buffer.concat([long, ...events])));
+      (yield* Effect.promise(() => silent.head)).resume();
+      assert.isTrue((yield* whole(silent)).broken);
+      assert.lengthOf(provider.asked, 1);
+    }),
+  );
+
+  it.live("is as slow as the configuration permits that was read last", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf([long, ...events]);
+      const dir = yield* folder;
+      const config = join(dir, "gateway.json");
+      const write = (slow: number) => writeFileSync(config, JSON.stringify({ limits: { slow_client_ms: slow } }));
+      write(300_000);
+      const served = yield* started(provider.at, { more: ["--config", config] });
+      const first = yield* chat(served, 1);
+      yield* leaves(served, provider, first, 1);
+      write(50);
+      served.child.kill("SIGHUP");
+      yield* logged(served, /the configuration was read again/);
+      const second = yield* chat(served, 2, again);
+      (yield* Effect.promise(() => second.head)).pause();
+      yield* streams(served, 2, (runs) => runs.some(({ attached, state }) => attached === 1 && state === "left"));
+    }),
+  );
+
+  it.live("begins a run of its own where the workers have no folder, and the log says why", () =>
+    Effect.gen(function* () {
+      const provider = yield* providerOf(events);
+      const served = yield* started(provider.at, { env: { TMPDIR: "/dev/null" } });
+      assert.match(served.stderr(), /begins a run of its own: the temporary folder cannot be used.* code=ENOTDIR/);
+      const first = yield* chat(served, 1);
+      const { run, sent } = yield* leaves(served, provider, first, 3);
+      const second = yield* chat(served, 2, again);
+      (yield* provider.nth(1)).finish();
+      assert.isTrue((yield* whole(second)).body.equals(all));
+      assert.strictEqual((yield* whole(yield* stream(served, 2, run))).head?.statusCode, 404);
+      const third = yield* chat(served, 1, again);
+      sent.finish();
+      assert.isTrue((yield* whole(third)).body.equals(all));
+      assert.lengthOf(provider.asked, 2);
+    }),
+  );
+
+  it.live(
+    "needs a folder that no other user may enter, that goes with the gateway, and that the next one takes away",
+    () =>
+      Effect.gen(function* () {
+        const tmp = yield* folder;
+        const folders = () => readdirSync(tmp).filter((name) => name.startsWith("stream-recovery-workers-"));
+        const env = { TMPDIR: tmp };
+        const provider = yield* providerOf(events);
+        const killed = yield* started(provider.at, { env });
+        const [left = ""] = folders();
+        assert.strictEqual(statSync(join(tmp, left)).mode & 0o777, 0o700);
+        assert.deepStrictEqual(readdirSync(join(tmp, left)).toSorted(), ["1.sock", "2.sock"]);
+        killed.child.kill("SIGKILL");
+        yield* Effect.promise(() => killed.exited);
+        assert.isTrue(existsSync(join(tmp, left)));
+        // Not of a process that has died, or no folder at all.
+        const alive = `stream-recovery-workers-${process.pid}-living`;
+        mkdirSync(join(tmp, alive));
+        chmodSync(join(tmp, alive), 0o700);
+        writeFileSync(join(tmp, "stream-recovery-workers-1234567-file"), "");
+        const served = yield* started(provider.at, { env });
+        assert.notInclude(folders(), left);
+        assert.include(folders(), alive);
+        assert.include(folders(), "stream-recovery-workers-1234567-file");
+        served.child.kill("SIGTERM");
+        yield* Effect.promise(() => served.exited);
+        assert.lengthOf(folders(), 2);
+      }),
+  );
+});
