@@ -6,6 +6,7 @@
  * goes where its history came from.
  */
 import { Effect } from "effect";
+import { condensed } from "../body/CondensedBody.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -41,6 +42,21 @@ export type RouteConfig = Pick<GatewaySettings, "servers" | "upstreams">;
 
 /** Chooses. */
 export const chosenOf = (
+  request: RoutedRequest,
+  list: RouteList,
+  config: RouteConfig,
+  memory: RouteMemory,
+): Effect.Effect<ChosenRoutes | Refused> => {
+  if (!request.body.isOutline || !changesBodies(list)) return chosenFrom(request, list, config, memory);
+  return Effect.flatMap(condensed(request.body.plain), (found) =>
+    chosenFrom({ ...request, condensed: found }, list, config, memory),
+  );
+};
+
+const changesBodies = ({ routes }: RouteList): boolean =>
+  routes.some(({ drop, set }) => set.body.length > 0 || drop.body.length > 0);
+
+const chosenFrom = (
   request: RoutedRequest,
   list: RouteList,
   config: RouteConfig,

@@ -9,6 +9,7 @@ import { headerOf, type RelayHeaders, type RelayRequest } from "../../adapters/r
 import { label } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
+import { type CondensedBody, filled } from "../body/CondensedBody.ts";
 import type { UpstreamName, Upstreams } from "../config/GatewayOptions.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -26,6 +27,8 @@ export interface MeantRequest {
   /** The provider's own path and query, as its client sent them. */
   readonly target: string;
   readonly body: KnownBody;
+  /** Where its body may be changed piece by piece; undefined for one that is changed whole. */
+  readonly condensed?: CondensedBody | undefined;
 }
 
 /** Where it goes by a route, the first one included. */
@@ -49,7 +52,7 @@ export const targetOf = (
   server: UpstreamSettings,
   upstreams: Upstreams,
 ): RouteTarget | NoTarget => {
-  const { body, plan, server: from } = request;
+  const { body, condensed, plan, server: from } = request;
   const { headers } = plan.request;
   const model = modelSet(request, route);
   if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
@@ -61,6 +64,8 @@ export const targetOf = (
   const changesBody = changes.set.length > 0 || changes.drop.length > 0;
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
     return { reason: "the body is compressed, and cannot be changed" };
+  if (changesBody && body.isOutline && condensed === undefined)
+    return { reason: "the body is too large to be changed" };
   const inTheWay = obstacle(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
@@ -89,6 +94,7 @@ export const targetOf = (
         route,
         server,
         changes: changesBody ? changes : undefined,
+        condensed,
         from,
       }),
   };
@@ -100,16 +106,20 @@ interface Leaving {
   readonly server: UpstreamSettings;
   readonly from: UpstreamSettings;
   readonly changes: Parameters<typeof edited>[1] | undefined;
+  readonly condensed: CondensedBody | undefined;
 }
 
-const leaving = (request: RelayRequest, { changes, from, route, server, upstream }: Leaving): RelayRequest => {
+const leaving = (
+  request: RelayRequest,
+  { changes, condensed, from, route, server, upstream }: Leaving,
+): RelayRequest => {
   const shown = keepsCredential(from, server) ? request : withoutClientCredentials(request);
   const left = outgoing(shown, server, upstream);
   return {
     ...request,
     url: left.url,
     headers: changed(left.headers, route),
-    body: changes === undefined ? request.body : bodyOf(request.body, changes),
+    body: changes === undefined ? request.body : bodyOf(request.body, changes, condensed),
   };
 };
 
@@ -132,7 +142,12 @@ const changed = (headers: RelayHeaders, { drop, set }: RouteSettings): RelayHead
 };
 
 /** A byte is a character, so that every byte that is not changed stays. */
-const bodyOf = (body: RelayRequest["body"], changes: Parameters<typeof edited>[1]): RelayRequest["body"] => {
+const bodyOf = (
+  body: RelayRequest["body"],
+  changes: Parameters<typeof edited>[1],
+  condensed: CondensedBody | undefined,
+): RelayRequest["body"] => {
+  if (body === condensed?.of && condensed !== undefined) return filled(edited(condensed.text, changes), condensed);
   if (body === undefined || typeof body === "string") return body === undefined ? body : edited(body, changes);
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1");
   return Buffer.from(edited(text, changes), "latin1");

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Metric, Redacted } from "effect";
+import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { condensedMax } from "../../../src/gateway/body/CondensedBody.ts";
 import { protocols } from "../GatewayCases.ts";
 import {
   ask,
@@ -211,6 +213,28 @@ describe("a run of the gateway moves", () => {
         contents: [],
         stream_options: { include_usage: true },
       });
+    }),
+  );
+
+  it.live("with a large body, of which every other byte stays", () =>
+    Effect.gen(function* () {
+      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const set = {
+        headers: [],
+        body: [
+          ["model", "other"],
+          ["metadata.team", "a"],
+        ] as const,
+      };
+      const { url } = yield* paired(yield* gone, other.url, { route: { set } });
+      const messages = `[ ${'{ "role":"user","content":"Say \\"é\\"." }, '.repeat(9_000)}{"role":"user","content":""}]`;
+      const body = `{"model":"m","stream":true, "messages" :${messages},"metadata":{"team":"b", "n":1.0}}`;
+      assert.isAbove(body.length, wholeBytesMax);
+      assert.strictEqual(routeIn(yield* ask(url, "openai-chat", { body })), "second");
+      assert.strictEqual(other.asked[0]?.body, body.replace('"m"', '"other"').replace('"b"', '"a"'));
+      const wide = `{"model":"m","stream":true,${" ".repeat(condensedMax)}"messages":[]}`;
+      assert.notStrictEqual(routeIn(yield* ask(url, "openai-chat", { body: wide })), "second");
+      assert.lengthOf(other.asked, 1);
     }),
   );
 

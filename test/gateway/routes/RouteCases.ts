@@ -200,11 +200,11 @@ export const ask = (
   {
     body = freeBody(protocol),
     headers = {},
-  }: { readonly body?: object; readonly headers?: Record<string, string> } = {},
+  }: { readonly body?: object | string; readonly headers?: Record<string, string> } = {},
 ) =>
   Effect.promise(() =>
     send(`${url}${paths[protocol]}`, {
-      body: JSON.stringify(body),
+      body: typeof body === "string" ? body : JSON.stringify(body),
       headers: { "content-type": "application/json", "x-recovery-token": token, ...headers },
     }),
   );
