@@ -15,6 +15,7 @@ import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Path } from "../../paths/Path.ts";
 import { forwarded, handedOn, pairsOf } from "./Headers.ts";
+import { slicedBody } from "./SlicedBody.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
 /** A request that passes through. */
@@ -110,7 +111,8 @@ const responseOf = async (
   signal: AbortSignal,
 ): Promise<PassedResponse> => {
   const url = new URL(request.url);
-  const headers = forwarded(request.headers, false);
+  const length: RelayHeaders = request.length === undefined ? [] : [["content-length", request.length]];
+  const sent = bodyOf(request.body);
   const {
     body,
     headers: raw,
@@ -120,8 +122,8 @@ const responseOf = async (
     origin: url.origin,
     path: `${url.pathname}${url.search}`,
     method: request.method,
-    headers: (request.length === undefined ? headers : [...headers, ["content-length", request.length]]).flat(),
-    body: bodyOf(request.body),
+    headers: [...forwarded(request.headers, false), ...length, ...sent.headers].flat(),
+    body: sent.body,
     responseHeaders: "raw",
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -132,7 +134,9 @@ const responseOf = async (
   return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
 };
 
-const bodyOf = (body: PassedRequest["body"]): Uint8Array | Readable | null => {
-  if (body === undefined) return null;
-  return body instanceof Uint8Array ? body : Readable.from(body, { objectMode: false });
+const bodyOf = (body: PassedRequest["body"]): ReturnType<typeof slicedBody> | { body: null; headers: RelayHeaders } => {
+  if (body === undefined) return { body: null, headers: [] };
+  return body instanceof Uint8Array
+    ? slicedBody(body)
+    : { body: Readable.from(body, { objectMode: false }), headers: [] };
 };

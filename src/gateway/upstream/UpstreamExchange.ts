@@ -20,6 +20,7 @@ import type { Failure } from "../../domain/Failure.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
 import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
+import { slicedBody } from "./SlicedBody.ts";
 
 /** What an exchange needs of the gateway. */
 export interface ExchangeContext {
@@ -143,17 +144,20 @@ export class UpstreamExchange implements RelayExchange {
   }
 }
 
+const noBody = { body: null, headers: [] };
+
 /** Writes a request with its own headers, in their spelling and order. */
 const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, exchange: Exchange): void => {
   try {
     const { origin, pathname, search } = readAddress(request.url) ?? new URL(request.url);
-    const body = typeof request.body === "string" ? Buffer.from(request.body) : (request.body ?? null);
-    exchange.requestBytes = body?.byteLength ?? 0;
+    const whole = typeof request.body === "string" ? Buffer.from(request.body) : request.body;
+    exchange.requestBytes = whole?.byteLength ?? 0;
+    const { body, headers } = whole === undefined ? noBody : slicedBody(whole);
     const options = {
       origin,
       path: `${pathname}${search}`,
       method: request.method,
-      headers: forwarded(request.headers, true).flat(),
+      headers: [...forwarded(request.headers, true), ...headers].flat(),
       body,
       headersTimeout: 0,
       bodyTimeout: 0,

@@ -1,11 +1,13 @@
 /**
  * Sends large bodies through a gateway: they are relayed and recovered as small ones are, and leave the others their turns.
  */
+import { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect } from "effect";
 import { sliceBytes } from "../../../src/adapters/relay/form/JsonScan.ts";
 import { outlineBytesMax, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { sentBytes } from "../../../src/gateway/upstream/SlicedBody.ts";
 import { front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
 
@@ -73,6 +75,35 @@ describe("A large body", () => {
       turns.mockRestore();
       // Once for the outline, and once for the digest by which a repeat is known.
       assert.isAtLeast(large - small, 2 * (slices - 1));
+    }),
+  );
+
+  it.live("is written to its provider in slices, with its length, whether it is recovered or not", () =>
+    Effect.gen(function* () {
+      const lengths: Array<string | undefined> = [];
+      const upstream = yield* serverOf((request, response) => {
+        lengths.push(request.headers["content-length"] ?? request.headers["transfer-encoding"]);
+        request.resume().on("end", () => response.writeHead(200, { "content-type": "text/event-stream" }).end(done));
+      });
+      const { url } = yield* front(upstream);
+      const written: Array<number> = [];
+      const plain = Socket.prototype.write;
+      const writes = vi.spyOn(Socket.prototype, "write").mockImplementation(function (this: Socket, ...args) {
+        const [bytes] = args;
+        if (`http://127.0.0.1:${this.remotePort}` === upstream && bytes instanceof Uint8Array)
+          written.push(bytes.byteLength);
+        return Reflect.apply(plain, this, args);
+      });
+      const body = odd(3_000_000);
+      for (const sent of [body, Buffer.concat([body, Buffer.from("x")])]) {
+        written.length = 0;
+        const got = yield* Effect.promise(() => send(`${url}${paths["openai-chat"]}`, { headers: json, body: sent }));
+        assert.strictEqual(got.text, done);
+        assert.isAtLeast(written.length, 3_000_000 / sentBytes);
+        assert.isAtMost(Math.max(...written), sentBytes);
+        assert.strictEqual(lengths.pop(), String(sent.byteLength));
+      }
+      writes.mockRestore();
     }),
   );
 
