@@ -166,4 +166,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     replace: "if (changesBody && body.isOutline && condensed === null)",
     proofs: [{ test: "test/gateway/routes/Moving.test.ts", named: "with a large body" }],
   },
+  {
+    name: "a body of millions of objects is parsed to go on with its response",
+    breaks: "L11",
+    within: "followed",
+    find: 'mayBeParsed ? way : { ...way, continueText: "ask" };',
+    replace: "mayBeParsed ? way : { ...way };",
+    proofs: [{ test: large, named: "gone on with" }],
+  },
 ];

@@ -161,7 +161,9 @@ const modelRequest = Effect.fnUntraced(function* (
   const routed = Effect.flatMap(
     recognising,
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
-      typeof found === "string" ? Effect.succeed(found) : routingOf({ ...found, ...asked, way: asked }, serving),
+      typeof found === "string"
+        ? Effect.succeed(found)
+        : routingOf({ ...found, ...asked, way: followed(asked, found.body) }, serving),
   );
   const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);
@@ -190,6 +192,9 @@ const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
     : Effect.logDebug(
         `routes do not take a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
       );
+
+/** The request that goes on with a response is made of the whole body: one of millions of objects would be gigabytes. */
+const followed = (way: Way, { mayBeParsed }: KnownBody): Way => (mayBeParsed ? way : { ...way, continueText: "ask" });
 
 /** Whether shown text of a request's response may go on by itself, by whichever route it comes. */
 const mayGoOn = ({ continueText }: Pick<Way, "continueText">, settings: GatewaySettings): boolean =>

@@ -20,6 +20,9 @@ export const outlineBytesMax = 256 * 1_024;
 /** Longest text that an outline has, in bytes: no name of a model or a tool, and no id, is as long. */
 export const textBytesMax = 16 * 1_024;
 
+/** Most objects and lists of a body that is parsed whole: a conversation of 60 MB in messages of a kilobyte has as many. */
+export const partsMax = 100_000;
+
 /** Members of the outermost object that hold the conversation: nothing is recognised by what they say. */
 export const conversation: ReadonlySet<string> = new Set([
   "messages",
@@ -52,6 +55,8 @@ export interface KnownBody {
   readonly json: Json.JsonRecord;
   /** `json` is an outline. */
   readonly isOutline: boolean;
+  /** It may be parsed whole where that has to be, though for many milliseconds. */
+  readonly mayBeParsed: boolean;
 }
 
 /** A body that nothing is known of: `not_an_object` is of no model's API, and `unread` has more beside its conversation than is kept. */
@@ -62,7 +67,7 @@ export const knownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> 
   Effect.suspend(() => {
     if (plain.byteLength > wholeBytesMax) return outlined(plain);
     const json = Json.record(Json.parse(new TextDecoder().decode(plain))?.json);
-    return Effect.succeed(json === undefined ? "not_an_object" : { plain, json, isOutline: false });
+    return Effect.succeed(json === undefined ? "not_an_object" : { plain, json, isOutline: false, mayBeParsed: true });
   });
 
 const outlined = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
@@ -70,7 +75,8 @@ const outlined = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
   return Effect.map(scanned(plain, outline), (end) => {
     if (end === "done" || end === "deep" || outline.isFull) return "unread";
     const json = end === "json" ? Json.record(Json.parse(outline.text)?.json) : undefined;
-    return json === undefined ? "not_an_object" : { plain, json, isOutline: true };
+    if (json === undefined) return "not_an_object";
+    return { plain, json, isOutline: true, mayBeParsed: outline.parts <= partsMax };
   });
 };
 

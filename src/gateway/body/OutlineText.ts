@@ -47,6 +47,7 @@ export class OutlineText implements JsonListener {
   #name = "";
   #leftOut = false;
   #full = false;
+  #parts = 0;
 
   /** @param bytes what is scanned */
   constructor(bytes: Uint8Array, terms: OutlineTerms) {
@@ -57,6 +58,11 @@ export class OutlineText implements JsonListener {
   /** More was to be kept than may be. */
   get isFull(): boolean {
     return this.#full;
+  }
+
+  /** Objects and lists that were read, also of what is left out. */
+  get parts(): number {
+    return this.#parts;
   }
 
   /** Bytes that were written. */
@@ -72,6 +78,7 @@ export class OutlineText implements JsonListener {
   readonly isDone = (): boolean => this.#full;
 
   readonly open = (bracket: number): void => {
+    this.#parts += 1;
     if (this.#within === 0) {
       this.#separate();
       this.#byte(bracket);

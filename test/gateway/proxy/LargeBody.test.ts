@@ -6,8 +6,10 @@ import { gzipSync } from "node:zlib";
 import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect } from "effect";
 import { sliceBytes } from "../../../src/adapters/relay/form/JsonScan.ts";
-import { outlineBytesMax, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { outlineBytesMax, partsMax, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
 import { sentBytes } from "../../../src/gateway/upstream/SlicedBody.ts";
+import { honest, serveModel } from "../../adapters/relay/seam/HonestModel.ts";
+import { requests, targets } from "../../adapters/relay/seam/SeamCases.ts";
 import { front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
 
@@ -104,6 +106,25 @@ describe("A large body", () => {
         assert.strictEqual(lengths.pop(), String(sent.byteLength));
       }
       writes.mockRestore();
+    }),
+  );
+
+  it.live("is gone on with where its text breaks, but for one of so many parts that it cannot be parsed whole", () =>
+    Effect.gen(function* () {
+      const said = {
+        text: "The lock is taken in open() and given back in close(). A second caller waits for it, and goes on.",
+      };
+      const plain = requests["openai-chat"];
+      const own = JSON.stringify(plain).match(/[[{]/g)?.length ?? 0;
+      const asked = Effect.fnUntraced(function* (parts: number) {
+        const model = yield* serveModel(honest("openai-chat", said, [6]));
+        const { url } = yield* front(model.url, { continueText: "auto" });
+        const body = JSON.stringify({ ...plain, input: Array.from({ length: parts - own - 1 }, () => ({})) });
+        assert.isAbove(body.length, wholeBytesMax);
+        yield* Effect.promise(() => send(`${url}${targets["openai-chat"]}`, { headers: json, body }));
+        return model.asked.length;
+      });
+      assert.deepStrictEqual([yield* asked(partsMax), yield* asked(partsMax + 1)], [2, 1]);
     }),
   );
 
