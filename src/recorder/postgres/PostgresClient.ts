@@ -76,6 +76,9 @@ export const make = ({
         lock_timeout: String(Math.max(1, Math.round(lockMs))),
         statement_timeout: String(statementMs),
         idle_in_transaction_session_timeout: String(idleTransactionMs),
+        // Every statement of the store finds its rows by an index. A whole table that is read is a conflict with whoever writes.
+        enable_seqscan: "off",
+        jit: "off",
         ...(schema === undefined ? {} : { search_path: schema }),
       },
     });

@@ -35,6 +35,10 @@ export interface SqlDialect {
   };
   /** The type of a column of names: compared by their bytes, whatever language the database is made for. */
   readonly word: Fragment;
+  /** A text as a column keeps it. */
+  readonly kept: (text: string) => string;
+  /** Whether a column keeps a text as it is, so that a row is found by it. */
+  readonly keeps: (text: string) => boolean;
   /** The type of a column that counts rows up. */
   readonly ordinal: Fragment;
 }
@@ -62,6 +66,8 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   time: (own) => sql`${own}`,
   told: { column: sql.literal(""), set: () => sql.literal(""), renewedAt: sql.literal("l.expires_at - l.lease_ms") },
   word: sql.literal("TEXT"),
+  kept: (text) => text,
+  keeps: () => true,
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
 });
 
@@ -77,5 +83,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
+  kept: (text) => text.replaceAll("\0", "\uFFFD"),
+  keeps: (text) => !text.includes("\0") && text.isWellFormed(),
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
 });

@@ -65,7 +65,7 @@ const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment =
   const [column, wanted] = [sql.literal(name), folded(text)];
   return sql.onDialectOrElse({
     sqlite: () => sql`instr(lower(${column}), ${wanted}) > 0`,
-    orElse: () => sql`strpos(lower(${column} COLLATE "C"), ${wanted}) > 0`,
+    orElse: () => sql`strpos(lower(${column} COLLATE "C"), ${wanted.replaceAll("\0", "\uFFFD")}) > 0`,
   });
 };
 

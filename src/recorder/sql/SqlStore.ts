@@ -36,12 +36,14 @@ export interface Row extends Head {
 
 /** Versions and owners of runs. */
 export const heads = (
-  { ask, runs, sql }: SqlTables,
+  { ask, dialect, runs, sql }: SqlTables,
   runIds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
   runIds.length === 1
     ? ask<Head>("SELECT run_id, version, owner FROM {runs} WHERE run_id = ?", runIds)
-    : sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
+    : dialect.name === "postgres"
+      ? ask<Head>("SELECT run_id, version, owner FROM {runs} WHERE run_id = ANY (?::text[])", [runIds])
+      : sql<Head>`SELECT run_id, version, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
 export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
@@ -82,19 +84,111 @@ export const decoded = Effect.fnUntraced(function* (
   );
 });
 
-/** Adds a run's row. */
-export const insert = Effect.fnUntraced(function* (tables: SqlTables, runId: string, record: RunRecord, owner: string) {
+/** What a transaction has made of a run. */
+export interface Changed {
+  readonly runId: string;
+  /** As the transaction found it; undefined for a new run. */
+  readonly before: Omit<Stored, "seq"> | undefined;
+  readonly record: RunRecord;
+  /** The lease of the process that drives the run behind this write, also of one that claimed it while it is parked. */
+  readonly owner: string | undefined;
+}
+
+/**
+ * Writes what a transaction has made of its runs. PostgreSQL is asked once for all new ones and once for all others: each
+ * statement is a way there and back.
+ */
+export const save = (
+  tables: SqlTables,
+  changed: ReadonlyArray<Changed>,
+): Effect.Effect<void, SqlError | SqlFailure.RowChanged> =>
+  tables.dialect.name === "postgres" && changed.length > 1
+    ? saveTogether(tables, changed)
+    : Effect.forEach(changed, (run) => saveOne(tables, run), { discard: true });
+
+const saveOne = (tables: SqlTables, { before, owner, record, runId }: Changed) =>
+  before === undefined ? insert(tables, runId, record, owner) : update(tables, runId, before, record, owner);
+
+const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: ReadonlyArray<Changed>) {
+  const [fresh, known] = [changed.filter(({ before }) => before === undefined), changed.filter(({ before }) => before)];
+  if (fresh.length > 0) {
+    yield* tables.ask(
+      insertTogether,
+      listsOf(fresh, (run) => newColumns(run, tables.dialect)),
+    );
+  }
+  if (known.length > 0) {
+    const rows = yield* tables.ask(updateTogether, listsOf(known, changedColumns));
+    if (rows.length !== known.length) return yield* Effect.fail(new SqlFailure.RowChanged());
+  }
+  for (const { before, record, runId } of changed) yield* saveParts(tables, runId, before?.record, record);
+});
+
+/** A column of many rows as one list, and as text: a list has one type, and an empty text stands for no value. */
+const listsOf = (
+  changed: ReadonlyArray<Changed>,
+  columnsOf: (run: Changed) => ReadonlyArray<string | number | null>,
+): ReadonlyArray<ReadonlyArray<string>> => {
+  const rows = changed.map(columnsOf);
+  return (rows[0] ?? []).map((_, column) => rows.map((row) => String(row[column] ?? "")));
+};
+
+const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dialect"]) => {
   const { id, model } = record.provider;
+  const [driver, ...rest] = columns(record, owner);
+  return [
+    runId,
+    isDriven(record) ? (driver ?? null) : null,
+    ...rest,
+    kept(id),
+    kept(model ?? ""),
+    record.started_at,
+    record.state,
+    encode(record),
+  ];
+};
+
+const insertTogether = `INSERT INTO {runs}
+    (run_id, version, owner, parked, ended_at, broken, provider, model, started_at, state, record)
+  SELECT run_id, 1, NULLIF(owner, ''), NULLIF(parked, ''), NULLIF(ended_at, '')::double precision, broken::integer,
+    provider, model, started_at::double precision, state, record
+  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+    WITH ORDINALITY AS v (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
+  ORDER BY n`;
+
+const changedColumns = ({ before, owner, record, runId }: Changed) => [
+  runId,
+  before?.version ?? 0,
+  ...columns(record, owner),
+  record.state,
+  encode(record),
+];
+
+const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = NULLIF(v.owner, ''), parked = NULLIF(v.parked, ''),
+    ended_at = NULLIF(v.ended_at, '')::double precision, broken = v.broken::integer, state = v.state, record = v.record
+  FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+    AS v (run_id, version, owner, parked, ended_at, broken, state, record)
+  WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
+
+/** Adds a run's row. */
+const insert = Effect.fnUntraced(function* (
+  tables: SqlTables,
+  runId: string,
+  record: RunRecord,
+  owner: string | undefined,
+) {
+  const { id, model } = record.provider;
+  const { kept } = tables.dialect;
   yield* tables.ask(
     `INSERT INTO {runs} (run_id, version, owner, state, parked, provider, model, started_at, ended_at, broken, record)
       VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       runId,
-      isDriven(record) ? owner : null,
+      isDriven(record) ? (owner ?? null) : null,
       record.state,
       record.parked ?? null,
-      id,
-      model ?? "",
+      kept(id),
+      kept(model ?? ""),
       record.started_at,
       record.end?.at ?? null,
       record.incidents.length,

@@ -30,10 +30,11 @@ export interface SqlTables {
    * statement goes straight to the transaction's connection.
    *
    * @param template SQL with `{runs}` for a table's name and `?` for a value
+   * @param values a list is one value, on PostgreSQL
    */
   readonly ask: <Row extends object>(
     template: string,
-    values: ReadonlyArray<string | number | null>,
+    values: ReadonlyArray<string | number | null | ReadonlyArray<string>>,
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
@@ -75,7 +76,10 @@ const asking = (sql: SqlClient, prefix: string): SqlTables["ask"] => {
     const text = template.replaceAll(/\{([a-z]+)\}/g, (_, name: string) => prefix + name);
     return sql.onDialectOrElse({ sqlite: () => text, orElse: () => numbered(text) });
   };
-  return <Row extends object>(template: string, values: ReadonlyArray<string | number | null>) => {
+  return <Row extends object>(
+    template: string,
+    values: ReadonlyArray<string | number | null | ReadonlyArray<string>>,
+  ) => {
     let text = texts.get(template);
     if (text === undefined) {
       text = made(template);

@@ -10,7 +10,7 @@ import * as Metric from "effect/Metric";
 import * as Queue from "effect/Queue";
 import type * as Scope from "effect/Scope";
 import type { SqlError } from "effect/sql/SqlError";
-import { RecorderError, refused } from "../RecorderError.ts";
+import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlEntryCheck from "./SqlEntryCheck.ts";
@@ -47,6 +47,7 @@ export const make = (database: SqlDatabase, lease: SqlLease): Effect.Effect<Writ
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
         const checked = SqlEntryCheck.readable(runId, entries);
+        if (!database.tables.dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, unkept));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
         return database.free.pipe(
@@ -55,6 +56,8 @@ export const make = (database: SqlDatabase, lease: SqlLease): Effect.Effect<Writ
         );
       });
   });
+
+const unkept = ".run_id: expected a text without NUL and without half of a pair, which PostgreSQL does not keep";
 
 const closed = (run_id: string): RecorderError =>
   new RecorderError({ reason: "unavailable", run_id, message: `${run_id}: the recorder is closed` });
@@ -128,12 +131,13 @@ const transaction = (
       runs.set(job.runId, run);
       refused.push("message" in run ? run : apply(run, job));
     }
+    const changed: Array<SqlStore.Changed> = [];
     for (const [runId, run] of runs) {
       if ("message" in run || run.record === undefined || run.record === run.before?.record) continue;
-      yield* run.before === undefined
-        ? SqlStore.insert(tables, runId, run.record, held.id)
-        : SqlStore.update(tables, runId, run.before, run.record, run.owner);
+      const { before, record } = run;
+      changed.push({ runId, before, record, owner: before === undefined ? held.id : run.owner });
     }
+    yield* SqlStore.save(tables, changed);
     return { held, runs, refused };
   });
 

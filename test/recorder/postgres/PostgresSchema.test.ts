@@ -104,3 +104,30 @@ describe("the tables in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 });
+
+describe("texts that PostgreSQL does not keep", () => {
+  it.live("stand in a record as they are, in a search as their likes, and name no run", () =>
+    Effect.gen(function* () {
+      const recorder = yield* Databases.open({ address: yield* Databases.empty });
+      const odd = ["m\0n", "half \ud83d", "'; DROP TABLE x; --", '{"a"}', "NULL", ""];
+      // Alone, and in one statement with others.
+      const begun = (id: string, model: string) => ({ ...E.begun(id), provider: { id: "p", model } });
+      for (const [index, model] of odd.entries()) yield* recorder.write(`a${index}`, [begun(`a${index}`, model)]);
+      yield* Effect.forEach(odd, (model, index) => recorder.write(`b${index}`, [begun(`b${index}`, model)]), {
+        concurrency: "unbounded",
+      });
+      for (const [index, model] of odd.entries()) {
+        for (const id of [`a${index}`, `b${index}`]) {
+          assert.deepStrictEqual((yield* record(recorder, id)).provider, { id: "p", model });
+        }
+      }
+      const found = yield* recorder.runs({ text: "m\0n" });
+      assert.deepStrictEqual(found.map(({ run_id }) => run_id).sort(), ["a0", "b0"]);
+      for (const id of ["r\0", "r\ud83d"]) {
+        const error = yield* Effect.flip(recorder.write(id, [E.begun(id)]));
+        assert.deepInclude(error, { reason: "invalid" });
+        assert.match(error.message, /without NUL and without half of a pair/);
+      }
+    }).pipe(Effect.scoped),
+  );
+});
