@@ -35,6 +35,11 @@ export interface SqlDialect {
   };
   /** The type of a column of names: compared by their bytes, whatever language the database is made for. */
   readonly word: Fragment;
+  /** What the statement that every write begins with selects besides, and what becomes of that. */
+  readonly id: {
+    readonly column: string;
+    readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;
+  };
   /** A text as a column keeps it. */
   readonly kept: (text: string) => string;
   /** Whether a column keeps a text as it is, so that a row is found by it. */
@@ -66,6 +71,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   time: (own) => sql`${own}`,
   told: { column: sql.literal(""), set: () => sql.literal(""), renewedAt: sql.literal("l.expires_at - l.lease_ms") },
   word: sql.literal("TEXT"),
+  id: { column: "", note: () => Effect.void },
   kept: (text) => text,
   keeps: () => true,
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
@@ -83,6 +89,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
+  id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),

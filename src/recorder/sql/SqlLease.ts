@@ -324,8 +324,15 @@ export class SqlLease {
         const renewed = yield* this.#renew(this.#id);
         if (renewed !== undefined) return renewed;
       } else {
-        const rows = yield* this.#tables.ask("SELECT id FROM {leases} WHERE id = ? AND fenced = 0", [this.#id]);
-        if (rows.length > 0) return { id: this.#id, beatAt: undefined };
+        const { column, note } = dialect.id;
+        const [row] = yield* this.#tables.ask<{ readonly xid?: string }>(
+          `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`,
+          [this.#id],
+        );
+        if (row !== undefined) {
+          if (column !== "") yield* note(row);
+          return { id: this.#id, beatAt: undefined };
+        }
       }
     }
     // One that an earlier transaction has just made is the same: two leases would lose the runs of the first.

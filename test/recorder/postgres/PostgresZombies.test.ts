@@ -148,3 +148,32 @@ describe("PostgresRunRecorder, where two processes meet in the middle of a trans
     }).pipe(Effect.scoped),
   );
 });
+
+describe("PostgresRunRecorder writes in groups", () => {
+  it.live("of one statement a kind, however many runs are in it", () =>
+    Effect.gen(function* () {
+      const { proxy, slow } = yield* two;
+      const ids = Array.from({ length: 60 }, (_, index) => `r${index}`);
+      const all = (entries: (id: string) => Parameters<Recorder["write"]>[1]) =>
+        Effect.forEach(ids, (id) => slow.write(id, entries(id)), { concurrency: "unbounded", discard: true });
+      yield* slow.write("first", [E.begun("first")]);
+      const from = proxy.statements.length;
+      yield* all((id) => [E.begun(id), E.attempt(1)]);
+      yield* all(() => [E.raised(1, { shown: "text" })]);
+      yield* all(() => [E.ended()]);
+      const kinds = proxy.statements.slice(from).map((sql) =>
+        sql
+          .split(/\s+/, 2)
+          .join(" ")
+          .replace(/\S*runs$/, "runs"),
+      );
+      const group = ["BEGIN ISOLATION", "SELECT id,", "SELECT run_id,"];
+      assert.deepStrictEqual(kinds, [
+        ...[...group, "INSERT INTO", "COMMIT"],
+        ...[...group, "UPDATE runs", "COMMIT"],
+        ...[...group, "UPDATE runs", "COMMIT"],
+      ]);
+      assert.strictEqual((yield* slow.runs({ state: "ended", limit: 100 })).length, 60);
+    }).pipe(Effect.scoped),
+  );
+});

@@ -5,6 +5,7 @@
  * the other one changes. A transaction that PostgreSQL undoes for that is run again by its caller.
  */
 import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
@@ -98,12 +99,31 @@ const notSerializable = (level: string): RecorderError =>
     message: `the client began a transaction that is ${level === "" ? "of no known level" : level} where serializable was asked for: its withTransaction does not follow BeginTransaction of effect/sql. Use PgClient of @effect/sql-pg`,
   });
 
+/** Ids that a statement of the transaction has told, by its connection: each transaction has an object of its own for that. */
+const told = new WeakMap<object, string>();
+
+/** What a statement selects beside its own columns, so that the id need not be asked for; `note` takes it. */
+export const idColumn = ", pg_current_xact_id()::text AS xid";
+
+/** Takes note of a transaction's id that one of its statements gave. */
+export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
+  Effect.contextWith((context: Context.Context<never>) => {
+    const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
+    if (connection !== undefined && xid !== undefined) told.set(connection, xid);
+    return Effect.void;
+  });
+
 /** The transaction's id; undefined where it has written nothing. */
 const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
-  Effect.map(
-    sql<{ readonly xid: string | null }>`SELECT pg_current_xact_id_if_assigned()::text AS xid`,
-    ([row]) => row?.xid ?? undefined,
-  );
+  Effect.contextWith((context: Context.Context<never>) => {
+    const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
+    const known = connection === undefined ? undefined : told.get(connection);
+    if (known !== undefined) return Effect.succeed(known);
+    return Effect.map(
+      sql<{ readonly xid: string | null }>`SELECT pg_current_xact_id_if_assigned()::text AS xid`,
+      ([row]) => row?.xid ?? undefined,
+    );
+  });
 
 type Outcome = "committed" | "aborted" | "unknown";
 
