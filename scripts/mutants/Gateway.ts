@@ -136,8 +136,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "an address with a password becomes a file of that name",
-    breaks: "--db takes files",
-    within: "foreignStore",
+    breaks: "--db takes files and addresses of PostgreSQL",
+    within: "problem",
     find: 'return scheme === undefined || scheme.toLowerCase() === "file"',
     replace: "return scheme === undefined || scheme.length > 0",
     proofs: [{ test: "test/cli/command/Usage.test.ts", named: "knows an address from a file" }],

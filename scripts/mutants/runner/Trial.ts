@@ -77,7 +77,8 @@ type Proven = Extract<Proof, { readonly test: string }>;
 
 const tested = async (proof: Proven, root: string): Promise<Said> => {
   const named = proof.named === undefined ? [] : ["-t", proof.named.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")];
-  const report = await vitest([proof.test, ...named, "--bail", "1", "--maxWorkers", "1"], root, proofMsMax);
+  const args = [proof.test, ...named, "--bail", "1", "--maxWorkers", "1"];
+  const report = await vitest(args, root, proofMsMax, configOf(proof));
   return typeof report === "string" ? { said: "nothing", why: report } : judged(proof, root, report);
 };
 
@@ -86,21 +87,27 @@ export const testedTogether = async (
   proofs: ReadonlyArray<Proven>,
   root: string,
 ): Promise<ReadonlyMap<string, Said>> => {
-  const files = [...new Set(proofs.map(({ test }) => test))];
-  const report = files.length === 0 ? undefined : await vitest([...files], root, proofMsMax * files.length);
-  return new Map(
-    proofs.map((proof): readonly [string, Said] => [
-      proofText(proof),
-      typeof report === "object" ? judged(proof, root, report) : { said: "nothing", why: report ?? "" },
-    ]),
-  );
+  const said = new Map<string, Said>();
+  for (const [config, these] of Map.groupBy(proofs, configOf)) {
+    const files = [...new Set(these.map(({ test }) => test))];
+    const report = await vitest(files, root, proofMsMax * files.length, config);
+    for (const proof of these) {
+      const one: Said = typeof report === "object" ? judged(proof, root, report) : { said: "nothing", why: report };
+      said.set(proofText(proof), one);
+    }
+  }
+  return said;
 };
 
-const vitest = async (args: ReadonlyArray<string>, root: string, limitMs: number) => {
+/** Tests that need PostgreSQL are of a suite that starts it. */
+const configOf = ({ test }: Proven): string =>
+  test.startsWith("test/recorder/postgres/") ? "test/vitest.postgres.config.ts" : "test/vitest.config.ts";
+
+const vitest = async (args: ReadonlyArray<string>, root: string, limitMs: number, config: string) => {
   const output = join(root, "report.json");
   rmSync(output, { force: true });
   const runner = join("node_modules", "vitest", "vitest.mjs");
-  const base = [runner, "run", "--config", "test/vitest.config.ts", "--reporter=json", `--outputFile=${output}`];
+  const base = [runner, "run", "--config", config, "--reporter=json", `--outputFile=${output}`];
   const { code, printed } = await node([...base, ...args], root, limitMs);
   if (code === undefined) return `no end within ${limitMs / 1_000} s`;
   if (!existsSync(output)) return `no report: ${printed.trim().slice(-300)}`;

@@ -120,4 +120,25 @@ describe("PostgresRunRecorder and connections that are lost", () => {
         assert.strictEqual((yield* record(direct, "r")).attempts.length, 1);
       }).pipe(Effect.scoped),
   );
+
+  it.live("a group of writes that meets no server fails as one: the writes are not tried one after the other", () =>
+    Effect.gen(function* () {
+      const { address, admin } = yield* opened;
+      const proxy = yield* StatementProxy.make(address);
+      const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 40 });
+      yield* recorder.write("r", [E.begun("r")]);
+      proxy.isDown = true;
+      yield* cut(admin, "stream-recovery", "true");
+      assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(1)]))).reason, "unavailable");
+      const before = proxy.refused;
+      const ids = Array.from({ length: 100 }, (_, index) => `r${index}`);
+      const all = yield* Effect.forEach(ids, (id) => Effect.flip(recorder.write(id, [E.begun(id)])), {
+        concurrency: "unbounded",
+      });
+      assert.isTrue(all.every(({ reason }) => reason === "unavailable"));
+      assert.isBelow(proxy.refused - before, 20);
+      proxy.isDown = false;
+      yield* recorder.write("r", [E.attempt(1)]);
+    }).pipe(Effect.scoped),
+  );
 });

@@ -1,6 +1,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, type Scope } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
+import { RowChanged } from "../../../src/recorder/sql/SqlFailure.ts";
+import * as SqlStore from "../../../src/recorder/sql/SqlStore.ts";
+import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -174,6 +177,27 @@ describe("PostgresRunRecorder writes in groups", () => {
         ...[...group, "UPDATE runs", "COMMIT"],
       ]);
       assert.strictEqual((yield* slow.runs({ state: "ended", limit: 100 })).length, 60);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a group that rests on another version of one of its runs changes none of them", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const recorder = yield* Databases.open({ address });
+      const tables = SqlTables.make(yield* Databases.client(address, "test"), SqlTables.prefixDefault);
+      for (const id of ["a", "b"]) yield* recorder.write(id, [E.begun(id)]);
+      const changed = (runId: string) =>
+        Effect.map(SqlStore.load(tables, runId), (before): SqlStore.Changed => {
+          if (before === undefined) throw new Error("it is there");
+          return { runId, before, record: E.folded([E.begun(runId), E.attempt(1)]), owner: before.owner };
+        });
+      const group = [yield* changed("a"), yield* changed("b")];
+      yield* recorder.write("b", [E.noted(1)]);
+      assert.instanceOf(yield* Effect.flip(tables.dialect.write(SqlStore.save(tables, group))), RowChanged);
+      assert.strictEqual((yield* record(recorder, "a")).attempts.length, 0);
+      const again = [yield* changed("a"), yield* changed("b")];
+      yield* tables.dialect.write(SqlStore.save(tables, again));
+      assert.strictEqual((yield* record(recorder, "a")).attempts.length, 1);
     }).pipe(Effect.scoped),
   );
 });

@@ -27,6 +27,8 @@ export interface StatementProxy {
   isDown: boolean;
   /** How many commits were broken. */
   broken: number;
+  /** How many connections were refused. */
+  refused: number;
   /** Holds the next statement that a pattern fits, once. */
   readonly hold: (pattern: RegExp) => Held;
   /** Every statement that has passed, in order. */
@@ -56,6 +58,7 @@ const listening = (address: string) =>
       breaks: undefined,
       isDown: false,
       broken: 0,
+      refused: 0,
       statements,
       hold: (pattern) => {
         const gate = { pattern, reached: Deferred.makeUnsafe<void>(), open: Deferred.makeUnsafe<void>() };
@@ -68,7 +71,10 @@ const listening = (address: string) =>
     };
     const sockets = new Set<Socket>();
     const server = createServer((client) => {
-      if (proxy.isDown) return void client.destroy();
+      if (proxy.isDown) {
+        proxy.refused += 1;
+        return void client.destroy();
+      }
       const upstream = connect({ path: join(target, socketName) });
       for (const it of [client, upstream]) sockets.add(it);
       pass(proxy, statements, gates, client, upstream);
