@@ -6,6 +6,11 @@ import type { Mutant } from "./Mutant.ts";
 
 const health = "test/gateway/api/StoreHealth.test.ts";
 
+const direct = "test/runtime/attempt/DirectReading.test.ts";
+
+const atOnce = "test/runtime/run/AtOnce.test.ts";
+const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
+
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
@@ -47,5 +52,130 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (write === undefined) return around;",
     replace: "if (write === undefined) return commitsAtOnce(around, () => undefined);",
     proofs: [{ test: health, named: "is not asked to commit at once" }],
+  },
+  {
+    name: "what a source throws that is read directly is heard by nobody",
+    breaks: "L7",
+    within: "DirectReading",
+    find: "reading.ended(Exit.die(defect));",
+    replace: "throw defect;",
+    proofs: [{ test: direct, named: "throws in its first step" }],
+  },
+  {
+    name: "a source that is opened while its run is stopped is read",
+    breaks: "L6",
+    within: "DirectReading",
+    find: "if (this.isOver) {\n          this.#lets();\n          return;\n        }",
+    replace: "",
+    proofs: [{ test: direct, named: "is stopped while it is opened" }],
+  },
+  {
+    name: "a source that is read directly is not closed with its attempt",
+    breaks: "L6",
+    within: "close",
+    find: "    this.#reading = undefined;\n    this.#lets();\n",
+    replace: "    this.#reading = undefined;\n",
+    proofs: [{ test: direct, named: "of its very first step carries an error" }],
+  },
+  {
+    name: "a source that is read directly is closed behind its own end",
+    breaks: "a connection that has ended is kept for the next request",
+    within: "#reads",
+    find: "this.#reading = undefined;\n    this.#reader = undefined;\n    ended(exit);",
+    replace: "this.close();\n    ended(exit);",
+    proofs: [{ test: direct, named: "is not closed behind it" }],
+  },
+  {
+    name: "a write at once overtakes one that is under way",
+    breaks: "L8",
+    within: "#writesNow",
+    find: "if (writeAtOnce === undefined || this.#last !== undefined || this.#loss !== undefined) return false;",
+    replace: "if (writeAtOnce === undefined || this.#loss !== undefined) return false;",
+    proofs: [{ test: atOnce, named: "waits behind one that takes time" }],
+  },
+  {
+    name: "a run that was taken over is written at once",
+    breaks: "L6",
+    within: "#writesNow",
+    find: "if (writeAtOnce === undefined || this.#last !== undefined || this.#loss !== undefined) return false;",
+    replace: "if (writeAtOnce === undefined || this.#last !== undefined) return false;",
+    proofs: [{ test: atOnce, named: "once the run is another process's" }],
+  },
+  {
+    name: "a write that a store refuses in its very step counts as recorded",
+    breaks: "L8",
+    within: "#writesNow",
+    find: "if (all.length > 0 && writeAtOnce(this.runId, all) !== undefined) return false;",
+    replace: "if (all.length > 0) writeAtOnce(this.runId, all);",
+    proofs: [{ test: atOnce, named: "the store refuses it in that step" }],
+  },
+  {
+    name: "a write that throws in its very step counts as recorded",
+    breaks: "L8",
+    within: "#writesNow",
+    find: "    } catch {\n      return false;\n    }\n    this.#pending = undefined;",
+    replace: "    } catch {\n      return true;\n    }\n    this.#pending = undefined;",
+    proofs: [{ test: atOnce, named: "the store throws in that step" }],
+  },
+  {
+    name: "evidence that was written at once is written again",
+    breaks: "L11",
+    within: "#writesNow",
+    find: "    this.#pending = undefined;\n    this.#unwritten = none;\n    if (all.length > 0) this.#taken",
+    replace: "    this.#unwritten = none;\n    if (all.length > 0) this.#taken",
+    proofs: [
+      { test: atOnce, named: "each entry once" },
+      { test: atOnce, named: "interrupted in the middle of it" },
+    ],
+  },
+  {
+    name: "a run whose source has ended does not wait for its close",
+    breaks: "L6",
+    within: "closesItself",
+    find: "attempt.hasClosed ? Effect.void : Effect.andThen(Effect.yieldNow, Effect.flatten(beginClose(run, attempt))),",
+    replace: "attempt.hasClosed ? Effect.void : Effect.void,",
+    proofs: [{ test: atOnce, named: "has closed by the end of its run" }],
+  },
+  {
+    name: "two series are taken for one, where a name looks like another attribute",
+    breaks: "a series counts what its attributes say",
+    within: "keyOf",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    find: "key += `\\n${name}=${it.length}:${it}`;",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the sources.
+    replace: "key += `\\n${name}=${it}`;",
+    proofs: [{ test: telemetry, named: "is of its own attributes" }],
+  },
+  {
+    name: "a series is found without the names of its run",
+    breaks: "a series counts what its attributes say",
+    within: "measure",
+    find: "const name = metric.id + keyOf(labels) + keyOf(attributes);",
+    replace: "const name = metric.id + keyOf(attributes);",
+    proofs: [{ test: telemetry, named: "is of its own attributes" }],
+  },
+  {
+    name: "what a program adds to every measurement is left out",
+    breaks: "a series counts what its attributes say",
+    within: "measure",
+    find: "if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {",
+    replace: "if (make === undefined) {",
+    proofs: [{ test: telemetry, named: "has what the program adds" }],
+  },
+  {
+    name: "a span is made of a run that nothing reads",
+    breaks: "a run without a tracer pays for none",
+    within: "isTraced",
+    find: "Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;",
+    replace: "services !== undefined;",
+    proofs: [{ test: telemetry, named: "is made of no run where nothing reads it" }],
+  },
+  {
+    name: "a tracer that is added is told nothing",
+    breaks: "what a run does can be traced",
+    within: "isTraced",
+    find: "Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;",
+    replace: "services === undefined;",
+    proofs: [{ test: telemetry, named: "of the next one where a tracer is added" }],
   },
 ];

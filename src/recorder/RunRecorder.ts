@@ -150,8 +150,8 @@ export type WriteAtOnce = (runId: string, entries: ReadonlyArray<RunRecord.Entry
 // Kept beside the service: one which is wrapped or was copied is taken for any other store.
 const atOnce = new WeakMap<object, WriteAtOnce>();
 
-/** This very recorder commits so. Its `write` must do the same. */
-const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
+/** Says that this very recorder commits so. Its `write` must do the same. */
+export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
   atOnce.set(recorder, write);
   return recorder;
 };

@@ -1,5 +1,5 @@
 /**
- * Is one attempt of a run: a fiber of its own reads the provider's stream, folds its facts and hands its parts over.
+ * Is one attempt of a run: reads the provider's stream, directly or in a fiber of its own, folds its facts and hands its parts over.
  *
  * One flag says whether the attempt has ended; source, watchdog and cancel race for it, and exactly one of them wins. From
  * that step on the attempt is frozen: what was not handed over waits for the decision, and the attempt refuses whatever the
@@ -8,6 +8,7 @@
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
+import type * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
 import * as Option from "effect/Option";
 import { Delivery } from "../../domain/AttemptFacts.ts";
@@ -26,7 +27,7 @@ import { type AttemptEnd, endOf, failed, pathLost, terminalAtCleanEnd } from "./
 import type { AttemptHost, AttemptSetup, ErrorReader } from "./AttemptHost.ts";
 import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
-import { type PartReader, readDirectly, readStream } from "./PartReader.ts";
+import { DirectReading, type PartReader, readStream } from "./PartReader.ts";
 import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watchdog.ts";
@@ -42,12 +43,13 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly path: string;
   readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
+  /** Reads its stream; before that, waits for its turn. */
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   /** How far it has come, as `steps` counts: one number, because many runs wait at once. */
   #step: number = steps.made;
   over = false;
-  /** A source that is read directly has ended: it holds nothing, and its fiber ends in the same step. */
-  #hasClosed = false;
+  /** Reads its source, where that needs no fiber. */
+  #reading: { readonly isOver: boolean; readonly close: () => void } | undefined;
   /** How the attempt has ended; set once its run has taken note of it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
@@ -95,7 +97,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Starts the attempt's fiber.
+   * Starts the attempt: in this step where its source can be read directly, else in a fiber.
    *
    * @param services what the caller's stream needs
    * @param watch the attempt's clocks, running from now
@@ -104,18 +106,21 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
     this.#step = steps.started;
-    const read = Effect.suspend(() => {
-      const made = this.#guarded(() => options.attempt(this.#context()));
-      // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
-      const stream = this.over ? undefined : made;
-      const source = stream === undefined ? undefined : sourceOf(stream);
-      if (source !== undefined) return this.#decided(readDirectly(source, this, options), errors, true);
-      const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
-      // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
-      return Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
-        this.#host.attach(this.path, way),
-      );
-    });
+    const made = this.#guarded(() => options.attempt(this.#context()));
+    // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
+    const stream = this.over ? undefined : made;
+    const source = stream === undefined ? undefined : sourceOf(stream);
+    if (source !== undefined) {
+      const reading = new DirectReading(this, { source, options, ended: (exit) => this.#decides(exit, errors) });
+      this.#reading = reading;
+      reading.step();
+      return;
+    }
+    const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
+    // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
+    const read = Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (way) =>
+      this.#host.attach(this.path, way),
+    );
     this.#fiber = Effect.runForkWith(services)(read);
   }
 
@@ -126,7 +131,9 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
    */
   waits(go: Effect.Effect<void>, services: Context.Context<never>): void {
     this.#step = steps.started;
-    this.#fiber = Effect.runForkWith(services)(go);
+    const waiting = Effect.runForkWith(services)(go);
+    // It may have started in this very step.
+    if (this.#watch === undefined) this.#fiber = waiting;
   }
 
   /** The run has heard that the head of a response has come. */
@@ -141,13 +148,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /** Lets the end of the reading decide, before what the reading opened is closed. */
-  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>, isDirect = false) {
-    return Effect.onExit(reading, (exit) =>
-      Effect.sync(() => {
-        this.#hasClosed = isDirect;
-        if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
-      }),
-    );
+  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
+    return Effect.onExit(reading, (exit) => Effect.sync(() => this.#decides(exit, errors)));
+  }
+
+  #decides<E>(exit: Exit.Exit<unknown, E | Cause.Done>, errors: ErrorReader<E>): void {
+    if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
   }
 
   /** The source has ended: a clean end behind the marker releases what the seam still kept back. */
@@ -277,14 +283,15 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return reveal.holdsAll && end._tag === "failed" && end.failure.kind === "transport";
   }
 
-  /** Its fiber has ended, with all that it held. */
+  /** All that it held was let go. */
   get hasClosed(): boolean {
-    return this.#hasClosed || this.#fiber?.pollUnsafe() !== undefined;
+    return this.#reading?.isOver ?? this.#fiber?.pollUnsafe() !== undefined;
   }
 
-  /** Interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
+  /** Closes the source, or interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
+      this.#reading?.close();
       if (this.hasClosed) return Effect.succeed(true);
       const fiber = this.#fiber;
       // A source that ends in its very first step ends before its fiber is known, and is closed like any other.
