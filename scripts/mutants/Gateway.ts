@@ -193,7 +193,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "an answer in an encoding that cannot be read is asked for again",
     breaks: "what cannot succeed is not repeated",
-    within: "head",
+    within: "#headOf",
     find: 'throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false });',
     replace: 'throw relayError({ kind: "protocol", reason: "not_a_stream" });',
     proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "asks once for an answer in an encoding" }],
@@ -201,7 +201,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a refusal in an encoding that cannot be read is lost",
     breaks: "L12, the provider's own error",
-    within: "head",
+    within: "#headOf",
     find: "if (head.status < 200 || head.status > 299) return head;",
     replace: "if (head.status < 200) return head;",
     proofs: [{ test: "test/gateway/proxy/Wire.test.ts", named: "asks once for an answer in an encoding" }],

@@ -4,8 +4,9 @@
 import type { Mutant } from "./Mutant.ts";
 
 const copy = "test/adapters/relay/Copy.test.ts";
+const limits = "test/gateway/proxy/Limits.test.ts";
 
-/** The mutants of `src/adapters/relay/RelayCopy.ts` and of the room of `src/runtime/attempt/Handoff.ts`. */
+/** The mutants of `src/adapters/relay/RelayCopy.ts` of the room of `src/runtime/attempt/Handoff.ts`, and of the client's end. */
 export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "parts are written to a socket that must drain",
@@ -38,5 +39,37 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "this.#resume?.(Effect.die(defect));",
     replace: "void defect;",
     proofs: [{ test: copy, named: "fails as a defect" }],
+  },
+  {
+    name: "a response that broke is not given up",
+    breaks: "L11",
+    within: "RelaySource",
+    find: 'this.#exchange.abort();\n      return { _tag: "error", error };',
+    replace: 'return { _tag: "error", error };',
+    proofs: [{ test: copy, named: "up that broke" }],
+  },
+  {
+    name: "what leaves in one step leaves in as many arrays as it came in",
+    breaks: "a burst costs one write",
+    within: "together",
+    find: "return [joined(views)];",
+    replace: "return views;",
+    proofs: [{ test: copy, named: "leaves as one array" }],
+  },
+  {
+    name: "a response has ended while its bytes wait for its client",
+    breaks: "a client that reads nothing is given up",
+    within: "ClientResponse",
+    find: "const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;",
+    replace: "const sent = Effect.void;",
+    proofs: [{ test: limits, named: "and no sooner" }],
+  },
+  {
+    name: "a head waits for the end of its response",
+    breaks: "the head leaves with the first content",
+    within: "ClientResponse",
+    find: "this.#response.write(empty);",
+    replace: "void empty;",
+    proofs: [{ test: limits, named: "sends a head before anything else" }],
   },
 ];

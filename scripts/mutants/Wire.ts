@@ -181,7 +181,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "events under a document's type are a document, however they end",
     breaks: "L5, no false success",
-    within: "#open",
+    within: "#opened",
     find: "if (!plan.streaming || !mayHaveContent(plain(head)))",
     replace: "if (!plan.streaming || !mayStream(plain(head)))",
     proofs: [{ test: "test/adapters/relay/AfterError.test.ts", named: "events under application/json" }],

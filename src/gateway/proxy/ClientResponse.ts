@@ -53,10 +53,12 @@ export class ClientResponse {
     response.on("finish", wake);
     response.on("close", () => {
       this.#gone = true;
+      // Who waits for the socket goes on in this step, and might end the response: that its client has left is said before.
+      if (!this.#over) {
+        access.ended("left");
+        this.#onGone?.();
+      }
       wake();
-      if (this.#over) return;
-      access.ended("left");
-      this.#onGone?.();
     });
     // A write that meets a closed socket says so here; `close` is what counts.
     response.on("error", wake);

@@ -122,6 +122,51 @@ describe("a response that is copied", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   );
 
+  it.effect(
+    "is read no further than its client takes it: of 16 MiB never more than a few chunks are on their way (L11)",
+    () =>
+      Effect.gen(function* () {
+        const size = 64 * 1024;
+        const count = 256;
+        const socket = new Socket(() => true);
+        let taken = 0;
+        const chunk = text("x".repeat(size));
+        const { transport } = scripted([head, role, ...Array.from({ length: count }, () => chunk), stop, "end"]);
+        const counting = polled(transport, (bytes) => {
+          taken += bytes;
+        });
+        const fiber = yield* Effect.forkScoped(
+          Effect.match(Relay.copy(planOf(), { transport: counting }, socket), endings),
+          { startImmediately: true },
+        );
+        let most = 0;
+        for (let round = 0; round < 4 * count && endOf(fiber) === undefined; round += 1) {
+          yield* settle;
+          most = Math.max(most, taken - socket.text.length);
+          socket.drains();
+        }
+        assert.strictEqual(endOf(fiber), "end");
+        assert.strictEqual(taken, socket.text.length);
+        assert.isAbove(taken, count * size);
+        assert.isAtMost(most, 3 * chunk.length);
+      }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
+  it.effect("gives a response up that broke, before the break is told", () =>
+    Effect.gen(function* () {
+      const script = scripted([head, role, text("a"), reset()]);
+      const told: Array<number> = [];
+      const onEvent = ({ _tag }: { readonly _tag: string }) =>
+        void (_tag === "RunInterrupted" && told.push(script.seen.aborted));
+      const options = { transport: polled(yield* script.timed), onEvent };
+      const copy = Relay.copy(planOf(), options, new Socket());
+      const fiber = yield* Effect.forkScoped(Effect.match(copy, endings), { startImmediately: true });
+      yield* pass(3);
+      assert.strictEqual(endOf(fiber), "text_shown");
+      assert.deepStrictEqual([...told, script.seen.aborted], [1, 1]);
+    }).pipe(Effect.scoped, Effect.provide(layer)),
+  );
+
   it.effect("fails as a defect where the socket throws, and the run is over", () =>
     Effect.gen(function* () {
       const { transport } = scripted([head, role, text("a"), stop, "end"]);

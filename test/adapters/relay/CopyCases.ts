@@ -15,11 +15,15 @@ import { shown } from "./RelayCases.ts";
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
-/** The same transport, whose heads and bodies are polled. */
-export const polled = (transport: RelayTransport): RelayTransport => ({
+/**
+ * The same transport, whose heads and bodies are polled.
+ *
+ * @param taken told of the bytes of the body that are taken
+ */
+export const polled = (transport: RelayTransport, taken?: (bytes: number) => void): RelayTransport => ({
   open: (request, reporters) => {
     const exchange = transport.open(request, reporters);
-    return { ...exchange, coming: comingOf(exchange.head), arrivals: () => arrivalsOf(exchange.read) };
+    return { ...exchange, coming: comingOf(exchange.head), arrivals: () => arrivalsOf(exchange.read, taken) };
   },
 });
 
@@ -42,7 +46,10 @@ const comingOf = (head: () => Promise<RelayHead>): Coming => {
   };
 };
 
-const arrivalsOf = (read: () => Promise<ReadonlyArray<Chunk> | undefined>): Arrivals => {
+const arrivalsOf = (
+  read: () => Promise<ReadonlyArray<Chunk> | undefined>,
+  taken?: (bytes: number) => void,
+): Arrivals => {
   const ready: Array<Exclude<Polled<Chunk>, undefined>> = [];
   let wake: (() => void) | undefined;
   const came = (polled: Exclude<Polled<Chunk>, undefined>) => {
@@ -62,7 +69,11 @@ const arrivalsOf = (read: () => Promise<ReadonlyArray<Chunk> | undefined>): Arri
   };
   reading().catch((error: unknown) => came({ _tag: "error", error }));
   return {
-    poll: () => ready.shift(),
+    poll: () => {
+      const polled = ready.shift();
+      if (polled?._tag === "chunk") taken?.(polled.chunk.reduce((sum, bytes) => sum + bytes.byteLength, 0));
+      return polled;
+    },
     wait: (then) => {
       wake = then;
       if (ready.length > 0) setImmediate(then);

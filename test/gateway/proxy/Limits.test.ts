@@ -1,7 +1,9 @@
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Layer } from "effect";
+import { Effect, Fiber, Layer } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
+import { Access } from "../../../src/gateway/log/AccessRecord.ts";
+import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { Page } from "../../../src/gateway/proxy/PageHandler.ts";
 import { bodies, front, fronted, post, recovery, send, serverOf } from "../GatewayCases.ts";
 
@@ -155,6 +157,79 @@ describe("Gateway, whom it serves and how much", () => {
       assert.isTrue((yield* Effect.promise(() => send(`${base}/recovery/broken`))).broken);
       const long = yield* Effect.promise(() => send(`${base}/recovery/`, { body: "x".repeat(70_000) }));
       assert.strictEqual(long.status, 413);
+    }),
+  );
+});
+
+/** A response, and its client, which reads none of it. */
+const opened = Effect.gen(function* () {
+  let served = (_: ClientResponse): void => undefined;
+  const serving = new Promise<ClientResponse>((resolve) => {
+    served = resolve;
+  });
+  const at = yield* serverOf((_, response) => served(new ClientResponse(response, 60_000, new Access(() => 0))));
+  const socket = connect(Number(new URL(at).port), "127.0.0.1").pause();
+  socket.on("error", () => undefined);
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const client = yield* Effect.promise(() => serving);
+  client.head({ status: 200, statusText: "OK", headers: [] });
+  return { client, socket };
+});
+
+/** The same with many bytes. */
+const unread = Effect.tap(opened, ({ client }) => Effect.sync(() => client.writeNow([new Uint8Array(many)])));
+
+/** More than the buffers of a connection of this machine to itself hold. */
+const many = 64 * 1024 * 1024;
+
+const turns = Effect.promise(async () => {
+  for (let left = 30; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
+});
+
+describe("ClientResponse", () => {
+  it.live("sends a head before anything else", () =>
+    Effect.gen(function* () {
+      const { socket } = yield* opened;
+      let seen = "";
+      socket.resume().on("data", (bytes: Buffer) => {
+        seen += bytes.toString();
+      });
+      yield* turns;
+      assert.match(seen, /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n$/s);
+      socket.destroy();
+    }),
+  );
+
+  it.live("has ended once its client's socket has taken everything, and no sooner", () =>
+    Effect.gen(function* () {
+      const { client, socket } = yield* unread;
+      const ending = yield* Effect.forkChild(client.end, { startImmediately: true });
+      yield* turns;
+      assert.isUndefined(ending.pollUnsafe(), "bytes wait for the client");
+      socket.resume();
+      yield* Fiber.join(ending);
+      assert.isFalse(client.gone);
+    }),
+  );
+
+  it.live("takes a client that closes in the middle of a write for gone, and drops what comes", () =>
+    Effect.gen(function* () {
+      const { client, socket } = yield* unread;
+      assert.isFalse(client.isReady());
+      const drained = yield* Effect.forkChild(client.drained, { startImmediately: true });
+      let left = 0;
+      client.whenGone(() => {
+        left += 1;
+      });
+      yield* turns;
+      assert.isUndefined(drained.pollUnsafe(), "the socket is full");
+      socket.resetAndDestroy();
+      yield* Fiber.join(drained);
+      assert.isTrue(client.gone);
+      assert.isTrue(client.isReady(), "nobody waits for a client that has gone");
+      client.writeNow([new Uint8Array(1)]);
+      yield* client.end;
+      assert.strictEqual(left, 1);
     }),
   );
 });

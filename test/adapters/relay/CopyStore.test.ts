@@ -1,0 +1,89 @@
+/**
+ * A response that is copied while its store fails at each write in each way that a store can: nothing leaves before what must be on
+ * record first, text goes on, and a call does not (L8).
+ */
+import { assert, describe, it } from "@effect/vitest";
+import { Context, Effect, Layer, References } from "effect";
+import * as Relay from "../../../src/adapters/relay/Relay.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { type Fault, faults, faulty } from "../../runtime/run/FaultyStore.ts";
+import { polled, Socket } from "./CopyCases.ts";
+import { call, head, pass, planOf, role, type Step, scripted, shown, stop, text } from "./RelayCases.ts";
+
+/** What was on record, and tried, when a write left. */
+interface Known {
+  readonly bytes: string;
+  readonly tags: ReadonlyArray<string>;
+  readonly tried: number;
+}
+
+/** Copies a response over a store that fails at one write. */
+const copied = (steps: ReadonlyArray<Step>, fault: Fault, at: number) =>
+  Effect.gen(function* () {
+    const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+    const store = faulty(memory, (write) => (write === at ? fault : undefined));
+    const services = yield* Layer.build(
+      StreamProcessor.layer.pipe(
+        Layer.provide(Layer.merge(Layer.succeed(RunRecorder, store.recorder), UserDecisions.layerHeadless())),
+        Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
+      ),
+    );
+    const socket = new Socket();
+    const writes: Array<Known> = [];
+    const sink: Relay.RelaySink = {
+      ...{ drained: socket.drained, isReady: socket.isReady, head: socket.head },
+      write: (bytes) => {
+        writes.push({ bytes: shown(bytes), tags: store.taken.map((entry) => entry._tag), tried: store.tried() });
+        socket.write(bytes);
+      },
+    };
+    const transport = polled(yield* scripted(steps).timed);
+    const copy = Relay.copy(planOf(), { transport, budget: { max_auto_retries: 0 } }, sink);
+    const ended = Effect.match(copy, { onSuccess: () => "end", onFailure: ({ rule }) => rule });
+    const fiber = yield* Effect.forkScoped(Effect.provideContext(ended, services), { startImmediately: true });
+    yield* pass(40);
+    const exit = fiber.pollUnsafe();
+    return { writes, text: socket.text, end: exit?._tag === "Success" ? exit.value : undefined };
+  }).pipe(Effect.scoped);
+
+/** The writes of a run of one response, and one more: its start, what is shown first, what comes behind, its end. */
+const places = [1, 2, 3, 4, 5];
+
+/** The write that puts what is shown first on record. */
+const shownAt = 2;
+
+describe("a response that is copied over a store with faults", () => {
+  for (const [name, fault] of Object.entries(faults)) {
+    it.effect(`shows its text behind the write of it where a write ${name}, and whole (L8)`, () =>
+      Effect.gen(function* () {
+        const bytes = [role, text("a"), text("b"), stop];
+        for (const at of places) {
+          const it = yield* copied([head, role, text("a"), 1_000, text("b"), stop, "end"], fault, at);
+          const [first] = it.writes;
+          assert.strictEqual(it.text, bytes.join(""), `write ${at}`);
+          assert.strictEqual(it.end, "end", `write ${at}`);
+          assert.isAtLeast(first?.tried ?? 0, shownAt, `write ${at}: shown before a write of it was tried`);
+          if (at !== shownAt)
+            assert.include(first?.tags ?? [], "FactsRaised", `write ${at}: shown before it was on record`);
+        }
+      }),
+    );
+
+    it.effect(
+      `never gives a call to its client before it is on record where a write ${name}, nor its end (L8, L5)`,
+      () =>
+        Effect.gen(function* () {
+          for (const at of places) {
+            const it = yield* copied([head, role, text("a"), 1_000, call, stop, "end"], fault, at);
+            const given = it.writes.filter(({ bytes }) => bytes.includes("tool_calls"));
+            for (const { tags } of given)
+              assert.include(tags, "CallHandedOver", `write ${at}: given before it was on record`);
+            assert.strictEqual(it.text.includes(stop), given.length === 1, `write ${at}`);
+            assert.strictEqual(it.end === "end", given.length === 1, `write ${at}`);
+          }
+        }),
+    );
+  }
+});
