@@ -1,7 +1,7 @@
 /**
  * Tells credentials apart by keyed digests, so that none of them stands in a log, on a page or in a record.
  */
-import { createHmac, generateKeySync } from "node:crypto";
+import { createHmac, generateKeySync, type KeyObject } from "node:crypto";
 import { Redacted } from "effect";
 import type { Path } from "../paths/Path.ts";
 
@@ -9,7 +9,12 @@ import type { Path } from "../paths/Path.ts";
  * A key of this process: a digest that stands on a page or in a log cannot be tried against guessed credentials. No print of it shows
  * its bytes.
  */
-const key = generateKeySync("hmac", { length: 256 });
+let key = generateKeySync("hmac", { length: 256 });
+
+/** Makes the digests of several processes that serve as one the same. Called before the first one is made. */
+export const keyedBy = (shared: KeyObject): void => {
+  key = shared;
+};
 
 /** Characters of a digest that are kept: 128 bits. */
 const digestCharacters = 32;

@@ -9,12 +9,11 @@
  * limit, closes the processor so that the rest ends as `lifecycle_closed`, and then the connections.
  */
 
-import { createHash } from "node:crypto";
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, type Scope } from "effect";
-import { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
+import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
@@ -23,7 +22,6 @@ import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
 import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
 import { serveHeld } from "./attach/StreamHandler.ts";
-import { formHash } from "./body/FormHash.ts";
 import {
   GatewayError,
   type GatewayOptions,
@@ -38,6 +36,7 @@ import { ClientResponse, errorBody, flushMs } from "./proxy/ClientResponse.ts";
 import { Page } from "./proxy/PageHandler.ts";
 import * as PathWatch from "./proxy/PathWatch.ts";
 import { BodyStore } from "./proxy/RequestBody.ts";
+import * as SharedRepeats from "./proxy/SharedRepeats.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
@@ -100,7 +99,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const bodies = new BodyStore(first.limits);
   let draining = false;
   const closing = yield* Deferred.make<void>();
-  const [repeats, memory] = [new RelayRepeats((form) => formHash(form, createHash("sha256"))), new RouteMemory()];
+  const [repeats, memory] = [yield* SharedRepeats.make, new RouteMemory()];
   const page = Option.getOrUndefined(yield* Effect.serviceOption(Page));
   const store = yield* storeState;
   const watch = yield* PathWatch.make;

@@ -4,7 +4,7 @@
 import { Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { none } from "../domain/Prices.ts";
-import { Paths } from "../paths/Paths.ts";
+import type { Paths } from "../paths/Paths.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { leaseMsDefault } from "../recorder/sql/SqlRunRecorder.ts";
@@ -15,6 +15,7 @@ import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../runtime/tools/ToolGuard.ts";
 import { PathBoard } from "./api/PathBoard.ts";
+import * as SharedPaths from "./api/SharedPaths.ts";
 import * as SharedTraffic from "./api/SharedTraffic.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import type { Traffic } from "./api/Traffic.ts";
@@ -78,7 +79,7 @@ export const layer = (
     Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
     Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     // One for the runs, the API and the page: a try from the page lets the runs go.
-    Layer.provideMerge(Layer.provideMerge(PathBoard.layer, Paths.layer)),
+    Layer.provideMerge(Layer.provideMerge(PathBoard.layer, SharedPaths.layer)),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);

@@ -56,6 +56,22 @@ export interface Recalled {
   readonly ageMs: number;
 }
 
+/** What becomes of the memory of a request, for another process that remembers the same. */
+export type RepeatChange =
+  | { readonly _tag: "Failed"; readonly key: string; readonly failed: FailedRequest }
+  | {
+      readonly _tag: "Told";
+      readonly key: string;
+      readonly told: ToldClient;
+      readonly idempotencyKey: string | undefined;
+    }
+  /** A request that did not say that it repeats one was told from memory. */
+  | { readonly _tag: "Recalled"; readonly key: string }
+  /** A repeat has begun, with what the failed run left. */
+  | { readonly _tag: "Taken"; readonly key: string }
+  /** What a client was told holds no more. */
+  | { readonly _tag: "Untold"; readonly key: string };
+
 interface Told {
   readonly told: ToldClient;
   readonly idempotencyKey: string | undefined;
@@ -69,10 +85,42 @@ export class RelayRepeats {
   readonly #told = new Recent<Told>();
   readonly #keys = new WeakMap<RelayRequest, string | Promise<string>>();
   readonly #digest: FormDigest;
+  readonly #changed: (change: RepeatChange) => void;
 
-  /** @param digest SHA-256 or stronger. Default that of Web Crypto, which every runtime has */
-  constructor(digest: FormDigest = webDigest) {
+  /**
+   * @param digest SHA-256 or stronger. Default that of Web Crypto, which every runtime has
+   * @param changed told of each change, in the step in which it is made, so that another process can remember it too (`heard`)
+   */
+  constructor(digest: FormDigest = webDigest, changed: (change: RepeatChange) => void = () => undefined) {
     this.#digest = digest;
+    this.#changed = changed;
+  }
+
+  /**
+   * Takes over what another process remembers or has forgotten. Its digests are made as those of this one.
+   *
+   * @param now monotonic milliseconds
+   */
+  heard(change: RepeatChange, now: number): void {
+    const { key } = change;
+    if (change._tag === "Failed") this.#failed.set(key, change.failed, now);
+    else if (change._tag === "Taken") this.#failed.delete(key);
+    else if (change._tag === "Untold") this.#told.delete(key);
+    else if (change._tag === "Told")
+      this.#told.set(key, { told: change.told, idempotencyKey: change.idempotencyKey, unmarked: 0 }, now);
+    else {
+      const found = this.#told.get(key, now);
+      if (found !== undefined) found.value.unmarked += 1;
+    }
+  }
+
+  #change(change: RepeatChange, now: number): void {
+    this.heard(change, now);
+    this.#changed(change);
+  }
+
+  #untold(key: string, now: number): void {
+    if (this.#told.get(key, now) !== undefined) this.#change({ _tag: "Untold", key }, now);
   }
 
   /**
@@ -81,17 +129,17 @@ export class RelayRepeats {
    */
   take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
     return this.#known(request, (key, now) => {
-      this.#told.delete(key);
+      this.#untold(key, now);
       const found = this.#failed.get(key, now);
       if (found === undefined || (found.value.cancelled && !saysRetry(request))) return undefined;
-      this.#failed.delete(key);
+      this.#change({ _tag: "Taken", key }, now);
       return found.value;
     });
   }
 
   /** Remembers a request whose run has failed. */
   put(request: RelayRequest, failed: FailedRequest): Effect.Effect<void> {
-    return this.#withKey(request, (key, at) => this.#failed.set(key, failed, at));
+    return this.#withKey(request, (key, at) => this.#change({ _tag: "Failed", key, failed }, at));
   }
 
   /**
@@ -106,7 +154,7 @@ export class RelayRepeats {
   /** Remembers what the client of a request was told when its run was given up. */
   tell(request: RelayRequest, told: ToldClient): Effect.Effect<void> {
     return this.#withKey(request, (key, at) =>
-      this.#told.set(key, { told, idempotencyKey: idempotencyKeyOf(request), unmarked: 0 }, at),
+      this.#change({ _tag: "Told", key, told, idempotencyKey: idempotencyKeyOf(request) }, at),
     );
   }
 
@@ -123,7 +171,7 @@ export class RelayRepeats {
       const says = saysRetry(request) || (given !== undefined && given === value.idempotencyKey);
       if (!says) {
         if (ageMs > unmarkedRepeatMs || value.unmarked >= unmarkedRepeatsMax) return undefined;
-        value.unmarked += 1;
+        this.#change({ _tag: "Recalled", key }, now);
       }
       return { told: value.told, ageMs };
     });
@@ -131,7 +179,9 @@ export class RelayRepeats {
 
   /** A run of a request has completed: what the client of another run of it was told holds no more. */
   completed(request: RelayRequest): Effect.Effect<void> {
-    return this.#told.size === 0 ? Effect.void : Effect.asVoid(this.#known(request, (key) => this.#told.delete(key)));
+    return this.#told.size === 0
+      ? Effect.void
+      : Effect.asVoid(this.#known(request, (key, now) => this.#untold(key, now)));
   }
 
   /** Looks a request up, where anything is remembered at all. */

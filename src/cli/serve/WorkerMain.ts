@@ -24,6 +24,7 @@ import {
   Result,
   Schema,
 } from "effect";
+import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { type ProgramOptions, shareOf } from "../../gateway/config/ProgramOptions.ts";
 import { Gateway } from "../../gateway/Gateway.ts";
 import { layer } from "../../gateway/GatewayLayers.ts";
@@ -31,6 +32,7 @@ import * as GatewayLog from "../../gateway/log/GatewayLog.ts";
 import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
 import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
 import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
+import { sharedKey } from "../../gateway/workers/SharedKey.ts";
 import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { SupervisorMessage, type WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
 import * as ProgramWire from "./ProgramWire.ts";
@@ -53,6 +55,7 @@ const serving = (start: Start): Effect.Effect<never, Refused> =>
     const program = ProgramWire.decode(start.program);
     const secret = Redacted.make(start.secret);
     const { worker: self, workers } = start;
+    CredentialDigest.keyedBy(sharedKey(secret, "credential"));
     const end = yield* WorkerBus.make(
       { self, workers, secret, folder: start.folder ?? undefined },
       { send: (envelope) => channel.send({ _tag: "Bus", envelope }) },

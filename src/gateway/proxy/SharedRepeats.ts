@@ -1,0 +1,59 @@
+/**
+ * Lets the workers of `serve --workers` remember failed requests together: a client's own retries share one budget, and are told once,
+ * whichever worker they meet.
+ *
+ * A worker that has just taken the place of another one remembers nothing, and two repeats that come at the same moment at two workers
+ * may each have what is left.
+ */
+import { createHash, createHmac } from "node:crypto";
+import { Clock, Effect, Option, Schema, type Scope } from "effect";
+import { RelayRepeats, type RepeatChange } from "../../adapters/relay/RelayRepeats.ts";
+import { Label } from "../../domain/Limits.ts";
+import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { formHash } from "../body/FormHash.ts";
+import { sharedKey } from "../workers/SharedKey.ts";
+import { WorkerBus } from "../workers/WorkerBus.ts";
+import { notice } from "../workers/WorkerMessage.ts";
+
+const Text = Schema.String.check(Schema.isMaxLength(4_096));
+
+const Key = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/));
+
+/** A structured clone keeps what is undefined. */
+const Told = Schema.Struct({
+  message: Text,
+  code: Schema.UndefinedOr(Label),
+  headers: Schema.Array(Schema.Tuple([Text, Text])).check(Schema.isMaxLength(64)),
+});
+
+const Change: Schema.Codec<RepeatChange, unknown> = Schema.Union([
+  Schema.TaggedStruct("Failed", {
+    key: Key,
+    failed: Schema.Struct({ run_id: Label, spent: Schema.Natural, cancelled: Schema.Boolean }),
+  }),
+  Schema.TaggedStruct("Told", { key: Key, told: Told, idempotencyKey: Schema.UndefinedOr(Text) }),
+  Schema.TaggedStruct("Recalled", { key: Key }),
+  Schema.TaggedStruct("Taken", { key: Key }),
+  Schema.TaggedStruct("Untold", { key: Key }),
+]);
+
+const changed = notice("repeats_changed", Change);
+
+/** What is too long for a message stays with the worker that has met it. */
+const isSendable = Schema.is(Change);
+
+/** Makes the memory of a gateway; that of all workers, where there are several. */
+export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(function* () {
+  const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+  if (bus === undefined) return new RelayRepeats((form) => formHash(form, createHash("sha256")));
+  const clock = yield* Clock.Clock;
+  const key = sharedKey(bus.secret, "repeat");
+  const repeats = new RelayRepeats(
+    (form) => formHash(form, createHmac("sha256", key)),
+    (change) => {
+      if (isSendable(change)) bus.tell(changed, change);
+    },
+  );
+  yield* bus.on(changed, (change) => repeats.heard(change, monotonicMs(clock)));
+  return repeats;
+});

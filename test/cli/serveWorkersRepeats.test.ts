@@ -1,0 +1,85 @@
+/**
+ * `serve --workers`: what one of them has learned of a request, or was told by a provider, holds at the others.
+ */
+import { join } from "node:path";
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { clientOf, eventsOf, turn, whole } from "../gateway/attach/AttachCases.ts";
+import { bodies, paths, serverOf } from "../gateway/GatewayCases.ts";
+import { folder, type Served, serve } from "./ServeProcess.ts";
+import { connected, logged } from "./Workers.ts";
+
+const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArray<string> = []) {
+  const db = join(yield* folder, "runs.db");
+  const args = ["--port", "0", "--workers", "2", "--db", db, "--openai-url", `${upstream}/v1`, ...more];
+  const served = yield* serve(args);
+  yield* logged(served, /a worker serves/, 2);
+  return served;
+});
+
+const chat = Effect.fnUntraced(function* (served: Served, worker: number, headers: Record<string, string> = {}) {
+  const { agent } = yield* connected(served, worker);
+  const sent = { "content-type": "application/json", authorization: "Bearer sk-one", ...headers };
+  const body = JSON.stringify(bodies["openai-chat"]);
+  return clientOf(`${served.url}${paths["openai-chat"]}`, { agent, headers: sent, body });
+});
+
+const again = { "x-stainless-retry-count": "1" };
+
+describe("what several workers know together", () => {
+  it.live("a request that was given up at one is told the same by the other, and nothing is sent", () =>
+    Effect.gen(function* () {
+      let asked = 0;
+      const upstream = yield* serverOf((request, response) => {
+        asked += 1;
+        request.resume();
+        response.writeHead(500, { "content-type": "application/json" }).end("{}");
+      });
+      const served = yield* started(upstream, ["--budget", "max_auto_retries=1"]);
+      const first = yield* whole(yield* chat(served, 1));
+      const sent = asked;
+      assert.isAbove(sent, 1);
+      const second = yield* whole(yield* chat(served, 2, again));
+      assert.strictEqual(second.head?.statusCode, first.head?.statusCode);
+      assert.isTrue(second.body.equals(first.body));
+      yield* logged(served, /outcome=from_memory .*worker=2/);
+      assert.strictEqual(asked, sent);
+      const other = yield* whole(yield* chat(served, 2, { ...again, authorization: "Bearer sk-two" }));
+      assert.isAbove(asked, sent, String(other.body));
+    }),
+  );
+
+  it.live("a wait that was announced to one holds the same credential at the other, and is one on the page", () =>
+    Effect.gen(function* () {
+      const events = eventsOf("openai-chat");
+      const asked: Array<string | undefined> = [];
+      const upstream = yield* serverOf((request, response) => {
+        request.resume();
+        asked.push(request.headers.authorization);
+        if (asked.length === 1) return void response.writeHead(429, { "retry-after": "3" }).end("{}");
+        response.writeHead(200, { "content-type": "text/event-stream" }).end(Buffer.concat(events));
+      });
+      const served = yield* started(upstream);
+      const first = yield* chat(served, 1);
+      const page = yield* connected(served, 2);
+      const waiting = Effect.fnUntraced(function* (count: number) {
+        for (;;) {
+          const [path] = JSON.parse((yield* page.ask("/recovery/api/paths")).text).paths;
+          if (path?.waiting === count) return path.cooldowns as ReadonlyArray<unknown>;
+          yield* turn;
+        }
+      });
+      yield* waiting(1);
+      const second = yield* chat(served, 2);
+      assert.lengthOf(yield* waiting(2), 1);
+      assert.lengthOf(asked, 1);
+      const stranger = yield* whole(yield* chat(served, 2, { authorization: "Bearer sk-two" }));
+      assert.isTrue(stranger.body.equals(Buffer.concat(events)));
+      for (const client of [first, second]) assert.isTrue((yield* whole(client)).body.equals(Buffer.concat(events)));
+      assert.deepStrictEqual(
+        asked,
+        ["sk-one", "sk-two", "sk-one", "sk-one"].map((key) => `Bearer ${key}`),
+      );
+    }),
+  );
+});

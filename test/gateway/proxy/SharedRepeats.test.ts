@@ -1,0 +1,101 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { TestClock } from "effect/testing";
+import {
+  type RelayRepeats,
+  remainingBudget,
+  repeatMs,
+  unmarkedRepeatsMax,
+} from "../../../src/adapters/relay/RelayRepeats.ts";
+import * as SharedRepeats from "../../../src/gateway/proxy/SharedRepeats.ts";
+import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
+import { WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
+import { members } from "../workers/Members.ts";
+
+const request = (body: string, headers: Record<string, string> = {}) => ({
+  method: "POST",
+  url: "https://api.example/v1/responses",
+  headers: Object.entries({ authorization: "Bearer sk-one", ...headers }),
+  body,
+});
+const failed = { run_id: "run_1", spent: 2, cancelled: false };
+const told = { message: "gave up", code: undefined, headers: [["retry-after", "3"]] as const };
+const again = { "x-stainless-retry-count": "1" };
+
+/** The memories of two workers, the router between them, and what was sent. */
+const two = Effect.gen(function* () {
+  const { ends, router } = yield* members(2);
+  const made = yield* Effect.forEach(ends, ({ bus }) => Effect.provideService(SharedRepeats.make, WorkerBus, bus));
+  const [first, second] = made;
+  if (first === undefined || second === undefined) return yield* Effect.die("too few");
+  return { first, second, router };
+});
+
+const spentOf = (repeats: RelayRepeats, body: string) =>
+  Effect.map(repeats.take(request(body)), (found) => remainingBudget({ max_auto_retries: 3 }, found).max_auto_retries);
+
+describe("the memory of failed requests of several workers", () => {
+  it.effect("gives what is left of a budget at whichever worker the repeat comes, once", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      yield* first.put(request("a"), failed);
+      assert.strictEqual(yield* spentOf(second, "b"), 3);
+      assert.strictEqual(yield* spentOf(second, "a"), 1);
+      assert.strictEqual(yield* spentOf(first, "a"), 3, "it was taken");
+      yield* second.spent(request("a"), { ...failed, spent: 1 }, failed);
+      assert.strictEqual(yield* spentOf(first, "a"), 0);
+    }),
+  );
+
+  it.effect("tells what a client was told, until a run begins or has completed elsewhere", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      yield* first.tell(request("a"), told);
+      assert.deepStrictEqual((yield* second.recall(request("a", again)))?.told, told);
+      yield* second.completed(request("a"));
+      assert.isUndefined(yield* first.recall(request("a", again)));
+      yield* first.tell(request("a", { "idempotency-key": "i" }), told);
+      assert.isDefined(yield* second.recall(request("a", { "idempotency-key": "i" })));
+      yield* second.take(request("a"));
+      assert.isUndefined(yield* first.recall(request("a", again)));
+    }),
+  );
+
+  it.effect("counts unmarked repeats over all workers, and forgets in time at each of them", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* two;
+      yield* first.tell(request("a"), told);
+      for (let n = 0; n < unmarkedRepeatsMax; n += 1)
+        assert.isDefined(yield* (n % 2 === 0 ? first : second).recall(request("a")));
+      for (const one of [first, second]) assert.isUndefined(yield* one.recall(request("a")));
+      yield* first.put(request("b"), failed);
+      yield* TestClock.adjust(repeatMs + 1);
+      for (const one of [first, second]) assert.isUndefined(yield* one.take(request("b")));
+    }),
+  );
+
+  it.effect("takes no word that is none, and keeps to itself what is too long for one (L11)", () =>
+    Effect.gen(function* () {
+      const { first, router, second } = yield* two;
+      const key = "a".repeat(64);
+      const tell = (body: unknown): BusEnvelope => ({ _tag: "Notice", topic: "repeats_changed", from: 1, to: 2, body });
+      for (const body of [
+        null,
+        {},
+        { _tag: "Later", key },
+        { _tag: "Failed", key: "sk-one", failed },
+        { _tag: "Failed", key, failed: { ...failed, spent: -1 } },
+        { _tag: "Failed", key },
+        { _tag: "Told", key, told: { ...told, headers: "many" }, idempotencyKey: undefined },
+        { _tag: "Recalled", key },
+      ])
+        router.route(1, tell(body));
+      yield* first.put(request("a"), failed);
+      assert.strictEqual(yield* spentOf(second, "a"), 1);
+      const long = { ...told, message: "x".repeat(5_000) };
+      yield* first.tell(request("b"), long);
+      assert.isUndefined(yield* second.recall(request("b", again)));
+      assert.deepStrictEqual((yield* first.recall(request("b", again)))?.told, long);
+    }),
+  );
+});
