@@ -67,6 +67,30 @@ describe("the lease of a process", () => {
     }),
   );
 
+  it.effect("is over at once where another process is told that its process has ended, and no other lease is", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const [ended, longer, watching] = yield* Effect.all(
+        [{ process: "one" }, { process: "one-and-more" }, {}].map((options) => processOf(file, options)),
+      );
+      if (ended === undefined || longer === undefined || watching === undefined) return assert.fail();
+      const { recorder } = watching;
+      yield* ended.recorder.write("r", begun);
+      yield* longer.recorder.write("s", begun);
+      assert.isDefined(recorder.processEnded);
+      for (const name of ["on", "another", "one-and", ""]) yield* recorder.processEnded?.(name) ?? Effect.void;
+      assert.strictEqual(yield* reason(recorder.claim("r")), "owned");
+      yield* recorder.processEnded?.("one") ?? Effect.void;
+      assert.deepStrictEqual(yield* ids(recorder), ["r"]);
+      yield* recorder.claim("r");
+      assert.strictEqual(yield* reason(recorder.claim("s")), "owned");
+      assert.strictEqual(yield* reason(ended.recorder.write("r", [E.raised(1, { shown: "text" })])), "fenced");
+      yield* longer.recorder.write("s", [E.raised(1, { shown: "text" })]);
+      yield* recorder.processEnded?.("one") ?? Effect.void;
+      assert.deepStrictEqual(yield* ids(recorder), [], "it is told twice");
+    }),
+  );
+
   it.effect("is over for a process that has watched it for a whole lease, not before; its runs go to one of two", () =>
     Effect.gen(function* () {
       const { file, first, ofFirst, second } = yield* two();

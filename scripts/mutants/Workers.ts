@@ -1,0 +1,103 @@
+/**
+ * Holds the mutants of several processes that serve as one: what they know together, and how one is started again.
+ */
+import type { Mutant } from "./Mutant.ts";
+
+const repeats = "test/gateway/proxy/SharedRepeats.test.ts";
+const waits = "test/gateway/api/SharedPaths.test.ts";
+const restarts = "test/cli/serve/Restarts.test.ts";
+const wire = "test/cli/serve/ProgramWire.test.ts";
+const lease = "test/recorder/sql/SqlLease.test.ts";
+const processes = "test/cli/serveWorkersRepeats.test.ts";
+
+/** The mutants of what workers share beside runs, and of their supervisor. */
+export const mutants: ReadonlyArray<Mutant> = [
+  {
+    name: "a repeat at another worker has a whole budget",
+    breaks: "a client's own retries are not multiplied",
+    within: "#change",
+    find: "    this.heard(change, now);\n    this.#changed(change);",
+    replace: "    this.heard(change, now);",
+    proofs: [{ test: repeats, named: "gives what is left of a budget" }],
+  },
+  {
+    name: "what a repeat has taken is given once more at another worker",
+    breaks: "a client's own retries are not multiplied",
+    within: "heard",
+    find: 'else if (change._tag === "Taken") this.#failed.delete(key);',
+    replace: 'else if (change._tag === "Taken") return;',
+    proofs: [{ test: repeats, named: "gives what is left of a budget" }],
+  },
+  {
+    name: "each worker tells as many unmarked repeats as one may",
+    breaks: "programs sample",
+    within: "heard",
+    find: "if (found !== undefined) found.value.unmarked += 1;",
+    replace: "if (found !== undefined) found.value.unmarked = 1;",
+    proofs: [{ test: repeats, named: "counts unmarked repeats" }],
+  },
+  {
+    name: "a word that is too long ends the run that it is about",
+    breaks: "L11",
+    within: "make",
+    find: "if (isSendable(change)) bus.tell(changed, change);",
+    replace: "bus.tell(changed, change);",
+    proofs: [{ test: repeats, named: "too long for one" }],
+  },
+  {
+    name: "a wait about one request holds those of all workers",
+    breaks: "an announced wait that is about one request holds no other",
+    within: "layer",
+    find: "if (!onlyThis && isSendable(word)) bus.tell(refused, word);",
+    replace: "if (isSendable(word)) bus.tell(refused, word);",
+    proofs: [{ test: waits, named: "about one alone" }],
+  },
+  {
+    name: "a wait that one worker hears is kept by it alone",
+    breaks: "a cooldown holds at every worker, DESIGN 18",
+    within: "layer",
+    find: "own.refused({ path, credential, model }, { kind, waitMs, onlyThis: false }),",
+    replace: "own.refused({ path, credential, model }, { kind, waitMs, onlyThis: true }),",
+    proofs: [{ test: waits, named: "at each of them" }],
+  },
+  {
+    name: "each worker tells credentials apart by a key of its own",
+    breaks: "a cooldown holds at every worker, DESIGN 18",
+    within: "keyedBy",
+    find: "  key = shared;\n",
+    replace: "  if (shared === undefined) key = shared;\n",
+    proofs: [{ test: processes, named: "a wait that was announced" }],
+  },
+  {
+    name: "a worker that cannot live is started for ever",
+    breaks: "L10",
+    within: "died",
+    find: 'if (now >= deathsMax) return "give_up";',
+    replace: "",
+    proofs: [{ test: restarts, named: "at last never" }],
+  },
+  {
+    name: "a worker that was well for long counts with those that died at once",
+    breaks: "a death a day ends no gateway",
+    within: "died",
+    find: "const now = servedMs >= steadyMs ? 1 : inRow + 1;",
+    replace: "const now = inRow + 1;",
+    proofs: [{ test: restarts, named: "behind a worker that was well" }],
+  },
+  {
+    name: "a secret of the configuration is a plain text in a worker",
+    breaks: "no secret in a log",
+    within: "shown",
+    find: "secretKey in value ? Redacted.make(value[secretKey]) : undefined",
+    replace: "secretKey in value ? value[secretKey] : undefined",
+    proofs: [{ test: wire, named: "arrive as they were" }],
+  },
+  {
+    name: "the runs of a process are taken whose name begins as that of one that has ended",
+    breaks: "two drivers of one run",
+    within: "fenceAll",
+    find: `const [from, to] = [\`\${process}.\``,
+    replace: "const [from, to] = [process",
+    proofs: [{ test: lease, named: "no other lease is" }],
+  },
+];

@@ -1,0 +1,36 @@
+import { assert, describe, it } from "@effect/vitest";
+import * as Restarts from "../../../src/cli/serve/Restarts.ts";
+
+/** What is done behind each death of a place, in order. */
+const pauses = (served: ReadonlyArray<number>): ReadonlyArray<number | "give_up"> => {
+  let deaths = Restarts.none;
+  return served.map((servedMs) => {
+    const next = Restarts.died(deaths, servedMs);
+    if (next === "give_up") return next;
+    deaths = next.deaths;
+    return next.pauseMs;
+  });
+};
+
+describe("the replacement of a worker that has died", () => {
+  it("is at once the first time, later each time that it dies soon, and at last never", () => {
+    assert.deepStrictEqual(pauses([0, 0, 0, 0, 0]), [0, 250, 500, 1_000, "give_up"]);
+    assert.strictEqual(Restarts.deathsMax, 5);
+  });
+
+  it("is at once again behind a worker that was well", () => {
+    const { steadyMs } = Restarts;
+    assert.deepStrictEqual(pauses([0, 0, steadyMs, 0, steadyMs - 1]), [0, 250, 0, 250, 500]);
+    assert.deepStrictEqual(pauses([0, 0, 0, 0, steadyMs, 0, 0, 0, 0]), [
+      0,
+      250,
+      500,
+      1_000,
+      0,
+      250,
+      500,
+      1_000,
+      "give_up",
+    ]);
+  });
+});
