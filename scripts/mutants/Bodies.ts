@@ -170,8 +170,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a body of millions of objects is parsed to go on with its response",
     breaks: "L11",
     within: "followed",
-    find: 'mayBeParsed ? way : { ...way, continueText: "ask" };',
-    replace: "mayBeParsed ? way : { ...way };",
+    find: '(mayBeParsed ? way : { ...way, continueText: "ask" });',
+    replace: "(mayBeParsed ? way : { ...way });",
     proofs: [{ test: large, named: "gone on with" }],
   },
 ];
