@@ -156,6 +156,7 @@ describe("A client of a run that lingers", () => {
       first.gone();
       yield* TestClock.adjust(lingerMs - 1);
       yield* serving(run, second);
+      assert.strictEqual(Deadlines.of(yield* Clock.Clock).size, 0, "nothing is due while somebody reads");
       yield* TestClock.adjust(5 * lingerMs);
       assert.isUndefined(run.stop);
       second.gone();
