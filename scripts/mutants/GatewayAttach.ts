@@ -68,6 +68,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: registry, named: "holds its limits" }],
   },
   {
+    name: "an event keeps the whole packet that it came in",
+    breaks: "L11",
+    within: "#keeps",
+    find: "if (byteLength < keptMin || 4 * byteLength < 3 * buffer.byteLength) return false;",
+    replace: "if (byteLength < keptMin) return false;",
+    proofs: [{ test: registry, named: "keeps a chunk that fills its own buffer" }],
+  },
+  {
+    name: "a chunk that is kept leaves a hole behind what stands before it",
+    breaks: "L11",
+    within: "#keeps",
+    find: "return last === undefined || last.used === last.bytes.byteLength;",
+    replace: "return true;",
+    proofs: [{ test: registry, named: "keeps a chunk that fills its own buffer" }],
+  },
+  {
     name: "all responses together have no limit",
     breaks: "L11",
     within: "append",
@@ -158,7 +174,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a repeat takes the place of a reader that lives, which took that of a silent one a moment ago",
     breaks: "no living reader, DESIGN 17",
-    within: "repeated",
+    within: "#taken",
     find: "return reader !== undefined && silent.has(reader);",
     replace: "return reader !== undefined;",
     proofs: [{ test: "test/gateway/attach/Silent.test.ts", named: "one of two repeats" }],
@@ -167,8 +183,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a silent reader keeps its place",
     breaks: "a repeat takes the place of a reader whose socket is silent, DESIGN 17",
     within: "repeated",
-    find: "return silent.length > 0 && (yield* take(new Set(silent)));",
-    replace: "return silent.length < 0;",
+    find: "(silent.length > 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,",
+    replace: "(silent.length < 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,",
     proofs: [{ test: "test/gateway/attach/Silent.test.ts", named: "loses its place to a repeat" }],
   },
   {

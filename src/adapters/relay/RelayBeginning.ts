@@ -2,7 +2,7 @@
  * Describes how requests are relayed, and begins the run of one: its attempts, by any of its routes, and what its client may be
  * told of it.
  */
-import { Clock, Effect, Random, Scope, Stream } from "effect";
+import { Clock, Context, Effect, Random, Scope, Stream } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
@@ -191,7 +191,8 @@ export const begin = Effect.fnUntraced(function* (
   const processor = yield* StreamProcessor;
   const heads = new RelayHeads();
   const presence = presenceOf(options, heads);
-  const repeated = options.repeats === undefined ? undefined : yield* options.repeats.take(plan.request);
+  const { repeats } = options;
+  const repeated = repeats === undefined || repeats.isEmpty ? undefined : yield* repeats.take(plan.request);
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
@@ -207,7 +208,7 @@ export const begin = Effect.fnUntraced(function* (
   });
   const scope = yield* Scope.fork(yield* Effect.scope);
   const events = processor.run({
-    ...(yield* runOptions(run, options, heads, repeated)),
+    ...runOptions(run, options, heads, [repeated, yield* Effect.context<never>()]),
     taps: { presence, ...taps },
   });
   const pull = yield* Scope.provide(Stream.toPull(events), scope);
@@ -286,9 +287,13 @@ const seamOf = (
     : undefined;
 
 /** Makes the attempts of a run, by any of its routes. */
-const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: RelayHeads, seam: RelaySeam | undefined) {
-  const clock = yield* Clock.Clock;
-  const services = yield* Effect.context<never>();
+const attempts = (
+  options: RelayOptions,
+  heads: RelayHeads,
+  seam: RelaySeam | undefined,
+  services: Context.Context<never>,
+) => {
+  const clock = Context.get(services, Clock.Clock);
   const within: WithTimeout = (ms, promise) =>
     Effect.runPromiseWith(services)(
       Effect.timeoutOrElse(
@@ -311,20 +316,20 @@ const attempts = Effect.fnUntraced(function* (options: RelayOptions, heads: Rela
       () => source(way, context, route),
       (error) => heads.threw(error),
     );
-});
+};
 
-const runOptions = Effect.fnUntraced(function* (
+const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
   heads: RelayHeads,
-  repeated: FailedRequest | undefined,
-) {
+  [repeated, services]: [FailedRequest | undefined, Context.Context<never>],
+): RunOptions<RelayPart, unknown, never> => {
   const seam = seamOf(plan, options);
-  const attempt = yield* attempts(options, heads, seam);
+  const attempt = attempts(options, heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
   const tolerant = { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
-  const run: RunOptions<RelayPart, unknown, never> = {
+  return {
     runId: run_id,
     ...(repeated === undefined ? {} : { retryOf: repeated.run_id }),
     provider: plan.provider,
@@ -353,8 +358,7 @@ const runOptions = Effect.fnUntraced(function* (
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.policy === undefined ? {} : { policy: options.policy }),
   };
-  return run;
-});
+};
 
 /** What is held of a part: its bytes, and its event where that is kept beside them. */
 const sizeOf = ({ bytes, decoded }: RelayPart): number => bytes.byteLength + 2 * (decoded?.event.data.length ?? 0);
@@ -372,14 +376,10 @@ const spending = (
 
 /** 96 random bits, so that ids of several processes that share a store do not meet. */
 const makeRunId = (prefix: string): Effect.Effect<string> =>
-  Effect.map(
-    Effect.all([Random.next, Random.next, Random.next]),
-    (parts) =>
-      `${prefix}${parts
-        .map((part) =>
-          Math.floor(part * 2 ** 32)
-            .toString(36)
-            .padStart(7, "0"),
-        )
-        .join("")}`,
-  );
+  Effect.map(Random.Random, (random) => {
+    const part = () =>
+      Math.floor(random.nextDoubleUnsafe() * 2 ** 32)
+        .toString(36)
+        .padStart(7, "0");
+    return prefix + part() + part() + part();
+  });

@@ -187,11 +187,11 @@ export class RelayRepeats {
   /** Looks a request up, where anything is remembered at all. */
   #known<A>(request: RelayRequest, find: (key: string, now: number) => A | undefined): Effect.Effect<A | undefined> {
     return Effect.suspend(() => {
-      if (this.#isEmpty) return Effect.undefined;
+      if (this.isEmpty) return Effect.undefined;
       return Effect.flatMap(now, (at) => {
         this.#failed.forget(at);
         this.#told.forget(at);
-        return this.#isEmpty ? Effect.undefined : this.#withKey(request, find);
+        return this.isEmpty ? Effect.undefined : this.#withKey(request, find);
       });
     });
   }
@@ -210,7 +210,8 @@ export class RelayRepeats {
     });
   }
 
-  get #isEmpty(): boolean {
+  /** Nothing is remembered, as nearly always: then no request repeats one. */
+  get isEmpty(): boolean {
     return this.#failed.size === 0 && this.#told.size === 0;
   }
 }

@@ -14,6 +14,7 @@
  * keeps no credential and no request, only keys of them (`AttachKey.ts`).
  */
 import { dropOldest } from "../../domain/Limits.ts";
+import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isSameKey } from "./AttachKey.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { ByteLog } from "./ByteLog.ts";
@@ -134,7 +135,7 @@ export class AttachRegistry {
    *
    * @returns what was evicted for them
    */
-  append(of: AttachEntry, chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<AttachEntry> {
+  append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = own(of);
     const before = entry.log.held;
     for (const bytes of chunks) entry.log.append(bytes);
@@ -199,8 +200,9 @@ export class AttachRegistry {
    * @param isSilent of several readers the first silent one loses its place
    */
   repeated(request: string, wish: AttachWish, isSilent: IsSilent): AttachEntry | undefined {
-    if (wish.forbidden) return undefined;
-    const found = [...(this.#byRequest.get(request) ?? [])].filter((entry) => mayAnswer(entry, wish));
+    const same = this.#byRequest.get(request);
+    if (wish.forbidden || same === undefined) return undefined;
+    const found = [...same].filter((entry) => mayAnswer(entry, wish));
     const inOrder = found.toSorted((a, b) => rankOf(a, wish) - rankOf(b, wish) || leftOf(a) - leftOf(b));
     return inOrder.find((entry) => !entry.isRead) ?? inOrder.find(isSilent);
   }

@@ -54,6 +54,9 @@ interface Known {
   isTold: boolean;
 }
 
+const none = Effect.succeed(false);
+const noClients: ReadonlySet<ClientResponse> = new Set();
+
 /** The runs of a gateway that may outlive their clients. */
 export class Attachments {
   readonly #registry: AttachRegistry;
@@ -178,58 +181,56 @@ export class Attachments {
    * @param key that of the request
    * @returns whether there is one that it may attach to
    */
-  readonly repeated = Effect.fnUntraced(
-    { self: this },
-    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
-      if (!this.mightRepeat(wish)) return false;
-      if (yield* this.#taken(key, wish, client, new Set())) return true;
+  repeated(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      if (!this.mightRepeat(wish)) return none;
+      const taken = this.#taken(key, wish, client, noClients);
+      if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
-      if (siblings !== undefined && (yield* siblings.repeated(key, wish, client))) return true;
-      return yield* this.#replaced(key, wish, client);
-    },
-  );
+      if (siblings === undefined) return this.#replaced(key, wish, client);
+      return Effect.flatMap(siblings.repeated(key, wish, client), (isTheirs) =>
+        isTheirs ? Effect.succeed(true) : this.#replaced(key, wish, client),
+      );
+    });
+  }
 
   /** The same for a run of this process. */
-  readonly repeatedHere = Effect.fnUntraced(
-    { self: this },
-    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
-      if (this.#closing) return false;
-      return (yield* this.#taken(key, wish, client, new Set())) || (yield* this.#replaced(key, wish, client));
-    },
-  );
+  repeatedHere(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+    return Effect.suspend(() =>
+      this.#closing ? none : (this.#taken(key, wish, client, noClients) ?? this.#replaced(key, wish, client)),
+    );
+  }
 
   /**
    * Serves a run that nobody reads. It is found and taken in one step: of two repeats each has its own.
    *
    * @param silent clients that lose their place
+   * @returns undefined where there is none
    */
   #taken(
     key: string,
     wish: AttachWish,
     client: ClientResponse,
     silent: ReadonlySet<ClientResponse>,
-  ): Effect.Effect<boolean> {
-    return Effect.suspend(() => {
-      const found = this.#registry.repeated(key, wish, (entry) => {
-        const reader = this.#known.get(entry)?.run.client;
-        return reader !== undefined && silent.has(reader);
-      });
-      const run = found === undefined ? undefined : this.#known.get(found)?.run;
-      return run === undefined ? Effect.succeed(false) : Effect.as(this.serve(run, client, 0, "repeat"), true);
+  ): Effect.Effect<boolean> | undefined {
+    const found = this.#registry.repeated(key, wish, (entry) => {
+      const reader = this.#known.get(entry)?.run.client;
+      return reader !== undefined && silent.has(reader);
     });
+    const run = found === undefined ? undefined : this.#known.get(found)?.run;
+    return run === undefined ? undefined : Effect.as(this.serve(run, client, 0, "repeat"), true);
   }
 
   /** Serves a run in the place of a client that gave up and has not said so yet: its socket shows it. */
-  readonly #replaced = Effect.fnUntraced(
-    { self: this },
-    function* (this: Attachments, key: string, wish: AttachWish, client: ClientResponse) {
-      const read = wish.repeats || wish.idempotencyKey !== undefined ? this.#registry.read(key) : [];
-      const clients = read.flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
-      // Another repeat may take the same place meanwhile: its client is no silent one.
-      const silent = yield* Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" });
-      return silent.length > 0 && (yield* this.#taken(key, wish, client, new Set(silent)));
-    },
-  );
+  #replaced(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+    if (!wish.repeats && wish.idempotencyKey === undefined) return none;
+    const clients = this.#registry.read(key).flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
+    return Effect.flatMap(
+      Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" }),
+      // Another repeat may have taken the same place meanwhile: its client is no silent one.
+      (silent) => (silent.length > 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,
+    );
+  }
 
   /** Whether a run of this process has a request's key. */
   hasRequest(key: string): boolean {

@@ -1,8 +1,9 @@
 /**
  * Keeps the bytes of one response in their order, for readers that begin anywhere.
  *
- * Bytes are copied: those of an event are a view of a whole packet, which would be kept with them. They are never changed once they
- * stand here, so that what a reader is given stays what it is while its socket takes it.
+ * Bytes are copied where they are a view of a larger packet, which would be kept with them. A chunk that fills its own buffer is kept
+ * as it is: what a socket or a decoder has given is never written to again. So what a reader is given stays what it is while its
+ * socket takes it.
  */
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
@@ -16,6 +17,9 @@ interface Segment {
 /** Smallest and largest segment, in bytes: a short response takes little, and a long one has few parts. */
 const segmentMin = 4 * 1024;
 const segmentMax = 64 * 1024;
+
+/** Shortest chunk that is kept in its own buffer, in bytes: many small ones would each be a burden to the collector. */
+const keptMin = 1024;
 
 /** The bytes of one response. */
 export class ByteLog {
@@ -39,7 +43,12 @@ export class ByteLog {
   }
 
   /** Adds bytes at the end. */
-  append(bytes: Uint8Array): void {
+  append(bytes: Bytes): void {
+    if (this.#keeps(bytes)) {
+      this.#add({ at: this.#length, bytes, used: bytes.byteLength }, bytes.buffer.byteLength);
+      this.#length += bytes.byteLength;
+      return;
+    }
     for (let done = 0; done < bytes.byteLength; ) {
       const last = this.#free(bytes.byteLength - done);
       const part = bytes.subarray(done, done + last.bytes.byteLength - last.used);
@@ -54,11 +63,22 @@ export class ByteLog {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.used < last.bytes.byteLength) return last;
     // A response doubles what it takes, so that at most half of it is empty.
-    const size = Math.min(segmentMax, Math.max(segmentMin, this.#length - this.start, wanted));
+    const size = Math.min(segmentMax, Math.max(segmentMin, 2 * (this.#length - this.start) - this.#held, wanted));
     const segment = { at: this.#length, bytes: new Uint8Array(size), used: 0 };
-    this.#segments.push(segment);
-    this.#held += size;
+    this.#add(segment, size);
     return segment;
+  }
+
+  #add(segment: Segment, held: number): void {
+    this.#segments.push(segment);
+    this.#held += held;
+  }
+
+  /** Whether a chunk is kept in its own buffer: it is long, fills that nearly, and leaves no hole behind what stands before it. */
+  #keeps({ buffer, byteLength }: Bytes): boolean {
+    if (byteLength < keptMin || 4 * byteLength < 3 * buffer.byteLength) return false;
+    const last = this.#segments.at(-1);
+    return last === undefined || last.used === last.bytes.byteLength;
   }
 
   /**
@@ -75,6 +95,6 @@ export class ByteLog {
   dropUntil(at: number): void {
     const kept = this.#segments.findIndex((segment) => at < segment.at + segment.bytes.byteLength);
     const dropped = kept === -1 ? this.#segments.splice(0) : this.#segments.splice(0, kept);
-    for (const { bytes } of dropped) this.#held -= bytes.byteLength;
+    for (const { bytes } of dropped) this.#held -= bytes.buffer.byteLength;
   }
 }

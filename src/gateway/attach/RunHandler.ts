@@ -7,11 +7,14 @@
  */
 import { Context, Effect, Exit, Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
+import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
+import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import { closeRun } from "../../adapters/relay/RelayWaits.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { mannerOf } from "../clients/Manner.ts";
+import type { Access, AccessFacts } from "../log/AccessRecord.ts";
 import { countWait } from "../log/RequestMeasures.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import { openingOf, type RelayServing, relay, reporting, userGone } from "../proxy/RelayHandler.ts";
@@ -86,10 +89,15 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
     const opened: Opened = { response: undefined };
     const { context } = working;
     run.whenStopped((why) => void Effect.runForkWith(context)(stopping(why, opened, scope, working)));
-    const ends = Effect.sync(() => run.ended("broken"));
-    return Effect.onExit(worked(run, request, serving, { opened, scope }), (exit) =>
-      Effect.ensuring(Scope.close(scope, exit), ends),
-    );
+    const told = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
+    const ends = Effect.sync(() => {
+      told.closed();
+      run.ended("broken");
+    });
+    const options = optionsOf(run, request, serving, [told.event, context]);
+    const sink = logOf(run, opened, serving.attachments, request.plan.streaming);
+    const work = worked(run, request, serving, [Scope.provide(Relay.copy(request.plan, options, sink), scope), opened]);
+    return Effect.onExit(work, (exit) => Effect.ensuring(Scope.close(scope, exit), ends));
   });
 
 const stopping = Effect.fnUntraced(function* (
@@ -106,36 +114,32 @@ const stopping = Effect.fnUntraced(function* (
 
 const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
 
-const worked = Effect.fnUntraced(function* (
+/** What a run is copied to: its log, and with that its client. */
+const logOf = (run: LingeringRun, opened: Opened, attachments: Attachments, streaming: boolean): Relay.RelaySink => ({
+  isReady: () => run.wants,
+  drained: run.until(() => (run.wants ? true : undefined)),
+  write: (bytes) => attachments.evicted(run.append(bytes)),
+  head: (response) => {
+    opened.response = response;
+    run.headed(response.head, streaming);
+  },
+});
+
+const worked = (
   run: LingeringRun,
   request: EndedRequest,
-  serving: RunServing,
-  { opened, scope }: { readonly opened: Opened; readonly scope: Scope.Scope },
-) {
-  const { plan } = request;
-  const { attachments, options } = serving;
-  const sink: Relay.RelaySink = {
-    isReady: () => run.wants,
-    drained: run.until(() => (run.wants ? true : undefined)),
-    write: (bytes) => attachments.evicted(run.append(bytes)),
-    head: (response) => {
-      opened.response = response;
-      run.headed(response.head, plan.streaming);
-    },
-  };
-  const copied = Relay.copy(plan, yield* optionsOf(run, request, serving, scope), sink);
-  // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
-  const completed = Effect.suspend(() => options.repeats?.completed(plan.request) ?? Effect.void);
-  yield* Scope.provide(copied, scope).pipe(
-    Effect.andThen(completed),
-    Effect.andThen(Effect.sync(() => run.completed())),
-    Effect.catchTag("RelayInterrupted", (error) => {
+  { attachments, options }: RunServing,
+  [copied, opened]: readonly [Effect.Effect<void, RelayInterrupted, StreamProcessor>, Opened],
+): Effect.Effect<void, never, StreamProcessor> =>
+  Effect.matchEffect(copied, {
+    // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
+    onSuccess: () => Effect.map(options.repeats?.completed(request.plan.request) ?? Effect.void, () => run.completed()),
+    onFailure: (error) => {
       if (opened.response !== undefined)
         return behindHead(error, { ...request, client: sinkOf(run, attachments) }, opened.response);
       return Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.failed(error));
-    }),
-  );
-});
+    },
+  });
 
 /** Stands for the client of a run that broke behind its head: whoever reads it then, and comes later, is told the same. */
 const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
@@ -144,38 +148,36 @@ const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientRespons
   break: Effect.sync(() => run.bodyEnded("break")),
 });
 
-/** How the run is opened; what happens to it is told the first request's line, and that of the client which reads. */
-const optionsOf = Effect.fnUntraced(function* (
-  run: LingeringRun,
-  { client, manner }: EndedRequest,
-  { attachments, ...serving }: RunServing,
-  scope: Scope.Scope,
-) {
-  const services = yield* Effect.context<never>();
-  const lines = () => [...new Set([client.access, run.client?.access ?? client.access])];
-  const told = reporting(
-    { ...serving, routing: serving.routing.options },
-    {
-      followed: (event, runId) => {
-        for (const line of lines()) line.followed(event, runId);
-      },
-      learned: (facts) => {
-        for (const line of lines()) line.learned(facts);
-      },
-    },
-  );
-  yield* Scope.addFinalizer(scope, told.closed);
+/** The access lines that are told of a run: that of its first request, and that of the client which reads. */
+const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
+  const each = (tell: (line: Access) => void): void => {
+    tell(client.access);
+    const reads = run.client?.access;
+    if (reads !== undefined && reads !== client.access) tell(reads);
+  };
   return {
-    ...openingOf(serving, manner),
-    presence: run.presence,
-    onKeepAlive: () => run.client?.access.heard(),
-    onWaited: (wait) => {
-      for (const line of lines()) line.waited(wait.ms);
-      countWait(wait, services);
-    },
-    onEvent: (event, of) => {
-      attachments.named(run, of.run_id);
-      told.event(event, of);
-    },
-  } satisfies Relay.RelayOptions;
+    each,
+    followed: (event: RelayEvent, runId: string) => each((line) => line.followed(event, runId)),
+    learned: (facts: AccessFacts) => each((line) => line.learned(facts)),
+  };
+};
+
+/** How the run is opened. */
+const optionsOf = (
+  run: LingeringRun,
+  request: EndedRequest,
+  { attachments, ...serving }: RunServing,
+  [told, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
+): Relay.RelayOptions => ({
+  ...openingOf(serving, request.manner),
+  presence: run.presence,
+  onKeepAlive: () => run.client?.access.heard(),
+  onWaited: (wait) => {
+    linesOf(run, request).each((line) => line.waited(wait.ms));
+    countWait(wait, services);
+  },
+  onEvent: (event, of) => {
+    attachments.named(run, of.run_id);
+    told(event, of);
+  },
 });

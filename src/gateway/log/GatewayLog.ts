@@ -1,25 +1,29 @@
 /**
  * Gives the gateway's log: a logger of one line an event, and the access line of a request.
  */
-import { Console, Effect, type Layer, Logger, References, type Scope } from "effect";
+import { Clock, Console, Effect, type Layer, Logger, References, type Scope } from "effect";
+import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
 import type { Access, AccessRecord } from "./AccessRecord.ts";
 import { type LogFormat, lineOf } from "./LogLine.ts";
 
 /**
  * Replaces the program's loggers by one that writes lines to its console: to stderr where `Logger.LogToStderr` says so.
  *
- * Lines of one turn of the event loop are written together, because each write blocks the loop. A warning or an error is written at
+ * Lines that come within `linesMs` are written together, because each write blocks the loop. A warning or an error is written at
  * once, and so is everything that is left when the process exits.
  *
  * @param format of the lines
  */
 export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([made(format)]);
 
+/** How long a line waits for others, in milliseconds. */
+export const linesMs = 10;
+
 const made = Effect.fnUntraced(function* (
   format: LogFormat,
 ): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
-  const turn = new TurnLines();
-  const flush = () => turn.flush();
+  const lines = new WaitingLines(Deadlines.of(yield* Clock.Clock));
+  const flush = () => lines.flush();
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("exit", flush)),
     () =>
@@ -32,20 +36,26 @@ const made = Effect.fnUntraced(function* (
     const annotations = fiber.getRef(References.CurrentLogAnnotations);
     const line = lineOf(format, { cause, date, logLevel, message, annotations });
     const out = fiber.getRef(Console.Console);
-    turn.add(line, out, fiber.getRef(Logger.LogToStderr));
+    lines.add(line, out, fiber.getRef(Logger.LogToStderr));
     if (out !== globalThis.console || !(logLevel === "Info" || logLevel === "Debug" || logLevel === "Trace")) flush();
   });
 });
 
-/** The lines of one turn of the event loop. */
-class TurnLines {
+/** Lines that are written together. */
+class WaitingLines {
   #lines: Array<string> = [];
   #out: Console.Console | undefined;
   #toStderr = false;
+  readonly #deadlines: Deadlines;
+  readonly #due: Deadline = { act: () => this.flush(), at: 0, place: -1 };
+
+  constructor(deadlines: Deadlines) {
+    this.#deadlines = deadlines;
+  }
 
   add(line: string, out: Console.Console, toStderr: boolean): void {
     if (out !== this.#out || toStderr !== this.#toStderr) this.flush();
-    if (this.#lines.length === 0) setImmediate(() => this.flush());
+    if (this.#lines.length === 0) this.#deadlines.set(this.#due, this.#deadlines.now() + linesMs);
     this.#out = out;
     this.#toStderr = toStderr;
     this.#lines.push(line);
@@ -53,6 +63,7 @@ class TurnLines {
 
   flush(): void {
     if (this.#lines.length === 0) return;
+    this.#deadlines.clear(this.#due);
     const text = this.#lines.join("\n");
     this.#lines = [];
     if (this.#toStderr) this.#out?.error(text);

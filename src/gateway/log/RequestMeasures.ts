@@ -120,7 +120,12 @@ const taken = (known: Set<string>, value: string, max: number): boolean => {
   return true;
 };
 
-const seriesOf = (labels: Attributes): string => JSON.stringify(labels);
+/** No label has the sign in it that stands between them. */
+const seriesOf = (labels: Attributes): string => {
+  let series = "";
+  for (const name in labels) series += `${labels[name]}\u0000`;
+  return series;
+};
 
 const registries = new WeakMap<object, Labels>();
 

@@ -76,7 +76,7 @@ const relayed = Effect.fnUntraced(function* (
 ) {
   const services = yield* Effect.context<StreamProcessor>();
   const told = reporting({ meter, watch, routing: routing.options }, client.access);
-  yield* Scope.addFinalizer(scope, told.closed);
+  yield* Scope.addFinalizer(scope, Effect.sync(told.closed));
   client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
   const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
   const request: EndedRequest = { plan, manner, upstream, client, repeats: options.repeats };
@@ -173,8 +173,8 @@ export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Acc
       else if (event._tag !== "AttemptStarted" && event._tag !== "RunCompleted") watch.look();
       if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });
     },
-    closed: Effect.sync(() => {
+    closed: (): void => {
       if (runId !== undefined) meter.closed(runId);
-    }),
+    },
   };
 };

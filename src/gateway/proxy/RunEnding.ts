@@ -33,8 +33,13 @@ export interface EndedRequest<Client = ClientResponse> {
  *
  * @returns whether it was answered
  */
-export const fromMemory = Effect.fnUntraced(function* (request: EndedRequest) {
-  const found = request.repeats === undefined ? undefined : yield* request.repeats.recall(request.plan.request);
+export const fromMemory = (request: EndedRequest): Effect.Effect<boolean> =>
+  request.repeats === undefined || request.repeats.isEmpty
+    ? Effect.succeed(false)
+    : remembering(request, request.repeats);
+
+const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats: RelayRepeats) {
+  const found = yield* repeats.recall(request.plan.request);
   if (found === undefined) return false;
   request.client.access.learned({ memory_ms: Math.round(found.ageMs) });
   refuse(request, recalled(found));

@@ -195,8 +195,8 @@ export const signsOf = (headers: RelayHeaders, query: URLSearchParams): Readonly
   ];
 };
 
-/** Whether a text holds a key that names its vendor. */
-export const holdsKey = (text: string): boolean => keys.some(([pattern]) => pattern.test(text));
+/** Whether a text holds a key that names its vendor: one expression for all, because every header of a request is asked. */
+export const holdsKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
@@ -209,9 +209,11 @@ const signsAt = (
   if (name === tokenHeader) return [];
   const named = signOf(name);
   if (named === undefined && !/key|token|auth|secret|credential/.test(name)) return [];
-  const values = keys.flatMap(
-    ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
-  );
+  const values = !holdsKey(value)
+    ? []
+    : keys.flatMap(
+        ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
+      );
   // A credential that names its vendor says more than a name that others use too.
   if (named === undefined || (named[1] === "name" && (values.length > 0 || repeats(value)))) return values;
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
@@ -236,23 +238,31 @@ const querySign = (name: string): NameSign | undefined => {
   return name === "api-key" || name === "subscription-key" ? ["azure", "name"] : undefined;
 };
 
-/** How keys begin that name their vendor, at the beginning of a value or behind its scheme. */
-const keys: ReadonlyArray<readonly [RegExp, Vendor]> = (
-  [
-    ["sk-ant-", "anthropic"],
-    ["sk-(?:proj|svcacct|admin)-|sk-[\\w-]*T3BlbkFJ", "openai"],
-    ["AIza[\\w-]{4}|ya29\\.|AQ\\.A[\\w-]{4}", "gemini"],
-    ["AWS4-HMAC-SHA256\\b|ABSK[\\w+/]{4}|bedrock-api-key-", "aws"],
-    ["csk-", "cerebras"],
-    ["dapi[0-9a-f]{8}", "databricks"],
-    ["fw_", "fireworks"],
-    ["gh[opsu]_|github_pat_", "github"],
-    ["gsk_", "groq"],
-    ["hf_", "huggingface"],
-    ["nvapi-", "nvidia"],
-    ["sk-or-", "openrouter"],
-    ["pplx-", "perplexity"],
-    ["r8_", "replicate"],
-    ["xai-", "xai"],
-  ] as const
-).map(([beginning, vendor]) => [new RegExp(`(?:^|[\\s,;:="'])(?:${beginning})`), vendor]);
+/** How keys begin that name their vendor. */
+const keyBeginnings = [
+  ["sk-ant-", "anthropic"],
+  ["sk-(?:proj|svcacct|admin)-|sk-[\\w-]*T3BlbkFJ", "openai"],
+  ["AIza[\\w-]{4}|ya29\\.|AQ\\.A[\\w-]{4}", "gemini"],
+  ["AWS4-HMAC-SHA256\\b|ABSK[\\w+/]{4}|bedrock-api-key-", "aws"],
+  ["csk-", "cerebras"],
+  ["dapi[0-9a-f]{8}", "databricks"],
+  ["fw_", "fireworks"],
+  ["gh[opsu]_|github_pat_", "github"],
+  ["gsk_", "groq"],
+  ["hf_", "huggingface"],
+  ["nvapi-", "nvidia"],
+  ["sk-or-", "openrouter"],
+  ["pplx-", "perplexity"],
+  ["r8_", "replicate"],
+  ["xai-", "xai"],
+] as const;
+
+/** At the beginning of a value or behind its scheme. */
+const keyBeginning = (beginning: string): RegExp => new RegExp(`(?:^|[\\s,;:="'])(?:${beginning})`);
+
+const keys: ReadonlyArray<readonly [RegExp, Vendor]> = keyBeginnings.map(([beginning, vendor]) => [
+  keyBeginning(beginning),
+  vendor,
+]);
+
+const anyKey = keyBeginning(keyBeginnings.map(([beginning]) => `(?:${beginning})`).join("|"));

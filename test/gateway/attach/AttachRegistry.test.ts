@@ -29,6 +29,27 @@ const all = (log: ByteLog, from: number): Buffer => {
 };
 
 describe("The log of a response", () => {
+  it("keeps a chunk that fills its own buffer as it is, and copies the view of a larger packet", () => {
+    const log = new ByteLog();
+    const packet = bytes(5_000, 1);
+    log.append(packet.subarray(50));
+    assert.strictEqual(log.from(0)?.buffer, packet.buffer);
+    assert.strictEqual(log.held, 5_000);
+    const view = bytes(64 * 1024, 2).subarray(0, 1_500);
+    log.append(view);
+    assert.notStrictEqual(log.from(4_950)?.buffer, view.buffer);
+    // What is kept stands behind no hole, so that long chunks between short ones take no more than twice their bytes.
+    for (let n = 0; n < 20; n += 1) {
+      log.append(bytes(2_000, 3));
+      log.append(bytes(10, 4));
+      assert.isAtMost(log.held, 2 * log.length + 4_096);
+    }
+    const { length } = log;
+    assert.strictEqual(all(log, 0).byteLength, length);
+    log.dropUntil(4_950);
+    assert.isAtMost(log.held, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
+  });
+
   it("gives every byte once from any place on, in bounded memory (20 seeds)", () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = seeded(seed);

@@ -126,27 +126,31 @@ describe("the access line", () => {
     }),
   );
 
-  it.live("is written with those of its turn, but a warning at once and the rest when the logger goes", () =>
-    Effect.gen(function* () {
-      const written: Array<string> = [];
-      const spy = vi.spyOn(globalThis.console, "log").mockImplementation((text: string) => void written.push(text));
-      yield* Effect.addFinalizer(() => Effect.sync(() => spy.mockRestore()));
-      const messages = () => written.map((text) => text.split("\n").map((line) => line.split(" ").at(-1)));
-      yield* Effect.gen(function* () {
-        yield* Effect.logInfo("one");
-        yield* Effect.logInfo("two");
-        assert.deepStrictEqual(messages(), []);
-        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
-        assert.deepStrictEqual(messages(), [["one", "two"]]);
-        yield* Effect.logInfo("three");
-        yield* Effect.logWarning("four");
-        assert.deepStrictEqual(messages(), [
-          ["one", "two"],
-          ["three", "four"],
-        ]);
-        yield* Effect.logInfo("five");
-      }).pipe(Effect.provide(GatewayLog.layer("text")));
-      assert.deepStrictEqual(messages().at(-1), ["five"]);
-    }),
+  it.live(
+    "is written with those that come soon behind it, but a warning at once and the rest when the logger goes",
+    () =>
+      Effect.gen(function* () {
+        const written: Array<string> = [];
+        const spy = vi.spyOn(globalThis.console, "log").mockImplementation((text: string) => void written.push(text));
+        yield* Effect.addFinalizer(() => Effect.sync(() => spy.mockRestore()));
+        const messages = () => written.map((text) => text.split("\n").map((line) => line.split(" ").at(-1)));
+        yield* Effect.gen(function* () {
+          yield* Effect.logInfo("one");
+          yield* Effect.logInfo("two");
+          assert.deepStrictEqual(messages(), []);
+          yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
+          assert.deepStrictEqual(messages(), []);
+          while (written.length === 0) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
+          assert.deepStrictEqual(messages(), [["one", "two"]]);
+          yield* Effect.logInfo("three");
+          yield* Effect.logWarning("four");
+          assert.deepStrictEqual(messages(), [
+            ["one", "two"],
+            ["three", "four"],
+          ]);
+          yield* Effect.logInfo("five");
+        }).pipe(Effect.provide(GatewayLog.layer("text")));
+        assert.deepStrictEqual(messages().at(-1), ["five"]);
+      }),
   );
 });
