@@ -6,6 +6,7 @@ import type { Mutant } from "./Mutant.ts";
 const request = "test/provider/continuation/Seam.test.ts";
 const driver = "test/provider/seam/SplicedJoin.test.ts";
 const parts = "test/provider/seam/ProtocolSeam.test.ts";
+const folded = "test/provider/seam/FoldedSeam.test.ts";
 const prefills = "test/provider/seam/Prefills.test.ts";
 const refusals = "test/provider/seam/Refusals.test.ts";
 const step = "test/adapters/effect-ai/TextSeam.test.ts";
@@ -214,5 +215,29 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "for (const part of this.#unfollowed ?? []) seam.left(part, part.observation);",
     replace: "",
     proofs: [{ test: agent, named: "an earlier process has shown" }],
+  },
+  {
+    name: "a seam takes over the fold of a decoder that stands elsewhere than its client",
+    breaks: "one response for its client: ordinals of calls go on, DESIGN 16",
+    within: "#isAt",
+    find: "if (before === this.#client) return true;",
+    replace: "if (before !== undefined) return true;",
+    proofs: [{ test: folded, named: "behind an event that did not leave" }],
+  },
+  {
+    name: "a seam takes over the fold of a decoder that reads on in a response",
+    breaks: "one response for its client: ordinals of calls go on, DESIGN 16",
+    within: "#isAt",
+    find: "return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);",
+    replace: "return begins !== undefined && isBegunSo(begins, this.#choices);",
+    proofs: [{ test: folded, named: "behind one of another attempt" }],
+  },
+  {
+    name: "a seam takes over the fold of a decoder that tolerates what its client does not",
+    breaks: "L5",
+    within: "isBegunSo",
+    find: "choices === asked && Object.values(others).every((other) => other === undefined);",
+    replace: "choices === asked || Object.values(others).length > 0;",
+    proofs: [{ test: folded, named: "with another tolerance" }],
   },
 ];

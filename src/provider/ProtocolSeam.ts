@@ -12,7 +12,7 @@ import { type ProtocolId, protocols, type WireProtocol } from "./Protocols.ts";
 import * as ResponseSeam from "./ResponseSeam.ts";
 import type { SplicedEvent } from "./seam/Splice.ts";
 import type { Spliced, SplicedJoin } from "./seam/SplicedJoin.ts";
-import type { Part, SseEvent } from "./stream/Protocol.ts";
+import type { Fold, Part, SseEvent, Tolerance } from "./stream/Protocol.ts";
 
 /** The request whose responses are gone on with. */
 export interface Options<Id extends string = ProtocolId> extends ResponseSeam.Options {
@@ -36,12 +36,19 @@ export const makeIn = <Id extends string>(
     /** How many choices the body asks for, where it is not read before something breaks. */
     readonly choices?: number | undefined;
   },
-): TextSeam<Part<Id>> => new PartSeam(protocol, options);
+): FoldedSeam<Id> => new PartSeam(protocol, options);
 
-class PartSeam<Id extends string> implements TextSeam<Part<Id>> {
+/** A seam that need not read a second time what a decoder has read. */
+export interface FoldedSeam<Id extends string> extends TextSeam<Part<Id>> {
+  /** @param fold how the part's own decoder went on with its event */
+  readonly left: (part: Part<Id>, observation: Observation, fold?: Fold) => void;
+}
+
+class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly #protocol: WireProtocol<Id>;
   readonly #response: ResponseSeam.ResponseSeam;
   readonly #start: unknown;
+  readonly #choices: number | undefined;
   /** The fold of everything that has left. It never changes in place, so that a continuation goes on with its own. */
   #client: unknown;
 
@@ -50,6 +57,7 @@ class PartSeam<Id extends string> implements TextSeam<Part<Id>> {
     this.#response = ResponseSeam.make(protocol, options);
     const body = Json.record(options.body);
     const choices = options.choices ?? (body && protocol.address.choices(body));
+    this.#choices = choices;
     this.#start = protocol.initial(choices === undefined ? {} : { choices });
     this.#client = this.#start;
   }
@@ -59,12 +67,19 @@ class PartSeam<Id extends string> implements TextSeam<Part<Id>> {
     this.#client = this.#start;
   };
 
-  readonly left = (part: Part<Id>, { failure, terminal }: Observation): void => {
+  readonly left = (part: Part<Id>, { failure, terminal }: Observation, fold?: Fold): void => {
     // What the provider says of its own failure is no text, and the response goes on in front of it.
     if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
     this.#response.left(part);
-    [this.#client] = this.#protocol.step(this.#client, part.event);
+    if (fold !== undefined && this.#isAt(fold)) this.#client = fold.behind;
+    else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
+
+  /** Whether the client stands where a decoder stood in front of an event: then it stands behind it where the decoder does. */
+  #isAt({ before, begins }: Fold): boolean {
+    if (before === this.#client) return true;
+    return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);
+  }
 
   readonly plan = () => this.#response.plan();
 
@@ -75,6 +90,10 @@ class PartSeam<Id extends string> implements TextSeam<Part<Id>> {
     return join === undefined ? unproven() : new PartJoin(this.#protocol, this.#client, join);
   };
 }
+
+/** Whether a decoder has begun as the fold of a client does: with the number of choices, and with no other tolerance. */
+const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
+  choices === asked && Object.values(others).every((other) => other === undefined);
 
 /** A continuation of what has not left here proves nothing. */
 const unproven = <P>(): SeamJoin<P> => ({

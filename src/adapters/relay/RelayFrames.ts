@@ -8,7 +8,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
-import type { End, Part } from "../../provider/stream/Protocol.ts";
+import type { End, Fold, Part } from "../../provider/stream/Protocol.ts";
 import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
 import type { SeamPart } from "./seam/SeamPart.ts";
 
@@ -133,7 +133,9 @@ export class RelayFrames {
       carried = open ? size : 0;
       const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
       const relayed = cursor === undefined ? { bytes, observation } : { bytes, observation, cursor };
-      out.push(this.#keepsDecoded ? { ...relayed, decoded: part } : relayed);
+      // A verifier may give another event than came: the decoder's fold says nothing of that one.
+      const fold = part.event === came.event ? this.#decoder.folds[index] : undefined;
+      out.push(this.#keepsDecoded ? keeping(relayed, part, fold) : relayed);
       if (!observation.terminal || observation.failure !== undefined) continue;
       this.#terminal = true;
       out.push(...this.#behindMarker(parts.slice(index + 1)));
@@ -236,6 +238,10 @@ export class RelayFrames {
     return taken;
   }
 }
+
+/** A part with its event as it was decoded. */
+const keeping = (relayed: RelayPart, decoded: Part, fold: Fold | undefined): RelayPart =>
+  fold === undefined ? { ...relayed, decoded } : { ...relayed, decoded, fold };
 
 const LF = 10;
 const CR = 13;

@@ -94,7 +94,8 @@ export class RelaySource implements PolledReader<RelayPart> {
     heads.begin(context.attempt, this.#resumes ? context.cursor : undefined, this.#continues);
     if (context.request === "first") seam?.asks(plan);
     const opening = openingOf(plan, context, seam);
-    const decoder = Decoder.make(plan.protocol, { tolerance: plan.tolerance });
+    const keepsFolds = seam !== undefined && !this.#continues;
+    const decoder = Decoder.make(plan.protocol, { tolerance: plan.tolerance, keepsFolds });
     const verification =
       opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes };
     this.#frames = this.#continues

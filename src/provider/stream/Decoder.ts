@@ -8,7 +8,7 @@ import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import { nothing as saysNothing } from "./Content.ts";
 import * as Payload from "./Payload.ts";
-import type { End, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
+import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
 
 /** What a decoder tolerates and what it may hold. */
@@ -17,6 +17,8 @@ export interface Options {
   readonly tolerance?: Tolerance;
   /** What the framing may hold, in bytes. */
   readonly limits?: Partial<Sse.Limits>;
+  /** Keeps how the fold went on with each part, for who follows the same events with a fold of its own. Default false. */
+  readonly keepsFolds?: boolean;
 }
 
 /** A decoder of one response body. A decoder is used up by its body: make another one for the next. */
@@ -37,6 +39,8 @@ export interface Decoder<Id extends string = string> {
    * where it tells more. None after the terminal marker.
    */
   readonly failure: Failure | undefined;
+  /** How the fold went on with each part that was given last, where that is kept; undefined for a part that is no event of it. */
+  readonly folds: ReadonlyArray<Fold | undefined>;
 }
 
 /**
@@ -56,6 +60,9 @@ export const isTold = (failure: Failure | undefined): failure is Failure =>
 
 class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
+  folds: Array<Fold | undefined> = [];
+  readonly #keepsFolds: boolean;
+  #begins: Tolerance | undefined;
   readonly #protocol: Protocol<S, Id>;
   readonly #framer: Sse.Framer;
   #state: S;
@@ -69,10 +76,13 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     this.#protocol = protocol;
     this.#framer = Sse.makeFramer(options.limits);
     this.#state = protocol.initial(options.tolerance);
+    this.#keepsFolds = options.keepsFolds === true;
+    this.#begins = options.tolerance ?? {};
   }
 
   push(bytes: Uint8Array): ReadonlyArray<Part<Id>> {
     if (this.#stopped || this.#last !== undefined) return nothing;
+    this.folds = [];
     const frames = this.#framer.feed(bytes);
     const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
@@ -87,6 +97,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   end(): { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End } {
     if (this.#last !== undefined) return { parts: nothing, end: this.#last };
     const parts: Array<Part<Id>> = [];
+    this.folds = [];
     let cut = false;
     if (!this.#stopped) {
       for (const event of this.#framer.end()) {
@@ -124,6 +135,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   #event(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
+      if (this.#keepsFolds) this.folds.push(undefined);
       return {
         protocol: this.#protocol.id,
         event,
@@ -133,6 +145,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
       };
     }
     const [state, part] = this.#protocol.step(this.#state, event);
+    if (this.#keepsFolds) this.folds.push({ before: this.#state, behind: state, begins: this.#begins });
+    this.#begins = undefined;
     this.#state = state;
     const { observation } = part;
     if (this.failure !== undefined)
@@ -158,6 +172,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 
   #comment(frame: SseComment): Part<Id> {
+    if (this.#keepsFolds) this.folds.push(undefined);
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
     return {
       protocol: this.#protocol.id,

@@ -51,6 +51,17 @@ export interface Tolerance {
   readonly choices?: number;
 }
 
+/**
+ * How the fold of a protocol went on with an event. States never change in place: who has the same state, and takes the same event,
+ * has the same state behind it.
+ */
+export interface Fold {
+  readonly before: unknown;
+  readonly behind: unknown;
+  /** The response begins with the event, and was decoded with this tolerance. */
+  readonly begins: Tolerance | undefined;
+}
+
 /** A protocol as a fold. `S` is its state, immutable. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;

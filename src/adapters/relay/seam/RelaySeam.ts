@@ -35,7 +35,7 @@ export interface SeamAsked extends PlainRequest {
 /** What is followed of one response. */
 interface Followed {
   readonly plan: SeamAsked;
-  readonly inner: TextSeam<Part>;
+  readonly inner: ProtocolSeam.FoldedSeam<string>;
   readonly collector: Continuation.Collector;
   ordinal: number;
   /** Something was shown that no event says. */
@@ -78,7 +78,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
     }
     this.#followed.ordinal += 1;
     this.#followed.collector.take(1, this.#followed.ordinal, decoded);
-    this.#followed.inner.left(decoded, observation);
+    this.#followed.inner.left(decoded, observation, part.fold);
   };
 
   readonly plan = (): SeamPlan | SeamRefusal => {
