@@ -121,7 +121,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     const client = clientOf(response, expects, serving.settings, clock);
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
-    start(take(request, client, serving));
+    start(take(request, client, serving, address));
   });
   const sockets = countSockets(server);
   const port = yield* Effect.acquireRelease(listen(server, first), () =>

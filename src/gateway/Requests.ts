@@ -10,7 +10,7 @@ import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
 import { serveStream, streamOf } from "./attach/StreamHandler.ts";
 import { type KnownBody, knownBody, type UnknownBody } from "./body/BodyOutline.ts";
-import { mannerOf } from "./clients/Manner.ts";
+import { clientNameOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
 import type { GatewaySettings, UpstreamName } from "./config/GatewayOptions.ts";
 import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
@@ -53,8 +53,9 @@ export const take = (
   request: IncomingMessage,
   client: ClientResponse,
   serving: RequestServing,
+  address = addressOf(request.url ?? ""),
 ): Effect.Effect<void, never, StreamProcessor> =>
-  served(request, client, serving).pipe(
+  served(request, address, client, serving).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
         ? client.settle
@@ -71,6 +72,7 @@ const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> => {
 
 const served = (
   request: IncomingMessage,
+  address: ReturnType<typeof addressOf>,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
@@ -78,10 +80,9 @@ const served = (
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
     client.access.asked(method, request.url ?? "");
-    client.access.learned({ client: mannerOf({ headers, protocol: "" }, serving.settings.manner).client });
+    client.access.learned({ client: clientNameOf({ headers }, serving.settings.manner) });
     const probe = probeOf(request.url ?? "");
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
-    const address = addressOf(request.url ?? "");
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
     const admitted = admit({ method, headers, token: address.token }, serving.settings);
     const refused = serving.draining() ? closing : "reason" in admitted ? admitted : undefined;

@@ -39,8 +39,7 @@ export interface MannerSettings {
  * the shipped row. The end of a broken response: the same without the first.
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
-  const marks = { agent: headerOf(request.headers, "user-agent") ?? "", headers: request.headers };
-  const row = rowOf(tableOf(settings.clients ?? none), marks);
+  const row = clientRowOf(request, settings);
   const { configured } = row;
   const shipped = shippedTreatment(row, request.protocol);
   return {
@@ -53,6 +52,13 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
     holdMaxMs: shorter(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
   };
 };
+
+/** The label of a request's client alone, where its protocol is not known yet. */
+export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = {}): string =>
+  clientRowOf(request, settings).name;
+
+const clientRowOf = ({ headers }: Pick<MannerRequest, "headers">, { clients }: MannerSettings): ConfiguredRow =>
+  rowOf(tableOf(clients ?? none), { agent: headerOf(headers, "user-agent") ?? "", headers });
 
 const none: ClientOverrides = {};
 
