@@ -182,7 +182,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a silent reader keeps its place",
     breaks: "a repeat takes the place of a reader whose socket is silent, DESIGN 17",
-    within: "repeated",
+    within: "#replaced",
     find: "(silent.length > 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,",
     replace: "(silent.length < 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,",
     proofs: [{ test: "test/gateway/attach/Silent.test.ts", named: "loses its place to a repeat" }],
