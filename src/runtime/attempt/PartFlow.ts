@@ -314,11 +314,12 @@ export class PartFlow<P> {
   #events(transit: Transit<P>): Array<PartEvent<P>> {
     const { ledger, runId, seams, taps } = this.#host;
     const owner = this.#owner;
-    if (seams !== undefined)
-      for (const [index, part] of transit.parts.entries()) seams.left(part, transit.observations[index] ?? none);
     const attempt = owner.number;
     const events: Array<PartEvent<P>> = [];
+    // Counted by hand, here and wherever every part passes: `entries` makes a pair for each.
     let index = 0;
+    if (seams !== undefined) for (const part of transit.parts) seams.left(part, transit.observations[index++] ?? none);
+    index = 0;
     for (const part of transit.parts) {
       this.#ordinal += 1;
       const ordinal = this.#ordinal;

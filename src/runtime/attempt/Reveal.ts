@@ -170,8 +170,10 @@ export class Reveal<P> {
   #given(batch: Batch<P>): Batch<P> {
     const waiting = this.#waiting;
     if (waiting === undefined) return batch;
-    for (const [index, part] of batch.parts.entries()) {
+    let index = 0;
+    for (const part of batch.parts) {
       const observation = batch.observations[index];
+      index += 1;
       if (observation === undefined) continue;
       const size = this.#sizeOf(part, observation);
       this.#isOverfull ||= !this.#hasRoom(size, this.#presence?.keptBytes);
@@ -186,8 +188,10 @@ export class Reveal<P> {
   #passed(batch: Batch<P>): Batch<P> {
     if (this.#mode === "live") return batch;
     const out: Filling<P> = { parts: [], observations: [] };
-    for (const [index, part] of batch.parts.entries()) {
+    let index = 0;
+    for (const part of batch.parts) {
       const observation = batch.observations[index];
+      index += 1;
       if (observation !== undefined) this.#passOne(part, observation, out);
     }
     return out;
