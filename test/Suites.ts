@@ -36,6 +36,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/serveWorkersAttach.test.ts",
   "test/cli/serveWorkersPage.test.ts",
   "test/cli/serveWorkersRepeats.test.ts",
+  "test/cli/serveWorkersTls.test.ts",
   "test/client/BlackHole.test.ts",
   "test/docs.test.ts",
   "test/examples/TenLines.test.ts",

@@ -9,6 +9,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import * as Supervisor from "../src/cli/serve/Supervisor.ts";
 import { limitsDefault } from "../src/gateway/config/GatewayOptions.ts";
 import { folder, serve } from "./cli/ServeProcess.ts";
 import { manifest } from "./package/Consumer.ts";
@@ -103,7 +104,14 @@ describe("the service", () => {
   const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
 
   it("is given time to finish what runs, is reloaded by its signal, and is not restarted where that changes nothing", () => {
-    assert.isAbove(Number(settingOf("TimeoutStopSec")) * 1_000, limitsDefault.drainMs + 5_000);
+    // Workers have so much longer than a gateway of one process before their supervisor kills them.
+    assert.isAbove(
+      Number(settingOf("TimeoutStopSec")) * 1_000,
+      limitsDefault.drainMs + Supervisor.drainSlackMs + 2_000,
+    );
+    // A supervisor alone is told, and what is left behind one that was killed goes with it.
+    assert.strictEqual(settingOf("KillMode"), "mixed");
+    assert.include(settingOf("RestrictAddressFamilies"), "AF_UNIX", "the workers' own sockets");
     assert.strictEqual(settingOf("ExecReload"), "/bin/kill -HUP $MAINPID");
     assert.strictEqual(settingOf("RestartPreventExitStatus"), "2");
     assert.strictEqual(settingOf("Restart"), "on-failure");

@@ -38,7 +38,7 @@ export interface Supervisor {
 }
 
 /** How much longer than `drainMs` a worker may take to end: it ends what remains, and writes that down. */
-const drainSlackMs = 10_000;
+export const drainSlackMs = 10_000;
 
 /** Workers say at once how much they finish. */
 const tellMs = 1_000;
