@@ -42,6 +42,8 @@ class RawExchange extends Exchange {
     const { rawHeaders } = controller;
     const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
     if (status >= 200) this.rawHead = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
+    // They are views of the first bytes that were read, up to 64 KiB, which a stream must not hold for as long as it lasts (L11).
+    controller.rawHeaders = null;
     super.onResponseStart(controller, status, headers);
   }
 }
