@@ -159,7 +159,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a run that is forgotten keeps a time at which something is due",
     breaks: "L11",
     within: "#forget",
-    find: "if (known !== undefined) this.#deadlines.clear(known.due);",
+    find: "    this.#deadlines.clear(known.due);\n",
     replace: "",
     proofs: [{ test: lingering, named: "leaves nothing that is due" }],
   },
