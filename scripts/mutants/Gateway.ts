@@ -66,8 +66,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a defect behind a request is dropped with its fiber",
     breaks: "L11, no wait without a limit (break 26)",
     within: "take",
-    find: ': Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),',
-    replace: ': logged("", Cause.empty),',
+    find: ': Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),\n    ),\n    Effect.ensuring(',
+    replace: ': logged("", Cause.empty),\n    ),\n    Effect.ensuring(',
     proofs: [{ test: "test/gateway/proxy/Defects.test.ts", named: "the check of a shutdown" }],
   },
   {
@@ -225,7 +225,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "what a compressed body is decoded to counts as nothing",
     breaks: "L11, bounded memory (break 47)",
-    within: "decodedText",
+    within: "decodedBody",
     find: "const refused = take(chunk.byteLength);\n      if (refused !== undefined) return",
     replace: "const refused = take(0);\n      if (refused !== undefined) return",
     proofs: [{ test: "test/gateway/proxy/TooLong.test.ts", named: "counts as what it is decoded to: gzip" }],
@@ -249,9 +249,9 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a store that failed once is never seen to be back",
     breaks: "health says what is (break 51)",
-    within: "#ended",
-    find: "if (Exit.isSuccess(exit)) {\n      this.#failing = undefined;",
-    replace: "if (Exit.isSuccess(exit)) {\n      this.#writtenAt = this.#elapsed();",
+    within: "taken",
+    find: "this.#writtenAt = this.#elapsed();\n    this.#failing = undefined;",
+    replace: "this.#writtenAt = this.#elapsed();",
     proofs: [{ test: "test/gateway/api/StoreHealth.test.ts", named: "well again" }],
   },
   {

@@ -190,7 +190,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a response that broke is given again and again behind its last byte",
     breaks: "L11",
-    within: "answered",
+    within: "given",
     find: "if (run.isBrokenAt(from)) return broken;",
     replace: "",
     proofs: [{ test: "test/gateway/attach/Fetch.test.ts", named: "without end" }],

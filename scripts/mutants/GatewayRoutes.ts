@@ -59,7 +59,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a conversation begins on its first route, whoever signed it",
     breaks: "a conversation stays where its history comes from, docs/routes.md",
-    within: "chosenOf",
+    within: "chosenFrom",
     find: "const begins = all.find(({ id }) => id === known) ?? first;",
     replace: "const begins = all.find(({ id }) => id === known && id === first.id) ?? first;",
     proofs: [{ test: "test/gateway/routes/Sticky.test.ts", named: "brings the next request there" }],
@@ -67,7 +67,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "what is too large to be searched is bound by nothing",
     breaks: "what must not cross, docs/routes.md",
-    within: "search",
+    within: "found",
     find: "whole ? undefined : unsearched.field",
     replace: "whole || unsearched.field !== '' ? undefined : unsearched.field",
     proofs: [{ test: "test/gateway/routes/Bound.test.ts", named: "deeper or has more parts" }],

@@ -11,7 +11,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   {
     name: "a broken background response is not read on",
     breaks: "one post, DESIGN 4 of round 2 (break 31)",
-    within: "recognise",
+    within: "planOf",
     find: "address.resumes?.(body, streaming) === true ? { resumes: true } : {}",
     replace: "address.resumes === undefined || streaming === true ? {} : { resumes: true }",
     proofs: [{ test: takenUp, named: "cut again and again" }],

@@ -88,8 +88,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the plain copy of a compressed body is let go before its run is over",
     breaks: "a request that came compressed goes on too",
     within: "recognised",
-    find: "const kept = keeps && encoded ? { plain } : {};",
-    replace: "const kept = {};",
+    find: "keeps && plain !== sent ? { ...plan, plain } : plan",
+    replace: "plan",
     proofs: [{ test: gateway, named: "came compressed" }],
   },
   {
