@@ -5,7 +5,7 @@
  * makes.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -30,17 +30,14 @@ const debianFolder = "/usr/lib/postgresql";
 /** The user whom Debian's package makes. */
 const serverUser = "postgres";
 
+/** Its port, which is a part of its socket's name too. */
+const portDefault = 5432;
+
 /** Its role that may do anything. */
 const superuser = "postgres";
 
 /** What the server is told: a test's data need not outlive the machine, and nothing listens on a port. */
-const settings = [
-  "listen_addresses=''",
-  "fsync=off",
-  "max_connections=60",
-  "shared_buffers=32MB",
-  "log_min_messages=fatal",
-];
+const settings = ["fsync=off", "max_connections=60", "shared_buffers=32MB", "log_min_messages=fatal"];
 
 /** The folder of the newest PostgreSQL of this machine; undefined where there is none. */
 export const programs = (): string | undefined => {
@@ -70,35 +67,81 @@ export const install = (): boolean => {
   );
 };
 
+/** What a server has besides: it listens on a port of this machine, with TLS, and asks there for a password. */
+export interface Listening {
+  readonly port: number;
+  /** Certificate and key of the server, as PEM. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
 /**
  * Makes a server and starts it.
  *
  * @param folder where the programs are
+ * @param listening left out, only its Unix socket is there
  */
-export const make = (folder: string): Cluster => {
+export const make = (folder: string, listening?: Listening): Cluster => {
   const root = mkdtempSync(join(tmpdir(), "recorder-pg-"));
   const data = join(root, "data");
   const isRoot = process.getuid?.() === 0;
-  if (isRoot) {
+  const own = (path: string) => {
+    if (!isRoot) return;
     const id = (flag: string) => Number(execFileSync("id", [flag, serverUser], { encoding: "utf8" }));
-    chownSync(root, id("-u"), id("-g"));
-  }
+    chownSync(path, id("-u"), id("-g"));
+  };
+  const write = (name: string, content: string): string => {
+    const path = join(root, name);
+    writeFileSync(path, content, { mode: 0o600 });
+    own(path);
+    return path;
+  };
+  own(root);
   const run = (program: string, ...args: ReadonlyArray<string>): string => {
     const path = join(folder, program);
     const [command, all] = isRoot ? ["runuser", ["-u", serverUser, "--", path, ...args]] : [path, args];
     return execFileSync(command, all, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   };
   run("initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
-  const options = [...settings, `unix_socket_directories='${root}'`].map((setting) => `-c ${setting}`).join(" ");
+  const more =
+    listening === undefined
+      ? ["listen_addresses=''"]
+      : [
+          `listen_addresses='127.0.0.1,127.0.0.2'`,
+          `port=${listening.port}`,
+          "ssl=on",
+          `ssl_cert_file='${write("server.pem", listening.certificate)}'`,
+          `ssl_key_file='${write("server.key", listening.key)}'`,
+          `hba_file='${write("hba.conf", "local all all trust\nhost all all all scram-sha-256\n")}'`,
+        ];
+  const options = [...settings, ...more, `unix_socket_directories='${root}'`]
+    .map((setting) => `-c ${setting}`)
+    .join(" ");
   // Its output goes to a file: a pipe that it keeps open would never end.
   const start = () => void run("pg_ctl", "-D", data, "-w", "-l", join(root, "log"), "-o", options, "start");
   const stop = (mode: string) => void run("pg_ctl", "-D", data, "-w", "-m", mode, "stop");
   start();
+  const port = listening?.port ?? portDefault;
   return {
     socket: root,
-    address: (database) => `postgres:///${database}?user=${superuser}&host=${encodeURIComponent(root)}`,
+    address: (database) => `postgres:///${database}?user=${superuser}&host=${encodeURIComponent(root)}&port=${port}`,
     psql: (database, sql) =>
-      run("psql", "-h", root, "-U", superuser, "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", sql).trim(),
+      run(
+        "psql",
+        "-h",
+        root,
+        "-p",
+        String(port),
+        "-U",
+        superuser,
+        "-d",
+        database,
+        "-qAt",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-c",
+        sql,
+      ).trim(),
     stop,
     start,
     remove: () => {

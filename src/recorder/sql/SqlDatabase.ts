@@ -34,8 +34,15 @@ const lockFirstPauseMs = 1;
 /** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
 
+/** Why nothing may be written, as far as a process knows: a newer program has changed the tables. */
+export interface Newer {
+  unwritable: RecorderError | undefined;
+}
+
 /** How the store uses its database. */
 export interface DatabaseOptions {
+  /** What several clients of one process know together. */
+  readonly newer?: Newer;
   /** The database, as a person knows it. */
   readonly place: string;
   /** Longest wait for another program's lock, in milliseconds. */
@@ -49,13 +56,14 @@ export class SqlDatabase {
   readonly tables: SqlTables;
   readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
-  #unwritable: RecorderError | undefined;
 
   readonly #patience: LockPatience;
+  readonly #newer: Newer;
 
   constructor(tables: SqlTables, options: DatabaseOptions) {
     this.tables = tables;
     this.#options = options;
+    this.#newer = options.newer ?? { unwritable: undefined };
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
     this.free = options.shared.client ? this.#explained(this.#apart(Effect.void, true)) : Effect.void;
   }
@@ -72,7 +80,7 @@ export class SqlDatabase {
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
   ): Effect.Effect<A, Explained<E> | RecorderError> {
-    if (this.#unwritable !== undefined) return Effect.fail(this.#unwritable);
+    if (this.#newer.unwritable !== undefined) return Effect.fail(this.#newer.unwritable);
     const transaction = this.#connected(body, this.tables.dialect.write);
     const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
     return this.#explained(this.#apart(written, true));
@@ -104,11 +112,11 @@ export class SqlDatabase {
   readonly #prepared = Effect.suspend(() =>
     Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (found) => {
       this.#digest = digester(found.key);
-      this.#unwritable = found.unwritable;
+      this.#newer.unwritable = found.unwritable;
     }).pipe(
       Effect.tapError((error) =>
         Effect.sync(() => {
-          if (error instanceof RecorderError && error.reason === "newer_schema") this.#unwritable = error;
+          if (error instanceof RecorderError && error.reason === "newer_schema") this.#newer.unwritable = error;
         }),
       ),
     ),

@@ -35,6 +35,8 @@ export interface SqlDialect {
   };
   /** The type of a column of names: compared by their bytes, whatever language the database is made for. */
   readonly word: Fragment;
+  /** After so many beats that were missed a write renews the lease itself. */
+  readonly beatsMissed: number;
   /** What the statement that every write begins with selects besides, and what becomes of that. */
   readonly id: {
     readonly column: string;
@@ -71,6 +73,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   time: (own) => sql`${own}`,
   told: { column: sql.literal(""), set: () => sql.literal(""), renewedAt: sql.literal("l.expires_at - l.lease_ms") },
   word: sql.literal("TEXT"),
+  beatsMissed: 1,
   id: { column: "", note: () => Effect.void },
   kept: (text) => text,
   keeps: () => true,
@@ -89,6 +92,8 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
+  // A write that waits for a lock would hold up the heartbeat with the row of the lease, so it renews only what is late.
+  beatsMissed: 2,
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),

@@ -71,6 +71,10 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
     "unavailable",
     "refuses this program's role or password. Look at the address, at where the password comes from, and at pg_hba.conf",
   ],
+  untrusted: [
+    "unavailable",
+    "is not trusted: its certificate is not signed by those trusted or is another host's, or its server speaks no TLS. Look at sslmode and sslrootcert in its address",
+  ],
   no_database: ["unavailable", "is no database or schema of its server. Create it, or name another one"],
   server_corrupt: ["corrupt", "has damaged files, its server says; nothing was changed. Restore a backup"],
   slow: [
@@ -119,6 +123,7 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "no_database",
   "outcome_unknown",
   "unauthenticated",
+  "untrusted",
 ]);
 
 /** Whether one write of a group may be the reason why all of them failed. */

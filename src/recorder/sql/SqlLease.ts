@@ -320,7 +320,7 @@ export class SqlLease {
     const { dialect, leases, sql } = this.#tables;
     if (this.#id !== undefined) {
       // A thread that is busy may miss its heartbeat and still write.
-      if (beating || this.#options.elapsed() - this.#beatAt >= this.beatMs) {
+      if (beating || this.#options.elapsed() - this.#beatAt >= this.beatMs * dialect.beatsMissed) {
         const renewed = yield* this.#renew(this.#id);
         if (renewed !== undefined) return renewed;
       } else {

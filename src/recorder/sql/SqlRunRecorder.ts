@@ -143,7 +143,8 @@ export const make = (
       msProblem("lockWaitMs", lockWaitMs, 0) ??
       processProblem(options.process);
     if (problem !== undefined) return yield* problem;
-    const use = { place, shared, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
+    const newer = { unwritable: undefined };
+    const use = { place, shared, newer, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
     const database = new SqlDatabase(SqlTables.make(client, prefix), use);
     const beating = beats === undefined ? database : new SqlDatabase(SqlTables.make(beats, prefix), use);
     const lease = new SqlLease(database.tables, {
@@ -196,7 +197,7 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
     // Processes of several versions share a server: a newer one may have brought tables that this one must not write.
-    const known = beating === database ? Effect.void : database.ready;
+    const known = beating === database ? Effect.void : beating.ready;
     return Effect.flatMap(Effect.andThen(known, beating.write(lease.beat(beating.tables))), (beat) => {
       isAway = false;
       if (beat === undefined) return Effect.void;

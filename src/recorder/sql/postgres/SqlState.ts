@@ -12,6 +12,7 @@ export type ServerFailure =
   | "standby"
   | "forbidden"
   | "unauthenticated"
+  | "untrusted"
   | "no_database"
   | "server_corrupt"
   | "slow"
@@ -77,7 +78,15 @@ export const failureOf = (error: unknown): ServerFailure | undefined => {
   if (state !== undefined) return byCode.get(state) ?? byClass.get(state.slice(0, 2));
   if (!isSqlError(error)) return undefined;
   if (error.reason._tag === "AuthenticationError") return "unauthenticated";
-  return error.reason._tag === "ConnectionError" ? "away" : undefined;
+  if (error.reason._tag !== "ConnectionError") return undefined;
+  return isOfTls(error.reason.cause) ? "untrusted" : "away";
+};
+
+/** Whether a connection failed for its certificate, or because the server speaks no TLS. To try again helps neither. */
+const isOfTls = (cause: unknown): boolean => {
+  if (!(cause instanceof Error)) return false;
+  const code = "code" in cause ? String(cause.code) : "";
+  return /CERT|_TLS_|_SSL_|SELF_SIGNED|UNABLE_TO_/.test(code) || /does not support TLS/.test(cause.message);
 };
 
 /** Whether an error leaves open what became of a transaction whose COMMIT was sent: no word of the server came back. */

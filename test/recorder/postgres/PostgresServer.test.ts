@@ -1,0 +1,138 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
+import { Effect, Fiber, Redacted } from "effect";
+import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import * as E from "../Entries.ts";
+import { record } from "../suite/Bench.ts";
+import * as Databases from "./Databases.ts";
+
+let cluster: Cluster.Cluster;
+let port = 0;
+const folder = mkdtempSync(join(tmpdir(), "recorder-tls-"));
+const [certificate, key] = [join(folder, "server.pem"), join(folder, "server.key")];
+const secret = "a secret of this test";
+
+/** A port that nothing listens on. */
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+
+beforeAll(async () => {
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
+  execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
+  const programs = Cluster.programs();
+  if (programs === undefined) throw new Error("the suite has started one");
+  port = await freePort();
+  const [pem, pemKey] = [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
+  cluster = Cluster.make(programs, { port, certificate: pem, key: pemKey });
+  cluster.psql("postgres", `CREATE ROLE gateway LOGIN PASSWORD '${secret}'`);
+  cluster.psql("postgres", "CREATE DATABASE runs OWNER gateway");
+}, 60_000);
+
+afterAll(() => {
+  cluster.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const at = (host: string, more: string) => `postgres://gateway@${host}:${port}/runs?${more}`;
+const password = Redacted.make(secret);
+const opened = (address: string, given = password) => Databases.open({ address, password: given, lockWaitMs: 200 });
+
+describe("PostgresRunRecorder over a network", () => {
+  it.live("speaks TLS as its address says, and says why it does not", () =>
+    Effect.gen(function* () {
+      const root = `sslrootcert=${encodeURIComponent(certificate)}`;
+      const good = [
+        at("localhost", `sslmode=verify-full&${root}`),
+        at("127.0.0.1", `sslmode=verify-full&${root}`),
+        at("127.0.0.2", `sslmode=verify-ca&${root}`),
+        at("127.0.0.2", "sslmode=require"),
+        at("127.0.0.1", "sslmode=disable"),
+      ];
+      for (const [index, address] of good.entries()) {
+        yield* Effect.scoped(Effect.flatMap(opened(address), (it) => it.write(`r${index}`, [E.begun(`r${index}`)])));
+      }
+      const bad = [
+        at("localhost", "sslmode=verify-full"),
+        at("localhost", "sslmode=verify-ca"),
+        at("127.0.0.2", `sslmode=verify-full&${root}`),
+      ];
+      for (const address of bad) {
+        const error = yield* Effect.flip(Effect.scoped(opened(address)));
+        assert.deepInclude(error, { reason: "unavailable" });
+        assert.match(error.message, /is not trusted: its certificate.*sslrootcert/, address);
+      }
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("sends nothing in plain text where the address asks for TLS", () =>
+    Effect.gen(function* () {
+      const recorder = yield* opened(at("localhost", "sslmode=require"));
+      yield* recorder.write("tls", [E.begun("tls")]);
+      const plain =
+        "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'gateway' AND NOT ssl";
+      assert.strictEqual(cluster.psql("runs", plain), "0");
+      assert.isAbove(Number(cluster.psql("runs", plain.replace("NOT ssl", "ssl"))), 0);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a wrong password is refused in words that do not hold it", () =>
+    Effect.gen(function* () {
+      const wrong = Redacted.make("another secret");
+      const error = yield* Effect.flip(Effect.scoped(opened(at("localhost", "sslmode=require"), wrong)));
+      assert.match(error.message, /refuses this program's role or password/);
+      assert.notInclude(`${error.message} ${String(error.cause)} ${JSON.stringify(error)}`, "another secret");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a heartbeat goes on while every other connection is held up", () =>
+    Effect.gen(function* () {
+      const address = at("localhost", "sslmode=require");
+      const recorder = yield* Databases.open({ address, password, leaseMs: 300, connections: 1, lockWaitMs: 5_000 });
+      yield* recorder.write("held", [E.begun("held")]);
+      const admin = yield* Databases.client(cluster.address("runs"), "operator");
+      const beats = Effect.map(
+        admin<{ readonly beats: number }>`SELECT beats FROM stream_recovery_leases
+          WHERE id = (SELECT owner FROM stream_recovery_runs WHERE run_id = 'held')`,
+        ([row]) => row?.beats ?? 0,
+      );
+      const before = yield* beats;
+      const grown = yield* admin.withTransaction(
+        Effect.gen(function* () {
+          yield* admin`SELECT 1 FROM stream_recovery_runs WHERE run_id = 'held' FOR UPDATE`;
+          const writing = yield* Effect.forkChild(recorder.write("held", [E.attempt(1)]), { startImmediately: true });
+          // The server's own clock passes: the write waits for the row on the only other connection.
+          yield* admin`SELECT pg_sleep(0.8)`;
+          return { after: yield* beats, writing };
+        }),
+      );
+      assert.isAbove(grown.after, before + 2);
+      assert.strictEqual((yield* Effect.exit(Fiber.join(grown.writing)))._tag, "Success");
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("a server that dies and comes back has every acknowledged write, and takes the next ones", () =>
+    Effect.gen(function* () {
+      const recorder = yield* opened(at("localhost", "sslmode=require"));
+      yield* recorder.write("crash", [E.begun("crash"), E.attempt(1)]);
+      for (const mode of ["immediate", "fast"] as const) {
+        cluster.stop(mode);
+        const error = yield* Effect.flip(recorder.write("crash", [E.noted(1)]));
+        assert.match(error.message, /cannot be reached, or its server is shutting down/, mode);
+        cluster.start();
+        assert.strictEqual((yield* record(recorder, "crash")).evidence.first.length, 0, mode);
+      }
+      yield* recorder.write("crash", [E.noted(1)]);
+      assert.strictEqual((yield* record(recorder, "crash")).evidence.first.length, 1);
+    }).pipe(Effect.scoped),
+  );
+});

@@ -1,0 +1,56 @@
+import { assert, describe, it } from "@effect/vitest";
+import { Effect, Schema } from "effect";
+import * as E from "../Entries.ts";
+import * as Databases from "./Databases.ts";
+import * as StatementProxy from "./StatementProxy.ts";
+
+/** A step of a plan, as far as it says what was read. */
+interface Step {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly Plans?: ReadonlyArray<Step>;
+}
+
+const Step: Schema.Codec<Step> = Schema.suspend(() =>
+  Schema.Struct({
+    "Node Type": Schema.String,
+    "Relation Name": Schema.optionalKey(Schema.String),
+    "Actual Rows": Schema.Number,
+    "Actual Loops": Schema.Number,
+    Plans: Schema.optionalKey(Schema.Array(Step)),
+  }),
+);
+
+const Explained = Schema.Array(Schema.Struct({ "QUERY PLAN": Schema.Array(Schema.Struct({ Plan: Step })) }));
+
+const stepsOf = (step: Step): ReadonlyArray<Step> => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
+
+describe("a sweep in PostgreSQL", () => {
+  it.live("reads a row for each process that drives runs, however many runs they drive", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const proxy = yield* StatementProxy.make(address);
+      const recorder = yield* Databases.open({ address: proxy.address });
+      yield* recorder.write("r", [E.begun("r")]);
+      yield* admin`INSERT INTO stream_recovery_leases (id, label, started_at, expires_at, fenced, beats, lease_ms)
+        SELECT 'lease-' || n, 'x', 0, extract(epoch FROM clock_timestamp()) * 1000 + 14000, 0, 1, 15000 FROM generate_series(1, 3) n`;
+      yield* admin`INSERT INTO stream_recovery_runs
+          (run_id, version, owner, state, provider, model, started_at, broken, record)
+        SELECT 'many-' || n, 1, 'lease-' || (1 + n % 3), 'live', 'p', 'm', 0, 0, '{}' FROM generate_series(1, 20000) n`;
+      yield* admin`ANALYZE stream_recovery_runs`;
+      assert.deepStrictEqual(yield* recorder.orphans(10, { waits: false }), []);
+      const sweep = proxy.statements.find((sql) => sql.startsWith("WITH RECURSIVE"));
+      const rows = yield* admin.unsafe(`EXPLAIN (ANALYZE, FORMAT JSON) ${sweep}`);
+      const [plan] = yield* Schema.decodeUnknownEffect(Explained)(rows);
+      const steps = plan?.["QUERY PLAN"].flatMap(({ Plan }) => stepsOf(Plan)) ?? [];
+      const ofRuns = steps.filter((step) => step["Relation Name"] === "stream_recovery_runs");
+      assert.isAbove(ofRuns.length, 0);
+      assert.isTrue(ofRuns.every((step) => /^Index/.test(step["Node Type"])));
+      const read = ofRuns.reduce((sum, step) => sum + step["Actual Rows"] * step["Actual Loops"], 0);
+      assert.isAtMost(read, 5, "four processes, and a look behind the last one");
+    }).pipe(Effect.scoped),
+  );
+});
