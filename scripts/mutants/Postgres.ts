@@ -80,8 +80,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "two processes make the tables at the same time",
     breaks: "tables are made once",
     within: "migrate",
-    find: `SELECT pg_advisory_xact_lock(hashtextextended(\${name}, 0))`,
-    replace: `SELECT hashtextextended(\${name}, 0)`,
+    find: "SELECT pg_advisory_xact_lock(hashtextextended(concat(",
+    replace: "SELECT (hashtextextended(concat(",
     proofs: [
       { test: schema, named: "one that comes in the middle of it" },
       { test: schema, named: "however many processes" },

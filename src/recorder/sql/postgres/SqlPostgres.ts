@@ -19,6 +19,9 @@ export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E |
 /** How often the server is asked what became of a transaction, before that counts as unknown. */
 const askedMax = 50;
 
+/** Longest that tables may take to be made, and longest wait for a process that makes them, in milliseconds. */
+const migrationMs = "60000";
+
 /** From one such question to the next, in milliseconds. */
 const askPauseMs = 100;
 
@@ -37,7 +40,13 @@ export const read =
 export const migrate =
   (sql: SqlClient.SqlClient, name: string): Transact =>
   (body) => {
-    const locked = Effect.andThen(sql`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))`, body);
+    const locked = Effect.gen(function* () {
+      // To make tables takes longer than a write waits, and so does it to wait for who makes them.
+      yield* sql`SELECT set_config('lock_timeout', ${migrationMs}, true), set_config('statement_timeout', ${migrationMs}, true)`;
+      // Stores of one name in two schemas are two stores.
+      yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
+      return yield* body;
+    });
     return within(sql, locked, "BEGIN ISOLATION LEVEL READ COMMITTED");
   };
 
