@@ -2,7 +2,7 @@
  * Describes how requests are relayed, and begins the run of one: its attempts, by any of its routes, and what its client may be
  * told of it.
  */
-import { Clock, Context, Effect, Random, Scope, Stream } from "effect";
+import { Channel, Clock, Context, Effect, Random, Scope, Stream } from "effect";
 import type * as Json from "../../domain/Json.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
@@ -211,7 +211,8 @@ export const begin = Effect.fnUntraced(function* (
     ...runOptions(run, options, heads, [repeated, yield* Effect.context<never>()]),
     taps: { presence, ...taps },
   });
-  const pull = yield* Scope.provide(Stream.toPull(events), scope);
+  // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
+  const pull = yield* Channel.toPullScoped(Stream.toChannel(events), scope);
   const spends = (cancelled: boolean) =>
     spending(run, options, repeated, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
   return {

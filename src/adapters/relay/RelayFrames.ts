@@ -114,7 +114,10 @@ export class RelayFrames {
     if (this.#misfit !== undefined) return [];
     const out: Array<RelayPart> = [];
     let carried = 0;
-    for (const [index, came] of parts.entries()) {
+    let index = -1;
+    // Counted by hand: `entries` makes a pair of each event.
+    for (const came of parts) {
+      index += 1;
       const size = carried + came.event.bytes;
       // One event may give several parts: its bytes leave with the last of them.
       const open = parts[index + 1]?.event.bytes === 0;

@@ -44,7 +44,8 @@ export class RelayWaits {
   ): Effect.fn.Return<RelayWaits, never, Scope.Scope> {
     const clock = yield* Clock.Clock;
     const made = new RelayWaits(() => monotonicMs(clock), told);
-    yield* Effect.addFinalizer(() => Effect.sync(() => made.#end()));
+    // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
+    yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => made.#end()));
     return made;
   });
 

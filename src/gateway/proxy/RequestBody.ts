@@ -3,7 +3,7 @@
  * others as they come, counted.
  */
 import type { IncomingMessage } from "node:http";
-import { Effect, Schema, type Scope, Semaphore } from "effect";
+import { Effect, Schema, Scope, Semaphore } from "effect";
 import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { GatewayLimits } from "../config/GatewayOptions.ts";
 import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
@@ -86,10 +86,8 @@ export class BodyStore {
     const release = Effect.sync(() => {
       this.#kept -= held;
     });
-    return Effect.as(
-      Effect.addFinalizer(() => release),
-      take,
-    );
+    // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
+    return Effect.flatMap(Effect.scope, (scope) => Effect.as(Scope.addFinalizer(scope, release), take));
   });
 }
 
