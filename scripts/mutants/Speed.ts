@@ -10,6 +10,8 @@ const direct = "test/runtime/attempt/DirectReading.test.ts";
 
 const atOnce = "test/runtime/run/AtOnce.test.ts";
 const telemetry = "test/runtime/run/TelemetryTaps.test.ts";
+const services = "test/adapters/relay/Services.test.ts";
+const kept = "test/gateway/proxy/RequestBody.test.ts";
 
 /** What a fast way gets wrong. */
 export const mutants: ReadonlyArray<Mutant> = [
@@ -177,5 +179,37 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;",
     replace: "services === undefined;",
     proofs: [{ test: telemetry, named: "of the next one where a tracer is added" }],
+  },
+  {
+    name: "every pull of a relayed stream copies all services of the program",
+    breaks: "a stream copies no services",
+    within: "begin",
+    find: "const pull = yield* Channel.toPullScoped(Stream.toChannel(events), scope);",
+    replace: "const pull = yield* Scope.provide(Stream.toPull(events), scope);",
+    proofs: [{ test: services, named: "copies no services" }],
+  },
+  {
+    name: "a wait that its run ends in copies all services of the program",
+    breaks: "a stream copies no services",
+    within: "RelayWaits",
+    find: "yield* Scope.addFinalizer(yield* Effect.scope, ends);",
+    replace: "yield* Effect.addFinalizer(() => ends);",
+    proofs: [{ test: services, named: "copies no services" }],
+  },
+  {
+    name: "a body that is kept copies all services of the program",
+    breaks: "a stream copies no services",
+    within: "BodyStore",
+    find: "Effect.as(Scope.addFinalizer(scope, release), take)",
+    replace: "Effect.as(Scope.provide(Effect.addFinalizer(() => release), scope), take)",
+    proofs: [{ test: kept, named: "copies no services" }],
+  },
+  {
+    name: "a body whose request is over is counted for ever",
+    breaks: "L11",
+    within: "BodyStore",
+    find: "Effect.as(Scope.addFinalizer(scope, release), take)",
+    replace: "Effect.as(Scope.addFinalizer(scope, Effect.void), take)",
+    proofs: [{ test: kept, named: "is counted until its scope is closed" }],
   },
 ];

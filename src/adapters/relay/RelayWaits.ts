@@ -45,7 +45,8 @@ export class RelayWaits {
     const clock = yield* Clock.Clock;
     const made = new RelayWaits(() => monotonicMs(clock), told);
     // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
-    yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => made.#end()));
+    const ends = Effect.sync(() => made.#end());
+    yield* Scope.addFinalizer(yield* Effect.scope, ends);
     return made;
   });
 

@@ -4,6 +4,7 @@ import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
 import { BodyStore } from "../../../src/gateway/proxy/RequestBody.ts";
+import { copiedServices } from "../../CopiedServices.ts";
 
 const limits = { maxBodyBytes: 64 * 1024 * 1024, maxBodiesBytes: 256 * 1024 * 1024 };
 
@@ -55,6 +56,21 @@ describe("A body that is kept", () => {
       // One for each megabyte.
       assert.isAtLeast(turns.mock.calls.length, 9);
       turns.mockRestore();
+    }),
+  );
+
+  it.live("is counted until its scope is closed, and copies no services for that", () =>
+    Effect.gen(function* () {
+      const { request, stream } = requestOf({ "content-length": "4" });
+      stream.end("body");
+      const store = new BodyStore(limits);
+      const kept: Array<number> = [];
+      const reading = Effect.tap(
+        store.read(request, () => undefined),
+        () => Effect.sync(() => kept.push(store.kept)),
+      );
+      assert.strictEqual(yield* copiedServices(Effect.scoped(reading)), 0);
+      assert.deepStrictEqual([...kept, store.kept], [4, 0]);
     }),
   );
 });
