@@ -3,6 +3,7 @@
  */
 import type { Mutant } from "./Mutant.ts";
 
+const bus = "test/gateway/workers/WorkerBus.test.ts";
 const repeats = "test/gateway/proxy/SharedRepeats.test.ts";
 const waits = "test/gateway/api/SharedPaths.test.ts";
 const restarts = "test/cli/serve/Restarts.test.ts";
@@ -40,9 +41,17 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "a word that is too long ends the run that it is about",
     breaks: "L11",
     within: "make",
-    find: "if (isSendable(change)) bus.tell(changed, change);",
-    replace: "bus.tell(changed, change);",
+    find: "if (Result.isFailure(body)) return false;",
+    replace: "if (Result.isFailure(body)) throw body.failure;",
     proofs: [{ test: repeats, named: "too long for one" }],
+  },
+  {
+    name: "a client's long word is a defect of asking the siblings",
+    breaks: "L11",
+    within: "asking",
+    find: 'if (Result.isFailure(asked)) return resume(Effect.fail(failed("bad_message")));',
+    replace: "if (Result.isFailure(asked)) throw asked.failure;",
+    proofs: [{ test: bus, named: "what does not fit its own schema" }],
   },
   {
     name: "a wait about one request holds those of all workers",

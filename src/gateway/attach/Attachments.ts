@@ -188,8 +188,9 @@ export class Attachments {
       if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
       if (siblings === undefined) return this.#replaced(key, wish, client);
+      // While they are asked the reader of a run of this process may leave.
       return Effect.flatMap(siblings.repeated(key, wish, client), (isTheirs) =>
-        isTheirs ? Effect.succeed(true) : this.#replaced(key, wish, client),
+        isTheirs ? Effect.succeed(true) : this.repeatedHere(key, wish, client),
       );
     });
   }

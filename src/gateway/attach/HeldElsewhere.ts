@@ -28,8 +28,8 @@ export class HeldElsewhere {
   readonly #deadlines: Deadlines;
   /** The workers by the key; each key that they have told. */
   readonly #owners = new Map<string, Set<number>>();
-  /** How many keys each worker has told. */
-  readonly #counts = new Map<number, number>();
+  /** The keys that each worker has told, the oldest first. */
+  readonly #keys = new Map<number, Set<string>>();
   /** Runs of each key that this worker tells of. */
   readonly #own = new Map<string, number>();
   /** Keys that the siblings were told of. */
@@ -105,26 +105,30 @@ export class HeldElsewhere {
 
   #heard(told: { readonly held: ReadonlyArray<string>; readonly over: ReadonlyArray<string> }, worker: number): void {
     for (const key of told.over) this.#forget(key, worker);
+    const keys = this.#keys.get(worker) ?? new Set();
+    this.#keys.set(worker, keys);
     for (const key of told.held) {
-      const count = this.#counts.get(worker) ?? 0;
-      // A worker keeps no more runs than that.
-      if (count >= runsMax) return;
-      const owners = this.#owners.get(key) ?? new Set();
-      if (!owners.has(worker)) this.#counts.set(worker, count + 1);
-      this.#owners.set(key, owners.add(worker));
+      // It is the newest from now on.
+      keys.delete(key);
+      keys.add(key);
+      this.#owners.set(key, (this.#owners.get(key) ?? new Set()).add(worker));
+    }
+    // A worker keeps no more runs than that: the word that the oldest of them are over was lost.
+    for (const key of keys) {
+      if (keys.size <= runsMax) return;
+      this.#forget(key, worker);
     }
   }
 
   #forget(key: string, worker: number): void {
+    this.#keys.get(worker)?.delete(key);
     const owners = this.#owners.get(key);
-    if (owners?.delete(worker) !== true) return;
-    this.#counts.set(worker, (this.#counts.get(worker) ?? 1) - 1);
-    if (owners.size === 0) this.#owners.delete(key);
+    if (owners?.delete(worker) === true && owners.size === 0) this.#owners.delete(key);
   }
 
   #left(worker: number): void {
-    for (const key of [...this.#owners.keys()]) this.#forget(key, worker);
-    this.#counts.delete(worker);
+    for (const key of this.#keys.get(worker) ?? []) this.#forget(key, worker);
+    this.#keys.delete(worker);
   }
 
   /** One that comes later has heard nothing of what is there. */

@@ -147,7 +147,12 @@ export class LingeringRun {
     if (reader?.resume === undefined || !reader.isHeaded || reader.at !== from || log.length - from > stepBytesMax)
       return false;
     if (!reader.client.isReady()) return false;
-    reader.client.writeNow(chunks);
+    try {
+      reader.client.writeNow(chunks);
+    } catch (defect) {
+      this.#dies(reader, defect);
+      return false;
+    }
     this.#took(reader, log.length);
     return reader.client.isReady();
   }
@@ -172,7 +177,8 @@ export class LingeringRun {
 
   /** The run is over, and the response is whole. */
   completed(): void {
-    this.bodyEnded("end");
+    // Before its client is told: one that leaves with everything leaves a run that is over.
+    this.#bodyEnd ??= "end";
     this.ended("whole");
   }
 
@@ -261,9 +267,13 @@ export class LingeringRun {
     try {
       this.#writes(reader);
     } catch (defect) {
-      // It is one of serving this client: the run goes on for another one.
-      this.#ends(reader, Effect.die(defect));
+      this.#dies(reader, defect);
     }
+  }
+
+  /** A defect of serving a client is the client's own: the run goes on for another one. */
+  #dies(reader: Reader, defect: unknown): void {
+    this.#ends(reader, Effect.die(defect));
   }
 
   #writes(reader: Reader): void {

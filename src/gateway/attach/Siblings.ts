@@ -102,15 +102,13 @@ export class Siblings {
     function* (this: Siblings, key: string, wish: AttachWish, client: ClientResponse) {
       if (!this.mightAnswer(wish)) return false;
       const { asked, idempotencyKey = null, repeats } = wish;
+      const hopWish: HopWish = { _tag: "Repeat", key, repeats, asked, idempotencyKey };
       const told = this.held.ownersOf(key);
-      const known =
-        told.length === 0 && (repeats || asked)
-          ? (yield* this.#bus.askOthers(repeatKnown, key)).flatMap(({ value, worker }) => (value ? [worker] : []))
-          : told;
-      for (const worker of known) {
-        const result = yield* this.#hop(worker, client, { _tag: "Repeat", key, repeats, asked, idempotencyKey });
-        if (result !== "none") return true;
-      }
+      for (const worker of told) if ((yield* this.#hop(worker, client, hopWish)) !== "none") return true;
+      if (!repeats && !asked) return false;
+      // A run that was read to its end is not told of, and those that are may have no answer to this request.
+      for (const { value, worker } of yield* this.#bus.askOthers(repeatKnown, key))
+        if (value && !told.includes(worker) && (yield* this.#hop(worker, client, hopWish)) !== "none") return true;
       return false;
     },
   );

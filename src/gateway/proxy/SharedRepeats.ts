@@ -39,9 +39,6 @@ const Change: Schema.Codec<RepeatChange, unknown> = Schema.Union([
 
 const changed = notice("repeats_changed", Change);
 
-/** What is too long for a message stays with the worker that has met it. */
-const isSendable = Schema.is(Change);
-
 /** Makes the memory of a gateway; that of all workers, where there are several. */
 export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(function* () {
   const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
@@ -50,9 +47,8 @@ export const make: Effect.Effect<RelayRepeats, never, Scope.Scope> = Effect.gen(
   const key = sharedKey(bus.secret, "repeat");
   const repeats = new RelayRepeats(
     (form) => formHash(form, createHmac("sha256", key)),
-    (change) => {
-      if (isSendable(change)) bus.tell(changed, change);
-    },
+    // What is too long for a message is not sent: it stays with the worker that has met it.
+    (change) => void bus.tell(changed, change),
   );
   yield* bus.on(changed, (change) => repeats.heard(change, monotonicMs(clock)));
   return repeats;

@@ -39,7 +39,7 @@ export class WorkerBus extends Context.Service<
      * Tells something, and waits for nothing.
      *
      * @param to a member, or all workers but this one
-     * @returns whether it was sent on its way
+     * @returns whether it was sent on its way: not what does not fit its schema
      */
     readonly tell: <A>(notice: Notice<A>, value: A, to?: number | "others") => boolean;
     /** Asks one member. */
@@ -163,8 +163,11 @@ export const make = Effect.fnUntraced(function* (
   const bus = WorkerBus.of({
     ...{ self, workers, secret, folder },
     others: () => [...member.present].filter((it) => it !== self && it !== supervisor).toSorted((a, b) => a - b),
-    tell: (notice, value, to = "others") =>
-      member.send({ _tag: "Notice", topic: notice.name, from: self, to, body: encoded(notice.schema, value) }),
+    tell: (notice, value, to = "others") => {
+      const body = encoded(notice.schema, value);
+      if (Result.isFailure(body)) return false;
+      return member.send({ _tag: "Notice", topic: notice.name, from: self, to, body: body.success });
+    },
     ask,
     // Those that are there when it runs, not when it was made.
     askOthers: (query, value) =>
@@ -201,7 +204,9 @@ export const make = Effect.fnUntraced(function* (
 const asking = <A, B>(member: Member, query: Query<A, B>, value: A, to: number): Effect.Effect<B, BusError> => {
   const failed = (reason: QueryFailure) => new BusError({ reason, topic: query.name });
   const reply = Effect.callback<unknown, BusError>((resume) => {
-    const id = member.ask(query.name, to, encoded(query.asked, value), (result) =>
+    const asked = encoded(query.asked, value);
+    if (Result.isFailure(asked)) return resume(Effect.fail(failed("bad_message")));
+    const id = member.ask(query.name, to, asked.success, (result) =>
       resume(Result.isSuccess(result) ? Effect.succeed(result.success) : Effect.fail(failed(result.failure))),
     );
     if (typeof id === "string") return resume(Effect.fail(failed(id)));
@@ -223,9 +228,8 @@ const replied = <B, E>(
   reply: Effect.Effect<B, E>,
 ): Effect.Effect<void> =>
   reply.pipe(
-    Effect.flatMap((value) =>
-      Effect.sync(() => member.send({ _tag: "Reply", from: self, to: from, id, body: encoded(schema, value) })),
-    ),
+    Effect.flatMap((value) => Effect.fromResult(encoded(schema, value))),
+    Effect.map((body) => member.send({ _tag: "Reply", from: self, to: from, id, body })),
     Effect.asVoid,
     Effect.catchCause((cause) =>
       Effect.andThen(
@@ -251,7 +255,9 @@ const held = <L>(all: Map<string, Set<L>>, name: string, listener: L): Effect.Ef
     ),
   );
 
-const encoded = <A>(schema: MessageSchema<A>, value: A): unknown => Schema.encodeSync(schema)(value);
+/** What is said may hold what a client has sent: that it does not fit is no defect. */
+const encoded = <A>(schema: MessageSchema<A>, value: A): Result.Result<unknown, unknown> =>
+  Schema.encodeResult(schema)(value);
 
 const decoded = <A>(schema: MessageSchema<A>, body: unknown): Result.Result<A, unknown> =>
   Schema.decodeUnknownResult(schema)(body);

@@ -16,10 +16,12 @@ import {
 } from "../../../src/gateway/attach/HopMessage.ts";
 import { decideMs, hop } from "../../../src/gateway/attach/HopRequest.ts";
 import { type HopServing, listening, socketOf } from "../../../src/gateway/attach/HopServer.ts";
+import { Siblings } from "../../../src/gateway/attach/Siblings.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { folder } from "../../cli/ServeProcess.ts";
 import { serverOf } from "../GatewayCases.ts";
+import { members } from "../workers/Members.ts";
 import { clientOf, eventually, turn } from "./AttachCases.ts";
 
 const key = "a".repeat(64);
@@ -237,6 +239,37 @@ describe("a hop", () => {
       yield* eventually(() => (other.reading.got().byteLength > 0 ? true : undefined));
       yield* Fiber.interrupt(given);
       yield* eventually(() => (closed === 2 ? true : undefined));
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("a repeat at another worker", () => {
+  it.live("is asked of all, also where the one that has told of its key cannot answer it", () =>
+    Effect.gen(function* () {
+      const { ends } = yield* members(3);
+      const dir = yield* folder;
+      const all = yield* Effect.forEach(ends, ({ bus }) => Siblings.make({ ...bus, folder: dir }));
+      const hops: Array<number> = [];
+      for (const [at, siblings] of all.entries())
+        yield* siblings?.serve({
+          ...{ now: () => 0, slowMs: () => 60_000, hasRequest: () => true, hasRun: () => false },
+          run: (its) => void Effect.runFork(its),
+          serve: (_, its) => {
+            hops.push(at + 1);
+            if (at !== 2) return Effect.succeed(false);
+            its.head({ status: 200, statusText: "OK", headers: [] });
+            return Effect.as(its.end, true);
+          },
+        }) ?? Effect.void;
+      const [first, second] = all;
+      first?.held.holds(key, "now");
+      const wish = { lingerMs: 1, asked: false, forbidden: false, idempotencyKey: undefined };
+      const plain = second?.repeated(key, { ...wish, repeats: false }, (yield* client).response);
+      assert.isFalse(yield* plain ?? Effect.die("none"));
+      assert.deepStrictEqual(hops.splice(0), [1], "who does not say that it repeats one is a new run");
+      const says = second?.repeated(key, { ...wish, repeats: true }, (yield* client).response);
+      assert.isTrue(yield* says ?? Effect.die("none"));
+      assert.deepStrictEqual(hops, [1, 3]);
     }).pipe(Effect.scoped),
   );
 });

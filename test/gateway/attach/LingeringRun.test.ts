@@ -6,6 +6,8 @@ import { Deadlines } from "../../../src/adapters/relay/deadline/Deadlines.ts";
 import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
 import { attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
 import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
+import type { Siblings } from "../../../src/gateway/attach/Siblings.ts";
+import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import type { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 
 const head = { status: 200, statusText: "OK", headers: [] };
@@ -16,6 +18,8 @@ class FakeClient {
   got = "";
   ended: "end" | "break" | undefined;
   gone: () => void = () => undefined;
+  /** It cannot be written to. */
+  isBroken = false;
   #drained: Deferred.Deferred<void> | undefined;
   readonly #onHead: () => void;
 
@@ -43,6 +47,8 @@ class FakeClient {
         this.ended ??= how;
       });
     const told: Partial<ClientResponse> = {
+      access: new Access(() => 0),
+      isSilent: Effect.succeed(false),
       whenGone: (act) => {
         this.gone = act;
       },
@@ -50,6 +56,7 @@ class FakeClient {
       head: this.#onHead,
       writeNow: (chunks) => {
         assert.isFalse(this.isFull, "it was written to while it must drain");
+        if (this.isBroken) throw new Error("no such chunk");
         for (const chunk of chunks) this.got += new TextDecoder().decode(chunk);
       },
       drained: Effect.suspend(() => (this.#drained === undefined ? Effect.void : Deferred.await(this.#drained))),
@@ -66,15 +73,31 @@ const lingerMs = 1_000;
 const request = { body: "{}", headers: [], method: "POST", tenant: undefined, upstream: "openai", target: "/v1/x" };
 
 /** A run that has begun, and the gateway's runs. */
-const begun = Effect.gen(function* () {
-  const attachments = yield* Attachments.make({ meter: { changed: () => undefined }, closing: Effect.never });
+const begunBeside = Effect.fnUntraced(function* (siblings: Siblings | undefined) {
+  const attachments = yield* Attachments.make({ meter: { changed: () => undefined }, closing: Effect.never, siblings });
   const wish = attachWishOf([], { lingerMs, lingerMaxMs: lingerMs }, {});
   if ("reason" in wish) return assert.fail(wish.message);
   const key = yield* attachments.keyOf(request);
   const run = attachments.begin({ request, wish, key, refuse: () => Effect.void });
   attachments.named(run, "gw_1");
-  return { attachments, run };
+  return { attachments, key, run, wish };
 });
+
+const begun = begunBeside(undefined);
+
+/** Siblings that have no run, and what they are told. */
+const siblingsThat = (asked: () => void) => {
+  const told: Array<string> = [];
+  const siblings: Pick<Siblings, "mightAnswer" | "repeated"> & {
+    readonly held: Pick<Siblings["held"], "holds" | "hurry" | "over">;
+  } = {
+    mightAnswer: () => true,
+    repeated: () => Effect.as(Effect.sync(asked), false),
+    held: { holds: (key) => told.push(key), hurry: () => undefined, over: () => undefined },
+  };
+  // A lingering run asks its siblings for nothing else.
+  return { told, siblings: siblings as Siblings };
+};
 
 /** Serves a client from a byte on. */
 const serving = (run: LingeringRun, client: FakeClient, from = 0) =>
@@ -144,6 +167,61 @@ describe("A client of a run that lingers", () => {
       yield* serving(run, other);
       run.completed();
       assert.deepStrictEqual([other.got, other.ended], ["a", "end"]);
+    }),
+  );
+
+  it.effect("that cannot be written to has the defect to itself, in whatever step it shows", () =>
+    Effect.gen(function* () {
+      const { run } = yield* begun;
+      const broken = new FakeClient();
+      const served = yield* serving(run, broken);
+      run.headed(head, true);
+      run.append([bytes("a")]);
+      broken.isBroken = true;
+      run.append([bytes("b")]);
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(served)));
+      assert.isTrue(run.wants);
+      const other = new FakeClient();
+      yield* serving(run, other);
+      run.completed();
+      assert.deepStrictEqual([other.got, other.ended], ["ab", "end"]);
+    }),
+  );
+
+  it.effect("leaves while the siblings are asked: its repeat has the run's response, and no run of its own", () =>
+    Effect.gen(function* () {
+      const first = new FakeClient();
+      const { siblings } = siblingsThat(() => first.gone());
+      const { attachments, key, run, wish } = yield* begunBeside(siblings);
+      yield* serving(run, first);
+      run.headed(head, true);
+      run.append([bytes("a")]);
+      const second = new FakeClient();
+      const repeated = attachments.repeated(key, { ...wish, repeats: true }, second.response);
+      const answered = yield* Effect.forkChild(repeated, { startImmediately: true });
+      assert.strictEqual(second.got, "a");
+      run.completed();
+      assert.isTrue(yield* Fiber.join(answered));
+      assert.strictEqual(second.ended, "end");
+    }),
+  );
+
+  it.effect("is told of to the siblings where it leaves before the end, and not where it has everything", () =>
+    Effect.gen(function* () {
+      const { siblings, told } = siblingsThat(() => undefined);
+      const { run } = yield* begunBeside(siblings);
+      const client = new FakeClient();
+      const served = yield* serving(run, client);
+      run.headed(head, true);
+      run.append([bytes("a")]);
+      run.completed();
+      yield* Fiber.join(served);
+      assert.deepStrictEqual([client.ended, told], ["end", []]);
+      const { run: other } = yield* begunBeside(siblings);
+      const leaving = new FakeClient();
+      yield* serving(other, leaving);
+      leaving.gone();
+      assert.lengthOf(told, 1);
     }),
   );
 

@@ -91,6 +91,20 @@ describe("the bus between workers", () => {
     }),
   );
 
+  it.effect("says of what does not fit its own schema that it is not sent, and breaks nothing for who says it", () =>
+    Effect.gen(function* () {
+      const { ends, supervisor } = yield* members(2);
+      const heard: Array<string> = [];
+      for (const { bus } of ends) yield* bus.on(said, (value) => heard.push(value));
+      for (const { bus } of ends) yield* bus.replies(doubled, (value) => Effect.succeed(value));
+      assert.isFalse(supervisor.bus.tell(said, "far too long"));
+      assert.strictEqual(yield* failure(supervisor.bus.ask(doubled, 0.5, 1)), "bad_message");
+      assert.deepStrictEqual(yield* supervisor.bus.askOthers(doubled, 0.5), []);
+      assert.isTrue(supervisor.bus.tell(said, "short"));
+      assert.deepStrictEqual(heard, ["short", "short"]);
+    }),
+  );
+
   it.effect("holds no more than so many queries, and forgets those that nobody waits for (L11)", () =>
     Effect.gen(function* () {
       const { ends } = yield* members(2);
