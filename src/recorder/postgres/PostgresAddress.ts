@@ -51,7 +51,7 @@ export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(na
  */
 export const parse = (address: string): PostgresAddress | RecorderError => {
   const url = URL.parse(address);
-  if (url === null || !/^postgres(?:ql)?:\/\//i.test(address)) {
+  if (url === null || !/^postgres(?:ql)?:\/\//i.test(address) || isCutWrongly(url)) {
     return refused("expected postgres://ROLE@HOST:PORT/DATABASE");
   }
   if (url.password !== "" || url.searchParams.has("password")) {
@@ -61,11 +61,15 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   }
   const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
   if (unknown !== undefined) return refused(`expected only ${parameters.join(", ")} behind the question mark`);
+  // libpq takes the last of several, and others take the first.
+  const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
+  if (twice !== undefined) return refused(`${twice} stands there twice`);
   const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
   const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(decoded);
   if (hostname === undefined || role === undefined || database === undefined)
     return refused("a % is not followed by a code");
   const host = said("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
+  if (host === "" || host.includes(",")) return refused("host: expected one name, IP address or folder of a socket");
   const port = Number(said("port") ?? (url.port === "" ? portDefault : url.port));
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return refused("port: expected 1 to 65535");
   const schema = said("schema");
@@ -93,6 +97,12 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
 /** The database, as a person knows it. */
 export const placeOf = ({ database, host, port, role }: PostgresAddress): string =>
   `postgres://${host.startsWith("/") ? encodeURIComponent(host) : isIP(host) === 6 ? `[${host}]` : host}:${port}/${database ?? role ?? ""}`;
+
+/**
+ * Whether a sign of addresses stands in a password, which is a port, a database and more then: `me:12/34@host`. What is read of it
+ * would be told as the database's place.
+ */
+const isCutWrongly = ({ hash, pathname }: URL): boolean => hash !== "" || pathname.includes("@");
 
 const isTlsMode = (name: string): name is TlsMode => tlsModes.includes(name);
 

@@ -13,6 +13,7 @@ import type * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { realClock } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
+import { migrationMs } from "../sql/postgres/SqlPostgres.ts";
 import type { PostgresAddress } from "./PostgresAddress.ts";
 
 /** Where a password comes from: a value, or what gives it anew for each connection. */
@@ -32,8 +33,9 @@ export interface PostgresClientOptions {
 /**
  * A connection on which nothing has moved for so long is closed, in milliseconds: a server that was cut off without a word
  * would be waited for until the kernel gives up, a quarter of an hour later. One that is idle is opened again when needed.
+ * Nothing moves while the server works on a statement either, so it is longer than the longest of them.
  */
-const quietMs = 20_000;
+const quietMs = migrationMs + 2_000;
 
 /** Longest that the server lets a transaction of this program stand still, in milliseconds: its locks hold up others. */
 const idleTransactionMs = 10_000;

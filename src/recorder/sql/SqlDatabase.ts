@@ -155,6 +155,7 @@ export class SqlDatabase {
   ): Effect.Effect<A, E | SqlError | SqlFailure.ConnectionHeld> {
     if (!this.#options.shared.client) return begin(body);
     return Effect.suspend(() => {
+      const triedAt = monotonicMs(realClock);
       let begun = false;
       const marked = Effect.suspend(() => {
         begun = true;
@@ -162,7 +163,7 @@ export class SqlDatabase {
       });
       const late = Effect.suspend(() => {
         if (begun) return Effect.never;
-        this.#patience.waits();
+        this.#patience.waits(triedAt, false);
         return Effect.fail(new SqlFailure.ConnectionHeld());
       });
       return Effect.raceFirst(begin(marked), Effect.andThen(inRealTime(this.#patience.leftMs), late));
@@ -211,10 +212,17 @@ class LockPatience {
     this.#waitMs = waitMs;
   }
 
-  /** The lock was met (again): whether to try again. A lock that no write has met for the whole wait is another one. */
-  waits(): boolean {
+  /**
+   * The lock was met (again): whether to try again. A lock that no write has met for the whole wait is another one. What a try
+   * itself lasts says nothing: one of a server that does not answer may last longer than the wait.
+   *
+   * @param triedAt when the write began to try
+   * @param again the same write has met it before
+   */
+  waits(triedAt: number, again: boolean): boolean {
     const now = monotonicMs(realClock);
-    if (now - this.#lastMetAt > this.#waitMs) this.#metAt = now;
+    const isKnown = again ? this.#lastMetAt > Number.NEGATIVE_INFINITY : triedAt - this.#lastMetAt <= this.#waitMs;
+    if (!isKnown) this.#metAt = now;
     this.#lastMetAt = now;
     return now - this.#metAt < this.#waitMs;
   }
@@ -238,15 +246,18 @@ const patiently = <A, E, R>(
   pauseMs = lockFirstPauseMs,
   tried = 1,
 ): Effect.Effect<A, E, R> =>
-  Effect.catchIf(
-    body,
-    (error) => isPassing(error, tried) && patience.waits(),
-    (error) =>
-      Effect.andThen(
-        Effect.flatMap(pauseFor(error, pauseMs), inRealTime),
-        Effect.suspend(() => patiently(body, patience, Math.min(pauseMs * 2, awayPauseMs), tried + 1)),
-      ),
-  );
+  Effect.suspend(() => {
+    const triedAt = monotonicMs(realClock);
+    return Effect.catchIf(
+      body,
+      (error) => isPassing(error, tried) && patience.waits(triedAt, tried > 1),
+      (error) =>
+        Effect.andThen(
+          Effect.flatMap(pauseFor(error, pauseMs), inRealTime),
+          patiently(body, patience, Math.min(pauseMs * 2, awayPauseMs), tried + 1),
+        ),
+    );
+  });
 
 /** Whether the same transaction may get through a moment later. */
 const isPassing = (error: unknown, tried: number): boolean => {

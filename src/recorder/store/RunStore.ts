@@ -22,6 +22,7 @@ export const problem = (name: string): string | undefined => {
     const address = PostgresAddress.parse(name);
     return address instanceof RecorderError ? address.message : undefined;
   }
+  if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected a name of a store without blanks in front of it";
   // One letter is a drive of Windows.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ?? /^(jdbc|sqlite|mysql|mariadb|libsql):/i.exec(name))?.[1];
   return scheme === undefined || scheme.toLowerCase() === "file"

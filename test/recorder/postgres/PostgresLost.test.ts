@@ -141,4 +141,33 @@ describe("PostgresRunRecorder and connections that are lost", () => {
       yield* recorder.write("r", [E.attempt(1)]);
     }).pipe(Effect.scoped),
   );
+
+  it.live(
+    "a server that answers nothing is away after two tries, however long each of them lasts",
+    () =>
+      Effect.gen(function* () {
+        const proxy = yield* StatementProxy.make(yield* Databases.empty);
+        proxy.isSilent = true;
+        const error = yield* Effect.flip(Databases.open({ address: proxy.address, lockWaitMs: 100 }));
+        assert.strictEqual(error.reason, "unavailable");
+        assert.match(error.message, /cannot be reached/);
+        assert.strictEqual(proxy.refused, 2);
+      }).pipe(Effect.scoped),
+    60_000,
+  );
+
+  it.live(
+    "a commit is asked after for a while, and not fifty times where each question lasts as long",
+    () =>
+      Effect.gen(function* () {
+        const proxy = yield* StatementProxy.make(yield* Databases.empty);
+        const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
+        proxy.breaks = "in_silence";
+        const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
+        assert.match(error.message, /whether this write is on record is not known$/);
+        assert.isBelow(proxy.refused, 5);
+        proxy.isSilent = false;
+      }).pipe(Effect.scoped),
+    60_000,
+  );
 });

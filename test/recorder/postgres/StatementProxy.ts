@@ -21,10 +21,15 @@ export interface Held {
 export interface StatementProxy {
   /** The address of the same database through the proxy. */
   readonly address: string;
-  /** Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on. */
-  breaks: "request" | "reply" | "for_good" | undefined;
+  /**
+   * Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on.
+   * `in_silence`: the same, and from then on nothing says so.
+   */
+  breaks: "request" | "reply" | "for_good" | "in_silence" | undefined;
   /** Whether connections are refused. */
   isDown: boolean;
+  /** Whether connections are taken and never answered, as by a server behind a firewall that drops what is sent. */
+  isSilent: boolean;
   /** How many commits were broken. */
   broken: number;
   /** How many connections were refused. */
@@ -57,6 +62,7 @@ const listening = (address: string) =>
       address: address.replace(encodeURIComponent(target), encodeURIComponent(folder)),
       breaks: undefined,
       isDown: false,
+      isSilent: false,
       broken: 0,
       refused: 0,
       statements,
@@ -71,6 +77,11 @@ const listening = (address: string) =>
     };
     const sockets = new Set<Socket>();
     const server = createServer((client) => {
+      if (proxy.isSilent) {
+        proxy.refused += 1;
+        sockets.add(client);
+        return void client.on("error", () => client.destroy()).resume();
+      }
       if (proxy.isDown) {
         proxy.refused += 1;
         return void client.destroy();
@@ -111,6 +122,7 @@ const pass = (
       if (where === "request") return end();
       swallows = true;
       proxy.isDown = where === "for_good";
+      proxy.isSilent = where === "in_silence";
     }
     const index = gates.findIndex(({ pattern }) => sql !== undefined && pattern.test(sql));
     const [gate] = index === -1 ? [] : gates.splice(index, 1);

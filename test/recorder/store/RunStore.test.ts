@@ -62,6 +62,13 @@ describe("an address of PostgreSQL", () => {
       ["postgres://h/d?sslmod=secret", /expected only host, port, prefix/],
       ["postgres://h/d?schema=a;DROP%20secret", /schema: expected/],
       ["postgres://h/%zzsecret", /a % is not followed by a code/],
+      // A password with a sign of addresses in it, which stands for something else there.
+      ["postgres://me:12#secret@h/d", /expected postgres:/],
+      ["postgres://me:12/secret@h/d", /expected postgres:/],
+      ["postgres://h/d#secret", /expected postgres:/],
+      ["postgres://h/d?sslmode=verify-full&sslmode=disable", /sslmode stands there twice/],
+      ["postgres://h/d?host=", /host: expected one/],
+      ["postgres://secret,other/d", /host: expected one/],
     ];
     for (const [address, words] of cases) {
       assert.match(why(address), words, address);
@@ -101,6 +108,15 @@ describe("a store", () => {
       yield* opened(yield* Folder.emptyPath);
     }).pipe(Effect.scoped),
   );
+
+  it("is no file whose name begins with an address behind blanks: a variable may hold a line's end", () => {
+    for (const name of [" postgres://me:secret@h/d", "\tpostgres://h/d", "\nmysql://h"]) {
+      assert.match(RunStore.problem(name) ?? "", /blanks/, name);
+      assert.notInclude(RunStore.problem(name), "secret");
+    }
+    for (const name of [" a file", "postgres://h/d", "postgres://h/d\n"])
+      assert.isUndefined(RunStore.problem(name), name);
+  });
 
   it.effect("whose address cannot be read is refused before anything is connected", () =>
     Effect.gen(function* () {

@@ -9,18 +9,21 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { inRealTime, realClock } from "../../MonotonicTime.ts";
+import { inRealTime, monotonicMs, realClock } from "../../MonotonicTime.ts";
 import { RecorderError } from "../../RecorderError.ts";
 import { leavesOpen, OutcomeUnknown } from "./SqlState.ts";
 
 /** Runs a body as one transaction. */
 export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
 
-/** How often the server is asked what became of a transaction, before that counts as unknown. */
-const askedMax = 50;
+/** So long the server is asked what became of a transaction, before that counts as unknown, in milliseconds. */
+const askedMs = 5_000;
 
-/** Longest that tables may take to be made, and longest wait for a process that makes them, in milliseconds. */
-const migrationMs = "60000";
+/**
+ * Longest that a statement which makes tables may take, and longest wait for a process that makes them, in milliseconds. No
+ * statement takes longer.
+ */
+export const migrationMs = 18_000;
 
 /** From one such question to the next, in milliseconds. */
 const askPauseMs = 100;
@@ -41,8 +44,9 @@ export const migrate =
   (sql: SqlClient.SqlClient, name: string): Transact =>
   (body) => {
     const locked = Effect.gen(function* () {
+      const limit = String(migrationMs);
       // To make tables takes longer than a write waits, and so does it to wait for who makes them.
-      yield* sql`SELECT set_config('lock_timeout', ${migrationMs}, true), set_config('statement_timeout', ${migrationMs}, true)`;
+      yield* sql`SELECT set_config('lock_timeout', ${limit}, true), set_config('statement_timeout', ${limit}, true)`;
       // Stores of one name in two schemas are two stores.
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
       return yield* body;
@@ -138,7 +142,9 @@ type Outcome = "committed" | "aborted" | "unknown";
 
 /** What became of a transaction, by the server's word. It is asked in real time: the socket is. */
 const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
-  for (let asked = 0; asked < askedMax; asked += 1) {
+  const begunAt = monotonicMs(realClock);
+  // A question to a server that does not answer lasts as long as a connection is waited for.
+  do {
     const rows = yield* Effect.orElseSucceed(
       sql<{ readonly status: string | null }>`SELECT pg_xact_status(${xid}::text::xid8) AS status`,
       () => [],
@@ -148,6 +154,6 @@ const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: stri
     // Too old for the server to know of it.
     if (status === null) return "unknown" satisfies Outcome;
     yield* inRealTime(askPauseMs);
-  }
+  } while (monotonicMs(realClock) - begunAt < askedMs);
   return "unknown" satisfies Outcome;
 });
