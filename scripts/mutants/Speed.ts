@@ -205,6 +205,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: kept, named: "copies no services" }],
   },
   {
+    name: "a write that takes time copies all services of the program",
+    breaks: "a stream copies no services",
+    within: "#inTurn",
+    find: "const fiber = Effect.runForkWith(this.#owner.services)(this.#turn(send));",
+    replace:
+      "const fiber = Effect.runForkWith(this.#owner.services)(Effect.provideContext(this.#turn(send), this.#owner.services));",
+    proofs: [{ test: services, named: "copies none for its writes" }],
+  },
+  {
     name: "a body whose request is over is counted for ever",
     breaks: "L11",
     within: "BodyStore",

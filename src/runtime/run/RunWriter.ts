@@ -252,11 +252,8 @@ export class RunWriter implements Unwritten {
   #inTurn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
     return Effect.suspend(() => {
       // Also where a close or another run's write caused it, the write is the run's own: below its span, by its clock.
-      const own = Effect.provideContext(this.#turn(send), this.#owner.services);
-      return Effect.flatMap(
-        Effect.forkDetach(own, { startImmediately: true }),
-        (fiber) => fiber.pollUnsafe() ?? Fiber.join(fiber),
-      );
+      const fiber = Effect.runForkWith(this.#owner.services)(this.#turn(send));
+      return fiber.pollUnsafe() ?? Fiber.join(fiber);
     });
   }
 
