@@ -247,6 +247,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: "test/gateway/log/LogLine.test.ts", named: "is one line whatever it says" }],
   },
   {
+    name: "lines that wait are lost when the process exits",
+    breaks: "the log says of each request what became of it",
+    within: "made",
+    find: '    Effect.sync(() => process.on("exit", over)),',
+    replace: '    Effect.sync(() => process.on("exit", () => undefined)),',
+    proofs: [{ test: "test/gateway/log/AccessLine.test.ts", named: "when the process exits" }],
+  },
+  {
+    name: "a line behind the log's end waits for others",
+    breaks: "the log says of each request what became of it",
+    within: "add",
+    find: "if (!this.#waits) this.flush();",
+    replace: "",
+    proofs: [{ test: "test/gateway/log/AccessLine.test.ts", named: "when the process exits" }],
+  },
+  {
     name: "a store that failed once is never seen to be back",
     breaks: "health says what is (break 51)",
     within: "taken",

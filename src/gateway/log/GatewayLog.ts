@@ -10,7 +10,7 @@ import { type LogFormat, lineOf } from "./LogLine.ts";
  * Replaces the program's loggers by one that writes lines to its console: to stderr where `Logger.LogToStderr` says so.
  *
  * Lines that come within `linesMs` are written together, because each write blocks the loop. A warning or an error is written at
- * once, and so is everything that is left when the process exits.
+ * once, and so is everything that is left when the process exits, or comes behind the layer's end.
  *
  * @param format of the lines
  */
@@ -23,13 +23,13 @@ const made = Effect.fnUntraced(function* (
   format: LogFormat,
 ): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
   const lines = new WaitingLines(Deadlines.of(yield* Clock.Clock));
-  const flush = () => lines.flush();
+  const over = () => lines.waitNoMore();
   yield* Effect.acquireRelease(
-    Effect.sync(() => process.on("exit", flush)),
+    Effect.sync(() => process.on("exit", over)),
     () =>
       Effect.sync(() => {
-        flush();
-        process.off("exit", flush);
+        over();
+        process.off("exit", over);
       }),
   );
   return Logger.make(({ cause, date, fiber, logLevel, message }) => {
@@ -37,7 +37,8 @@ const made = Effect.fnUntraced(function* (
     const line = lineOf(format, { cause, date, logLevel, message, annotations });
     const out = fiber.getRef(Console.Console);
     lines.add(line, out, fiber.getRef(Logger.LogToStderr));
-    if (out !== globalThis.console || !(logLevel === "Info" || logLevel === "Debug" || logLevel === "Trace")) flush();
+    if (out !== globalThis.console || !(logLevel === "Info" || logLevel === "Debug" || logLevel === "Trace"))
+      lines.flush();
   });
 });
 
@@ -46,6 +47,7 @@ class WaitingLines {
   #lines: Array<string> = [];
   #out: Console.Console | undefined;
   #toStderr = false;
+  #waits = true;
   readonly #deadlines: Deadlines;
   readonly #due: Deadline = { act: () => this.flush(), at: 0, place: -1 };
 
@@ -59,6 +61,13 @@ class WaitingLines {
     this.#out = out;
     this.#toStderr = toStderr;
     this.#lines.push(line);
+    if (!this.#waits) this.flush();
+  }
+
+  /** Writes those that wait, and each that still comes at once: a fiber may outlive its logger, and the process ends with neither. */
+  waitNoMore(): void {
+    this.#waits = false;
+    this.flush();
   }
 
   flush(): void {

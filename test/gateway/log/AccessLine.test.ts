@@ -153,4 +153,24 @@ describe("the access line", () => {
         assert.deepStrictEqual(messages().at(-1), ["five"]);
       }),
   );
+
+  it.live("is written when the process exits, and at once behind the logger's end, which a process may follow", () =>
+    Effect.gen(function* () {
+      const written: Array<string> = [];
+      const spy = vi.spyOn(globalThis.console, "log").mockImplementation((text: string) => void written.push(text));
+      yield* Effect.addFinalizer(() => Effect.sync(() => spy.mockRestore()));
+      const before = new Set(process.listeners("exit"));
+      const context = yield* Effect.gen(function* () {
+        yield* Effect.logInfo("one");
+        assert.lengthOf(written, 0);
+        for (const exits of process.listeners("exit")) if (!before.has(exits)) exits(0);
+        assert.match(written[0] ?? "", /one$/);
+        return yield* Effect.context<never>();
+      }).pipe(Effect.provide(GatewayLog.layer("text")));
+      assert.deepStrictEqual(new Set(process.listeners("exit")), before);
+      // A fiber that outlives it, as one that tells of a run which was stopped.
+      Effect.runForkWith(context)(Effect.logInfo("two"));
+      assert.match(written[1] ?? "", /two$/);
+    }),
+  );
 });
