@@ -74,6 +74,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: held, named: "keeps no more of a worker" }],
   },
   {
+    name: "a late word of a worker that has died counts",
+    breaks: "L11",
+    within: "#heard",
+    find: "if (!this.#bus.others().includes(worker)) return;",
+    replace: "",
+    proofs: [{ test: held, named: "forgets a worker that has died" }],
+  },
+  {
     name: "words that were lost keep later ones out",
     breaks: "an unmarked repeat pays again",
     within: "#heard",

@@ -104,6 +104,8 @@ export class HeldElsewhere {
   }
 
   #heard(told: { readonly held: ReadonlyArray<string>; readonly over: ReadonlyArray<string> }, worker: number): void {
+    // The pipe of a worker that has died may still hold a word of it, which nobody would take back.
+    if (!this.#bus.others().includes(worker)) return;
     for (const key of told.over) this.#forget(key, worker);
     const keys = this.#keys.get(worker) ?? new Set();
     this.#keys.set(worker, keys);

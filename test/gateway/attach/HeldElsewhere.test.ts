@@ -72,6 +72,9 @@ describe("what a worker knows of runs that others hold", () => {
       third.holds(key(2), "now");
       router.leave(1);
       assert.deepStrictEqual([second.ownersOf(key(1)), second.ownersOf(key(2))], [[], [3]]);
+      // Its pipe may still hold what it said: nobody would take that back.
+      router.route(1, { _tag: "Notice", topic: "runs_held", from: 1, to: 2, body: { held: [key(1)], over: [] } });
+      assert.deepStrictEqual(second.ownersOf(key(1)), []);
       router.leave(2);
       assert.isUndefined(third.ownersOf(key(9))[0]);
       const later = yield* HeldElsewhere.make(ends[1]?.bus ?? (yield* Effect.die("none")));
