@@ -69,6 +69,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: lost, named: "fails as one" }],
   },
   {
+    name: "the writes of a group that took too long are tried one by one",
+    breaks: "L11: every wait has a limit",
+    within: "ofAll",
+    find: '"slow",',
+    replace: "",
+    proofs: [{ test: failures, named: "took too long fails as one" }],
+  },
+  {
     name: "a group writes over a version that it has not read",
     breaks: "one owner of a run",
     within: "saveTogether",

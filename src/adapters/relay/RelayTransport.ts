@@ -151,15 +151,6 @@ const indexOf = (headers: RelayHeaders): ReadonlyMap<string, ReadonlyArray<strin
 
 const noValues: ReadonlyArray<string> = [];
 
-/**
- * The same as `headerOf` of a list that is asked for a few names only: an index of it would cost more than it saves.
- */
-export const headerIn = (headers: RelayHeaders, name: string): string | undefined => {
-  for (const [given, value] of headers)
-    if (given.length === name.length && (given === name || given.toLowerCase() === name)) return value;
-  return undefined;
-};
-
 /** An absolute address, taken apart. */
 export type RelayAddress = Readonly<
   Pick<URL, "host" | "hostname" | "href" | "origin" | "pathname" | "search" | "searchParams">
@@ -218,9 +209,9 @@ const accounts = ["openai-organization", "openai-project", "x-goog-user-project"
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
   const key = url.includes("?") ? readAddress(url)?.searchParams.get("key") : undefined;
-  const shown = [key ?? "", ...secrets.map((name) => bare(headerIn(given, name) ?? ""))];
+  const shown = [key ?? "", ...secrets.map((name) => bare(fieldOf(given, name) ?? ""))];
   const keys = [...new Set(shown)].filter((value) => value !== "").toSorted();
-  const found = [keys.join(" "), ...accounts.map((name) => headerIn(given, name) ?? "")];
+  const found = [keys.join(" "), ...accounts.map((name) => fieldOf(given, name) ?? "")];
   return found.every((value) => value === "") ? "" : JSON.stringify(found);
 };
 

@@ -122,6 +122,7 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "forbidden",
   "no_database",
   "outcome_unknown",
+  "slow",
   "unauthenticated",
   "untrusted",
 ]);

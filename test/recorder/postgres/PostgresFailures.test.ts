@@ -59,6 +59,22 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
+  it.live("a group of writes that took too long fails as one: each alone would take as long again", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      yield* admin`CREATE SEQUENCE tried`;
+      yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM nextval('tried'); RAISE EXCEPTION 'too long' USING ERRCODE = '57014'; END $$`);
+      yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_runs EXECUTE FUNCTION refuse()`;
+      const ids = Array.from({ length: 50 }, (_, index) => `r${index}`);
+      yield* Effect.forEach(ids, (id) => Effect.flip(recorder.write(id, [E.begun(id)])), { concurrency: "unbounded" });
+      const [tried] = yield* admin<{ readonly times: string }>`SELECT last_value AS times FROM tried`;
+      assert.isBelow(Number(tried?.times), 10);
+    }).pipe(Effect.scoped),
+  );
+
   it.live("a role that may only read reads, and is told what it lacks when it writes", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;

@@ -23,13 +23,13 @@ export interface StatementProxy {
   readonly address: string;
   /**
    * Where the next commit breaks; undefined lets it through. `for_good`: at its reply, and the server is away from then on.
-   * `in_silence`: the same, and from then on nothing says so.
+   * `in_silence`: at its reply, and three further connections are silent.
    */
   breaks: "request" | "reply" | "for_good" | "in_silence" | undefined;
   /** Whether connections are refused. */
   isDown: boolean;
-  /** Whether connections are taken and never answered, as by a server behind a firewall that drops what is sent. */
-  isSilent: boolean;
+  /** So many further connections are taken and never answered, as by a server behind a firewall that drops what is sent. */
+  silent: number;
   /** How many commits were broken. */
   broken: number;
   /** How many connections were refused. */
@@ -62,7 +62,7 @@ const listening = (address: string) =>
       address: address.replace(encodeURIComponent(target), encodeURIComponent(folder)),
       breaks: undefined,
       isDown: false,
-      isSilent: false,
+      silent: 0,
       broken: 0,
       refused: 0,
       statements,
@@ -77,7 +77,8 @@ const listening = (address: string) =>
     };
     const sockets = new Set<Socket>();
     const server = createServer((client) => {
-      if (proxy.isSilent) {
+      if (proxy.silent > 0) {
+        proxy.silent -= 1;
         proxy.refused += 1;
         sockets.add(client);
         return void client.on("error", () => client.destroy()).resume();
@@ -122,7 +123,7 @@ const pass = (
       if (where === "request") return end();
       swallows = true;
       proxy.isDown = where === "for_good";
-      proxy.isSilent = where === "in_silence";
+      if (where === "in_silence") proxy.silent = 3;
     }
     const index = gates.findIndex(({ pattern }) => sql !== undefined && pattern.test(sql));
     const [gate] = index === -1 ? [] : gates.splice(index, 1);
