@@ -8,6 +8,7 @@ const zombies = "test/recorder/postgres/PostgresZombies.test.ts";
 const schema = "test/recorder/postgres/PostgresSchema.test.ts";
 const failures = "test/recorder/postgres/PostgresFailures.test.ts";
 const shared = "test/recorder/postgres/PostgresShared.test.ts";
+const sweep = "test/recorder/postgres/PostgresSweep.test.ts";
 const store = "test/recorder/store/RunStore.test.ts";
 
 /** The mutants of `src/recorder/postgres`, `src/recorder/sql/postgres` and `src/recorder/store`. */
@@ -72,8 +73,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     name: "the writes of a group that took too long are tried one by one",
     breaks: "L11: every wait has a limit",
     within: "ofAll",
-    find: '"slow",',
-    replace: "",
+    find: '"slow",\n  "unauthenticated"',
+    replace: '"unauthenticated"',
     proofs: [{ test: failures, named: "took too long fails as one" }],
   },
   {
@@ -190,5 +191,13 @@ export const mutants: ReadonlyArray<Mutant> = [
     find: "if (/^\\s+[a-z][a-z\\d+.-]+:/i.test(name)) return",
     replace: "if (/^\\S\\s+:/i.test(name)) return",
     proofs: [{ test: store, named: "behind blanks" }],
+  },
+  {
+    name: "what is old is so by the clock of whoever looks",
+    breaks: "clocks of other machines decide nothing",
+    within: "agreedNow",
+    find: "return Math.min(own, Number(row?.now ?? own));",
+    replace: "return Math.max(own, Number(row?.now ?? own));",
+    proofs: [{ test: sweep, named: "clock is ahead" }],
   },
 ];

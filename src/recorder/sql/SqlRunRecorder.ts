@@ -284,9 +284,11 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
 /** Forgets what is old, now and from time to time. */
 const retain = (database: SqlDatabase, retention: Retention, now: () => number) => {
   const { ageMs, everyMs, runs } = { ...retentionDefault, ...retention };
-  const once = Effect.suspend(() => SqlRuns.prune(database, { endedBefore: now() - ageMs, keep: runs })).pipe(
-    Effect.andThen(SqlRuns.pruneLeases(database, now())),
-  );
+  const once = Effect.gen(function* () {
+    const at = yield* SqlRuns.agreedNow(database, now());
+    yield* SqlRuns.prune(database, { endedBefore: at - ageMs, keep: runs });
+    yield* SqlRuns.pruneLeases(database, at);
+  });
   return Effect.forever(Effect.andThen(reported(once, "old runs were not forgotten"), Effect.sleep(everyMs)));
 };
 

@@ -146,9 +146,20 @@ const forgetRuns = Effect.fnUntraced(function* (tables: SqlTables, seqs: Readonl
 });
 
 /**
+ * The time by which things are old: a process whose clock is ahead of the server's would forget what all others have written.
+ *
+ * @param own wall clock of this process, milliseconds since the epoch
+ */
+export const agreedNow = Effect.fnUntraced(function* (database: SqlDatabase, own: number) {
+  const { dialect, sql } = database.tables;
+  const [row] = yield* database.read(sql<{ readonly now: number }>`SELECT ${dialect.time(own)} AS now`);
+  return Math.min(own, Number(row?.now ?? own));
+});
+
+/**
  * Forgets leases that are over and own nothing.
  *
- * @param now wall clock, milliseconds since the epoch
+ * @param now milliseconds since the epoch
  */
 export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, now: number) {
   const { leases, runs, sql } = database.tables;

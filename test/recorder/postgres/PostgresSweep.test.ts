@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Schema } from "effect";
+import { Clock, Effect, Schema } from "effect";
 import * as E from "../Entries.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
@@ -51,6 +51,29 @@ describe("a sweep in PostgreSQL", () => {
       assert.isTrue(ofRuns.every((step) => /^Index/.test(step["Node Type"])));
       const read = ofRuns.reduce((sum, step) => sum + step["Actual Rows"] * step["Actual Loops"], 0);
       assert.isAtMost(read, 5, "four processes, and a look behind the last one");
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("what is forgotten by itself in PostgreSQL", () => {
+  it.live("is old by the server's time, and not by that of a process whose clock is ahead", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const recorder = yield* Databases.open({ address });
+      const at = yield* Clock.currentTimeMillis;
+      const dayMs = 24 * 60 * 60 * 1_000;
+      for (const [id, days] of [["new", 1] as const, ["old", 31] as const]) {
+        yield* recorder.write(id, [E.begun(id), E.attempt(1), E.ended({ at: at - days * dayMs })]);
+      }
+      const proxy = yield* StatementProxy.make(address);
+      const last = proxy.hold(/^SELECT id FROM .*leases/);
+      const clock = yield* Clock.Clock;
+      const ahead = { ...clock, currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + 365 * dayMs };
+      yield* Effect.provideService(Databases.open({ address: proxy.address, retention: {} }), Clock.Clock, ahead);
+      yield* last.reached;
+      assert.isDefined(yield* recorder.run("new"));
+      assert.isUndefined(yield* recorder.run("old"));
+      yield* last.release;
     }).pipe(Effect.scoped),
   );
 });
