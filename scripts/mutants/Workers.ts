@@ -54,6 +54,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     proofs: [{ test: bus, named: "what does not fit its own schema" }],
   },
   {
+    name: "a worker's log is over before it serves",
+    breaks: "lines that come together are one write",
+    within: "serving",
+    find: "      Effect.provideService(WorkerBus.WorkerBus, end.bus),\n    );",
+    replace:
+      '      Effect.provideService(WorkerBus.WorkerBus, end.bus),\n      Effect.provide(GatewayLog.layer("json")),\n    );',
+    proofs: [{ test: "test/cli/serveWorkers.test.ts", named: "that come together in one write" }],
+  },
+  {
     name: "a wait about one request holds those of all workers",
     breaks: "an announced wait that is about one request holds no other",
     within: "layer",

@@ -1,7 +1,7 @@
 /**
  * `serve --workers`: real processes behind one port, which are killed, reloaded and stopped.
  */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
@@ -32,6 +32,33 @@ const ended = (file: string) =>
       Effect.provideService(References.MinimumLogLevel, "None"),
     ),
   );
+
+/** Sends so many requests that are refused in one packet, and reads until each of them has its response. */
+const refused = (url: string, count: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    let got = "";
+    const socket = connect(Number(port), hostname).on("error", reject);
+    socket.on("data", (chunk) => {
+      got += String(chunk);
+      if (got.split("HTTP/1.1 404").length <= count) return;
+      socket.destroy();
+      resolve();
+    });
+    socket.write("GET /recovery/nothing HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(count));
+  });
+
+/** Tells of each write of a worker to its stderr. */
+const spying = (file: string): string => `
+import { appendFileSync } from "node:fs";
+import cluster from "node:cluster";
+const { stderr } = process;
+const write = stderr.write.bind(stderr);
+if (cluster.isWorker) stderr.write = (text, ...more) => {
+  appendFileSync(${JSON.stringify(file)}, JSON.stringify(String(text)) + "\\n");
+  return write(text, ...more);
+};
+`;
 
 /** Whether something listens at a URL. */
 const isOpen = (url: string): Promise<boolean> =>
@@ -80,6 +107,33 @@ describe("stream-recovery serve --workers", () => {
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
       assert.match(served.stderr(), /finishing 8 requests; a second signal ends at once/);
       assert.strictEqual(served.stdout().split("\n").length, 2);
+    }),
+  );
+
+  it.live("writes lines of its workers' logs that come together in one write, and all of them before they end", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const [module, writes] = [join(dir, "spying.mjs"), join(dir, "writes")];
+      writeFileSync(module, spying(writes));
+      writeFileSync(writes, "");
+      const served = yield* serve(
+        [
+          ...["--port", "0", "--workers", "2", "--db", join(dir, "runs.db"), "--log-format", "json"],
+          ...urls("http://127.0.0.1:1"),
+        ],
+        { NODE_OPTIONS: `--import=${module}` },
+      );
+      yield* logged(served, /a worker serves/, 2);
+      yield* Effect.promise(() => Promise.all(Array.from({ length: 10 }, () => refused(served.url, 50))));
+      served.child.kill("SIGTERM");
+      assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
+      const lines = served.stderr().trimEnd().split("\n");
+      assert.lengthOf(
+        lines.filter((line) => JSON.parse(line).path === "/recovery/nothing"),
+        500,
+      );
+      const each = readFileSync(writes, "utf8").trimEnd().split("\n");
+      assert.isBelow(each.length, 500, "some of 500 lines come within 10 ms");
     }),
   );
 

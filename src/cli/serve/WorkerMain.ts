@@ -49,10 +49,9 @@ let receive = (_: BusEnvelope): void => undefined;
 
 const decode = Schema.decodeUnknownResult(SupervisorMessage);
 
-/** The gateway, as long as it serves. */
-const serving = (start: Start): Effect.Effect<never, Refused> =>
+/** The gateway, as long as it serves: its log ends behind it. */
+const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Refused> =>
   Effect.gen(function* () {
-    const program = ProgramWire.decode(start.program);
     const secret = Redacted.make(start.secret);
     const { worker: self, workers } = start;
     CredentialDigest.keyedBy(sharedKey(secret, "credential"));
@@ -68,7 +67,6 @@ const serving = (start: Start): Effect.Effect<never, Refused> =>
     };
     const services = yield* Layer.build(layer(shareOf(program, workers), RecoveryPage.layer, recovery)).pipe(
       Effect.provideService(WorkerBus.WorkerBus, end.bus),
-      Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
     );
     const gateway = Context.get(services, Gateway);
     tellServing = () => Effect.runSync(gateway.serving);
@@ -79,7 +77,7 @@ const serving = (start: Start): Effect.Effect<never, Refused> =>
     return yield* Effect.never;
   }).pipe(
     Effect.scoped,
-    Effect.provide(GatewayLog.layer("text")),
+    Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
     Effect.annotateLogs({ worker: start.worker }),
     // The level is a level of the supervisor's own log.
     Effect.provideService(References.MinimumLogLevel, start.logLevel as LogLevel.LogLevel),
@@ -107,7 +105,9 @@ const configure = ({ id, program }: Configure, workers: number, gateway: Gateway
 };
 
 const fiber = Effect.runFork(
-  Effect.flatMap(Deferred.await(started), serving).pipe(Effect.provideService(Logger.LogToStderr, true)),
+  Effect.flatMap(Deferred.await(started), (start) => serving(start, ProgramWire.decode(start.program))).pipe(
+    Effect.provideService(Logger.LogToStderr, true),
+  ),
 );
 
 fiber.addObserver((exit) => {
